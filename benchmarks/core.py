@@ -1,0 +1,185 @@
+"""A real Scheduler with fake workers: the state machine's own cost, without the noise of comms and processes.
+
+Every task lives its whole life (arrives, is assigned, finishes, is released and forgotten) through the scheduler's own
+handlers; only the workers' messages are made up. CPU time of many short segments, the variants interleaved in random
+order, gives minima and p10 that a shared machine cannot blur.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import dask
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+
+class SilentComm:
+    """Stands in for a worker's connection: swallows what is written and never has anything to read."""
+
+    def __init__(self) -> None:
+        self.closed_event = asyncio.Event()
+
+    async def write(self, *_: object, **__: object) -> int:
+        return 1
+
+    async def read(self, **_: object) -> object:
+        await self.closed_event.wait()
+        raise EOFError
+
+    async def close(self) -> None:
+        self.closed_event.set()
+
+    def abort(self) -> None:
+        self.closed_event.set()
+
+    def closed(self) -> bool:
+        return self.closed_event.is_set()
+
+    peer_address = local_address = "inproc://bench"
+    name = "bench"
+
+
+METRICS: dict[str, Any] = {
+    "bandwidth": {"total": 1e8, "workers": {}, "types": {}},
+    "digests_total_since_heartbeat": {},
+    "memory": 0,
+    "spilled_bytes": {"memory": 0, "disk": 0},
+}
+
+
+async def start_scheduler(workers: int = 4) -> Any:
+    dask.config.set({"distributed.scheduler.worker-saturation": 1.1, "distributed.admin.log-length": 100})
+    scheduler = await Scheduler(dashboard=False, port=0, host="127.0.0.1", validate=False)
+    for i in range(workers):
+        address = f"tcp://127.0.0.1:{40000 + i}"
+        task = asyncio.create_task(
+            scheduler.add_worker(
+                comm=SilentComm(),
+                address=address,
+                status="running",
+                server_id=f"Worker-{i}",
+                nthreads=2,
+                name=f"w{i}",
+                resolve_address=False,
+                now=time.time(),
+                resources={},
+                memory_limit=2**33,
+                metrics=METRICS,
+                services={},
+                local_directory="",
+                versions={},
+                nanny="",
+                extra={},
+                stimulus_id="bench",
+            )
+        )
+        scheduler._bench_tasks = [*getattr(scheduler, "_bench_tasks", []), task]
+        while address not in scheduler.stream_comms:
+            await asyncio.sleep(0.01)
+    scheduler.client_desires_keys([], "client")
+    return scheduler
+
+
+def graph(kind: str, n: int) -> tuple[dict[Any, Any], set[Any]]:
+    """``map``: n hashed keys; ``deps``: a chunked array that is reduced in a tree of fan-in 4."""
+    from dask._task_spec import Task, TaskRef
+
+    if kind == "map":
+        keys = [f"inc-{uuid.uuid4().hex}" for _ in range(n)]
+        return {key: Task(key, abs, 1) for key in keys}, set(keys)
+    token = uuid.uuid4().hex
+    leaves = [(f"random-{token}", i, 0) for i in range(n * 3 // 4)]
+    dsk: dict[Any, Any] = {key: Task(key, abs, 1) for key in leaves}
+    layer, level = leaves, 0
+    while len(layer) > 1:
+        parents = [(f"sum-partial-{level}-{token}", i, 0) for i in range((len(layer) + 3) // 4)]
+        for i, key in enumerate(parents):
+            dsk[key] = Task(key, sum, *[TaskRef(child) for child in layer[4 * i : 4 * i + 4]])
+        layer, level = parents, level + 1
+    return dsk, set(layer)
+
+
+def run_segment(scheduler: Any, kind: str, n: int) -> int:
+    """Put n tasks through their whole life; returns how many finished."""
+    dsk, keys = graph(kind, n)
+    ordered = dict(zip(dsk, range(len(dsk))))
+    scheduler._create_taskstate_from_graph(
+        start=time.time(),
+        dsk=dsk,
+        keys=keys,
+        ordered=ordered,
+        client="client",
+        annotations_by_type={},
+        global_annotations=None,
+        stimulus_id="bench-graph",
+        submitting_task=None,
+        span_metadata={"collections": []},
+    )
+    now, finished = time.time(), 0
+    busy = True
+    while busy:
+        busy = False
+        for address, worker in scheduler.workers.items():
+            for task in list(worker.processing):
+                busy = True
+                finished += 1
+                now += 0.0003
+                message = {
+                    "nbytes": 28 + finished % 50,
+                    "type": b"int",
+                    "typename": "int",
+                    "thread": 140000000 + finished % 2,
+                    "startstops": ({"action": "compute", "start": now, "stop": now + 0.0001 * (finished % 7)},),
+                    "status": "OK",
+                    "metadata": {},
+                    "run_id": task.run_id,
+                }
+                scheduler.handle_task_finished(
+                    key=task.key, worker=address, stimulus_id=f"task-finished-{now}", **message
+                )
+    scheduler.client_releases_keys(keys, "client", stimulus_id="bench-release")
+    for comm in scheduler.stream_comms.values():
+        comm.buffer.clear()
+    return finished
+
+
+Variant = Callable[[Any], SchedulerPlugin | None]
+
+
+async def measure(variants: dict[str, Variant], kind: str, *, segments: int, tasks: int) -> dict[str, list[float]]:
+    """CPU microseconds per task of each variant, one number per segment."""
+    scheduler = await start_scheduler()
+    results: dict[str, list[float]] = {name: [] for name in variants}
+    plan = [name for name in variants for _ in range(segments + 2)]
+    random.Random(0).shuffle(plan)
+    gc.collect()
+    gc.freeze()
+    for name in plan:
+        plugin = variants[name](scheduler)
+        if plugin is not None:
+            scheduler.plugins["bench"] = plugin
+        before = time.process_time()
+        finished = run_segment(scheduler, kind, tasks)
+        if plugin is not None and hasattr(plugin, "flush"):
+            plugin.flush()
+        cost = (time.process_time() - before) / finished * 1e6
+        scheduler.plugins.pop("bench", None)
+        results[name].append(cost)
+        await asyncio.sleep(0)
+    for task in scheduler._bench_tasks:
+        task.cancel()
+    await asyncio.gather(*scheduler._bench_tasks, return_exceptions=True)
+    await scheduler.close()
+    return {name: values[2:] for name, values in results.items()}
+
+
+def percentile(values: list[float], q: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]

@@ -1,0 +1,9 @@
+"""The flight recorder for Dask."""
+
+from daskscope.client.metric import log_metric
+from daskscope.client.record import open_recording, record
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Recording
+
+__version__ = "0.1.0"
+__all__ = ["DaskscopeError", "Recording", "__version__", "log_metric", "open_recording", "record"]

@@ -1,0 +1,48 @@
+"""How much of what happened the recording holds, said without flattery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from daskscope import units
+from daskscope.model.recording import Recording
+
+
+@dataclass(frozen=True)
+class TableCompleteness:
+    """One table: rows read, rows dropped inside the cluster, rows written but not in the file."""
+
+    table: str
+    rows: int
+    dropped: int
+    missing: int
+
+
+def completeness(recording: Recording) -> tuple[TableCompleteness, ...]:
+    """Every table the recording has heard of."""
+    return tuple(
+        TableCompleteness(name, part.rows, part.dropped, part.missing) for name, part in recording.completeness.items()
+    )
+
+
+def is_complete(recording: Recording) -> bool:
+    """Whether every row that was ever meant for the recording is in it."""
+    return not recording.damage and not any(part.dropped or part.missing for part in completeness(recording))
+
+
+def statement(recording: Recording) -> str:
+    """One line: all rows of every table, or exactly what is not there and why."""
+    parts = completeness(recording)
+    rows = sum(part.rows for part in parts)
+    gaps = [f"{units.counted(p.dropped, 'row')} of {p.table} dropped inside the cluster" for p in parts if p.dropped]
+    gaps += [f"{units.counted(p.missing, 'row')} of {p.table} not in the file" for p in parts if p.missing]
+    if recording.damage:
+        ignored = units.counted(recording.damaged_bytes, "byte")
+        were = "was" if recording.damaged_bytes == 1 else "were"
+        if recording.damage.endswith("cut off"):
+            gaps.append(f"{recording.damage}: {ignored} after the last whole batch {were} ignored")
+        else:
+            gaps.append(f"{recording.damage}: {ignored} {were} ignored")
+    if gaps:
+        return f"Incomplete, {units.counted(rows, 'row')} read: {'; '.join(gaps)}."
+    return f"Complete: all {units.counted(rows, 'row')} of every table." if rows else "The recording holds no rows."

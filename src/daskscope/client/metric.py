@@ -1,0 +1,33 @@
+"""Attach a number of your own to the recording."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import distributed
+
+from daskscope.client.connection import find_client
+from daskscope.collector.recorder import METRIC_TOPIC
+
+
+def log_metric(
+    name: str,
+    value: float,
+    unit: str = "",
+    *,
+    client: distributed.Client | None = None,
+    span: str = "",
+    window: str = "",
+    **labels: Any,
+) -> None:
+    """Record ``value`` under ``name``; from a client or from inside a task. Does nothing where nobody records."""
+    message = {"name": name, "value": float(value), "unit": unit, "labels": labels, "span": span, "window": window}
+    if client is None:
+        try:
+            worker = distributed.get_worker()
+        except ValueError:
+            pass
+        else:
+            worker.log_event(METRIC_TOPIC, message)
+            return
+    find_client(client).log_event(METRIC_TOPIC, message)

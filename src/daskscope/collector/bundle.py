@@ -1,0 +1,161 @@
+"""The collector's own source, on its way to machines where daskscope is not installed.
+
+What travels is text, not pickled code: code objects pickled by value load on another Python minor version and crash the
+interpreter at the first call. A pickle that references nothing but ``builtins.eval`` carries the source of this package, of the
+encoding half of ``wire`` and of the table definitions, compressed to about 30 KB; at its destination they become modules
+under a private package name made of their hash, so that two versions never meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import pkgutil
+import sys
+import zlib
+from importlib.util import find_spec
+from typing import Any
+
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+NAME = "daskscope"
+_ROOT = __name__.rsplit(".", 2)[0]
+
+#: Runs at the destination. ``load`` gives back a module of the bundle; ``make_plugin`` and ``make_function`` what was asked for,
+#: or something inert that says why not.
+LOADER = r'''
+import asyncio, importlib, importlib.abc, importlib.util, json, linecache, sys, zlib
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, root, sources):
+        self.root, self.sources = root, sources
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.root and not name.startswith(self.root + "."):
+            return None
+        key = name[len(self.root) + 1:]
+        if key not in self.sources:
+            return None
+        package = not key or any(other.startswith(key + ".") for other in self.sources)
+        return importlib.util.spec_from_loader(name, self, origin="daskscope/" + key, is_package=package)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        source = self.sources[module.__name__[len(self.root) + 1:]]
+        file = "<" + module.__name__ + ">"
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        exec(compile(source, file, "exec"), module.__dict__)
+
+
+def load(root, payload, name):
+    if not any(getattr(finder, "root", None) == root for finder in sys.meta_path):
+        sys.meta_path.append(Finder(root, json.loads(zlib.decompress(payload))))
+    module = importlib.import_module(root)
+    module.__payload__ = payload
+    return importlib.import_module(root + "." + name)
+
+
+class Shipped(SchedulerPlugin):
+    """Stands in for the real plugin until its modules are loaded, off the event loop."""
+    name, idempotent = "daskscope", True
+
+    def __init__(self, root, payload, argument):
+        self.root, self.payload, self.argument = root, payload, argument
+
+    async def start(self, scheduler):
+        if "daskscope" in scheduler.handlers:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+            module = await loop.run_in_executor(None, load, self.root, self.payload, "collector.plugin")
+            plugin = module.create(self.argument)
+            await plugin.start(scheduler)
+            loop.call_soon(plugin.take_over, scheduler)
+        except Exception as error:
+            why = repr(error)
+            scheduler.handlers["daskscope"] = lambda **_: {"status": "refused", "why": why}
+            scheduler.plugins.pop("daskscope", None)
+
+
+def make_plugin(root, payload, argument):
+    return Shipped(root, payload, argument)
+
+
+def make_function(root, payload, argument):
+    try:
+        module, _, name = argument.partition(":")
+        return getattr(load(root, payload, module), name)
+    except Exception as error:
+        why = "refused: " + repr(error)
+        return lambda dask_worker=None, **_: why
+'''
+
+
+def payload() -> bytes:
+    """The compressed sources: read from the installed package, or handed on by a bundle that was itself shipped."""
+    root = sys.modules[_ROOT]
+    shipped = getattr(root, "__payload__", None)
+    if shipped is None:
+        shipped = zlib.compress(json.dumps(sources()).encode(), 6)
+        root.__payload__ = shipped  # type: ignore[attr-defined]
+    return bytes(shipped)
+
+
+def sources() -> dict[str, str]:
+    """Module name below the root -> source."""
+    collector = importlib.import_module(_ROOT + ".collector")
+    names = ["model", "model.tables", "wire", "wire.layout", "wire.encode", "wire.encode_keys", "collector"]
+    names += [f"collector.{item.name}" for item in pkgutil.iter_modules(collector.__path__)]
+    return {"": '"""daskscope, shipped as source."""\n', **{name: _source(f"{_ROOT}.{name}") for name in names}}
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    loader: Any = spec.loader if spec is not None else None
+    source = loader.get_source(module) if loader is not None else None
+    if source is None:
+        raise RuntimeError(f"the source of {module} is not available, so it cannot be sent to the cluster")
+    return str(source)
+
+
+def private_root(data: bytes) -> str:
+    """The package name the bundle has at its destination."""
+    return f"_daskscope_{hashlib.sha256(data).hexdigest()[:12]}"
+
+
+def reduced(maker: str, argument: Any) -> tuple[Any, ...]:
+    """What ``__reduce__`` returns for something shipped; only ``builtins.eval`` is looked up by name."""
+    data = payload()
+    scope = {"loader": LOADER, "root": private_root(data), "payload": data, "argument": argument}
+    return eval, (f"exec(loader) or {maker}(root, payload, argument)", scope)
+
+
+class ShippedPlugin(SchedulerPlugin):
+    """Pickles to the scheduler plugin, built from source at the other end."""
+
+    name = NAME
+    idempotent = True
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced("make_plugin", self.settings)
+
+
+class ShippedFunction:
+    """Pickles to a function of the bundle, named ``module:function``."""
+
+    def __init__(self, function: str) -> None:
+        self.function = function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced("make_function", self.function)
+
+    def __call__(self) -> None:
+        raise TypeError("a shipped function runs at its destination only")

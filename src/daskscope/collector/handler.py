@@ -1,0 +1,135 @@
+"""The one RPC the recorder adds to a scheduler: agents push through it, clients read through it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..model.tables import TABLES
+from ..wire.encode import Body
+from .outbox import FrameQueue
+
+if TYPE_CHECKING:
+    from .plugin import ClusterPlugin
+
+#: Spoken between client and scheduler; a client refuses a scheduler that speaks another.
+PROTOCOL = 1
+TAKE_LIMIT = 8 * 1024 * 1024
+FLUSH_TIMEOUT = 5.0
+
+
+class Handler:
+    """Answers ``scheduler.daskscope(action=…)``. An answer is a dict with a ``status``."""
+
+    def __init__(self, plugin: ClusterPlugin) -> None:
+        self.plugin = plugin
+        #: Queue and owning client of every reader.
+        self.readers: dict[str, tuple[FrameQueue, str]] = {}
+
+    async def handle(self, action: str = "", **arguments: Any) -> dict[str, Any]:
+        plugin = self.plugin
+        method = getattr(self, f"on_{action}", None)
+        if method is None or plugin.guard.open:
+            why = (
+                "recording was switched off on this scheduler after repeated failures"
+                if method
+                else f"no action {action}"
+            )
+            return {"status": "refused", "why": why}
+        try:
+            answer = method(**arguments)
+            if asyncio.iscoroutine(answer):
+                answer = await answer
+            return {"status": "OK", **(answer or {})}
+        except Exception as error:  # noqa: BLE001 (a handler's exception would be logged with a traceback each time)
+            plugin.guard.caught(f"on_{action}", error)
+            return {"status": "refused", "why": repr(error)[:500]}
+
+    def on_hello(self, owner: str = "") -> dict[str, Any]:
+        if owner:
+            self.plugin.owners.add(owner)
+        return {"protocol": PROTOCOL, "cluster": self.plugin.outbox.cluster, "time_ns": time.time_ns()}
+
+    def on_push(
+        self,
+        worker: str,
+        bodies: Sequence[dict[str, Any]] = (),
+        causes: Sequence[dict[str, Any]] = (),
+        children: dict[str, Any] | None = None,
+        quality: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> None:
+        """A worker's agent sends what it collected; its bodies are passed on as they are."""
+        recorder = self.plugin.recorder
+        for item in bodies:
+            if item["table"] not in TABLES:
+                continue
+            body = Body(item["table"], item["rows"], item["t0"], item["t1"], item["raw"], bytes(item["data"]))
+            if item.get("dropped"):
+                self.plugin.outbox.count_dropped(body.table, item["dropped"])
+            self.plugin.writer.forward(body)
+        for cause in causes:
+            recorder.failures.cause(worker, cause)
+        if children is not None:
+            recorder.children[worker] = {name: value for name, value in children.items() if name != "time_us"}
+        recorder.members.agent(worker, "running", recorder.now_us())
+
+    async def on_subscribe(self, reader: str, client: str) -> None:
+        """Keep every frame from now on for this reader; living entities are written again for it."""
+        plugin = self.plugin
+        # What was collected before belongs to nobody's stretch of work: published before the reader is there.
+        plugin.flush_rows()
+        reached = plugin.writer.barrier()
+        await asyncio.get_running_loop().run_in_executor(None, reached.wait, FLUSH_TIMEOUT)
+        queue = FrameQueue(plugin.settings.queue_limit)
+        self.readers[reader] = (queue, client)
+        plugin.outbox.subscribe(reader, queue.put)
+        plugin.recorder.repeat_entities()
+
+    def on_take(self, reader: str, acknowledged: int = -1) -> dict[str, Any]:
+        """The oldest frames this reader has not acknowledged."""
+        if reader not in self.readers:
+            return {"frames": [], "last": acknowledged, "gone": True}
+        queue, _ = self.readers[reader]
+        queue.acknowledge(acknowledged)
+        frames = queue.peek(TAKE_LIMIT)
+        last = frames[-1].sequence if frames else acknowledged
+        return {"frames": [sealed.frame for sealed in frames], "last": last, "more": len(queue) > len(frames)}
+
+    async def on_flush(self, reader: str = "") -> None:
+        """Everything up to this moment, from all workers, becomes frames; the end of the recording too, if it ends here."""
+        plugin = self.plugin
+        await plugin.agents.flush()
+        now = plugin.recorder.now_us()
+        plugin.recorder.tick_samples(now, 0)
+        plugin.recorder.waves.tick(now, everything=True)
+        plugin.recorder.tick_state(now)
+        plugin.recorder.failures.ripen(now, everything=True)
+        if plugin.owners == {reader}:
+            plugin.recorder.end("recording ended")
+        plugin.flush_rows()
+        reached = plugin.writer.barrier()
+        await asyncio.get_running_loop().run_in_executor(None, reached.wait, FLUSH_TIMEOUT)
+
+    async def on_unsubscribe(self, reader: str) -> None:
+        """The reader is done; when nobody else wants the recorder, it leaves the scheduler."""
+        self._forget(reader)
+        if not self.plugin.owners:
+            await self.plugin.remove()
+
+    def on_window(self, **message: Any) -> None:
+        self.plugin.recorder.window(message)
+
+    def client_left(self, client: str) -> None:
+        """A client that disconnected will not come back for its frames."""
+        for reader, (_, owner) in list(self.readers.items()):
+            if owner == client:
+                self._forget(reader)
+                if not self.plugin.owners:
+                    asyncio.get_running_loop().create_task(self.plugin.remove())
+
+    def _forget(self, reader: str) -> None:
+        self.plugin.outbox.unsubscribe(reader)
+        self.readers.pop(reader, None)
+        self.plugin.owners.discard(reader)

@@ -1,0 +1,184 @@
+"""Warnings and errors logged in this process, kept in a bounded ring until they are drained."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from distributed.worker import get_worker
+
+from ..model.tables import LOGS
+from .columns import Columns, empty
+from .logtext import text_of
+from .privacy import Scrubber, bounded
+
+MAX_LINES = 1_000
+MAX_TEXT = 4_000
+
+#: The only INFO line worth keeping: Dask's own word that its event loop stood still.
+LOOP_STALL = "Event loop was unresponsive"
+
+_OWN_LOGGERS = __name__.partition(".")[0]
+_CAPTURES_LOCK = threading.Lock()
+
+
+@dataclass
+class Line:
+    """One row of ``logs``."""
+
+    time: float
+    worker: str
+    level: int
+    logger: str
+    text: str
+    repeats: int = 1
+
+    def same_as(self, other: Line) -> bool:
+        return (self.text, self.level, self.logger, self.worker) == (
+            other.text,
+            other.level,
+            other.logger,
+            other.worker,
+        )
+
+
+class LogCapture(logging.Handler):
+    """Captures WARNING and worse; with ``loop_stalls`` also Dask's INFO line about its event loop.
+
+    ``delay`` is the scheduler's clock minus ours. A record of the scheduler's own logger, or of a task's thread, names its
+    process; everything else belongs to whoever drains.
+    """
+
+    def __init__(
+        self,
+        scrubber: Scrubber,
+        *,
+        delay: Callable[[], float] = lambda: 0.0,
+        exception_text: bool = True,
+        loop_stalls: bool = False,
+        max_lines: int = MAX_LINES,
+    ) -> None:
+        super().__init__(logging.INFO)
+        self.dropped = 0
+        self.loop_stalls = loop_stalls
+        self._scrubber = scrubber
+        self._delay = delay
+        self._exception_text = exception_text
+        self._max_lines = max_lines
+        self._lines: deque[Line] = deque()
+        self._busy = threading.local()
+        self._installed_on: list[logging.Logger] = []
+
+    def install(self) -> None:
+        """Listen to the root logger and to every logger of distributed that keeps its records to itself."""
+        for logger in _listening_posts():
+            logger.addHandler(self)
+            self._installed_on.append(logger)
+
+    def remove(self) -> None:
+        while self._installed_on:
+            self._installed_on.pop().removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Writing a message runs the user's __str__, which may log.
+        if getattr(self._busy, "yes", False) or not self._wanted(record):
+            return
+        self._busy.yes = True
+        try:
+            self._keep(record)
+        except Exception:  # noqa: BLE001 - a log line must never break the program that wrote it
+            self.dropped += 1
+        finally:
+            self._busy.yes = False
+
+    def drain(self, worker: str) -> Columns:
+        """All lines so far; those that name no process become this worker's."""
+        columns = empty(LOGS)
+        self.acquire()
+        try:
+            lines, self._lines = self._lines, deque()
+        finally:
+            self.release()
+        for line in lines:
+            columns["time_us"].append(round(line.time * 1e6))
+            columns["worker"].append(line.worker or worker)
+            columns["level"].append(line.level)
+            columns["logger"].append(line.logger)
+            columns["message"].append(line.text)
+            columns["repeats"].append(line.repeats)
+        return columns
+
+    def _wanted(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] == _OWN_LOGGERS or getattr(record, "daskscope_seen", None) is self:
+            return False
+        record.daskscope_seen = self  # it may pass us again on its way to the root logger
+        if record.levelno >= logging.WARNING:
+            return True
+        return self.loop_stalls and isinstance(record.msg, str) and record.msg.startswith(LOOP_STALL)
+
+    def _keep(self, record: logging.LogRecord) -> None:
+        text = text_of(record, exception_text=self._exception_text)
+        # Scrubbed before it is cut, or half a secret would be no known secret; cut twice, or scrubbing has no bound.
+        text = bounded(self._scrubber.scrub(bounded(text, 20 * MAX_TEXT)), MAX_TEXT)
+        line = Line(record.created + self._delay(), _process_of(record), record.levelno, record.name, text)
+        if self._lines and self._lines[-1].same_as(line):
+            self._lines[-1].repeats += 1
+            return
+        self._lines.append(line)
+        if len(self._lines) > self._max_lines:
+            self.dropped += self._lines.popleft().repeats
+
+
+class SharedCapture:
+    """The one capture of a process: a LocalCluster of threads has a scheduler and many workers in one."""
+
+    def __init__(self) -> None:
+        self._capture: LogCapture | None = None
+        self._users = 0
+
+    def acquire(self, make: Callable[[], LogCapture], *, loop_stalls: bool = False) -> LogCapture:
+        """The capture of this process, made and installed for its first user."""
+        with _CAPTURES_LOCK:
+            if self._capture is None:
+                self._capture = make()
+                self._capture.install()
+            self._capture.loop_stalls |= loop_stalls
+            self._users += 1
+            return self._capture
+
+    def release(self) -> None:
+        """Remove it after its last user."""
+        with _CAPTURES_LOCK:
+            self._users = max(self._users - 1, 0)
+            if not self._users and self._capture is not None:
+                self._capture.remove()
+                self._capture = None
+
+
+#: Scheduler and worker agents of this process take it from here.
+shared = SharedCapture()
+
+
+def _listening_posts() -> list[logging.Logger]:
+    posts = [logging.getLogger(), logging.getLogger("distributed")]
+    for name, logger in list(logging.Logger.manager.loggerDict.items()):
+        if name.startswith("distributed.") and isinstance(logger, logging.Logger) and not logger.propagate:
+            posts.append(logger)
+    return posts
+
+
+def _process_of(record: logging.LogRecord) -> str:
+    if record.name.startswith("distributed.scheduler"):
+        return "scheduler"
+    return _worker_of_this_thread()
+
+
+def _worker_of_this_thread() -> str:
+    """The worker whose task runs on this thread, empty on any other thread."""
+    try:
+        return str(get_worker().address)
+    except (ValueError, AttributeError):  # no task, or a worker without an address yet
+        return ""

@@ -1,0 +1,147 @@
+"""Frames on their way out: numbered once, handed to every subscriber, bounded by bytes.
+
+A subscriber that falls behind loses the oldest *raw* rows first (tasks, samples, profiles …); totals and errors are kept while
+anything else is left to drop. Nothing has to be said about the loss: every frame carries the number of rows its table has had so
+far, so a reader that misses frames knows exactly how many rows it misses.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..model.tables import TABLES
+from ..wire.encode import Body, seal
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """One frame with what a queue needs to know of it."""
+
+    sequence: int
+    table: str
+    rows: int
+    frame: bytes
+
+
+class FrameQueue:
+    """Frames one subscriber has not acknowledged yet."""
+
+    def __init__(self, limit: int, overflow: Callable[[list[Sealed]], bool] | None = None) -> None:
+        self.limit = limit
+        self.overflow = overflow
+        self.size = 0
+        self.dropped_rows = 0
+        self._frames: deque[Sealed] = deque()
+        self._lock = threading.Lock()
+        self.arrived = threading.Event()
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def put(self, sealed: Sealed) -> None:
+        with self._lock:
+            self._frames.append(sealed)
+            self.size += len(sealed.frame)
+            if self.size > self.limit:
+                self._shrink()
+        self.arrived.set()
+
+    def peek(self, limit: int) -> list[Sealed]:
+        """The oldest frames, at least one and at most ``limit`` bytes of them."""
+        with self._lock:
+            taken: list[Sealed] = []
+            size = 0
+            for sealed in self._frames:
+                size += len(sealed.frame)
+                if taken and size > limit:
+                    break
+                taken.append(sealed)
+            return taken
+
+    def acknowledge(self, sequence: int) -> None:
+        """Forget the frames up to and including this one."""
+        with self._lock:
+            while self._frames and self._frames[0].sequence <= sequence:
+                self.size -= len(self._frames.popleft().frame)
+
+    def take_all(self) -> list[Sealed]:
+        with self._lock:
+            frames, self._frames, self.size = list(self._frames), deque(), 0
+            return frames
+
+    def _shrink(self) -> None:
+        """Make room down to three quarters of the limit: into the overflow if it takes them, else by dropping."""
+        target = self.limit * 3 // 4
+        excess: list[Sealed] = []
+        size = self.size
+        for sealed in self._frames:
+            if size <= target:
+                break
+            excess.append(sealed)
+            size -= len(sealed.frame)
+        if self.overflow is not None and self.overflow(excess):
+            for _ in excess:
+                self.size -= len(self._frames.popleft().frame)
+            return
+        self._drop(target, raw=True)
+        if self.size > 2 * self.limit:
+            self._drop(self.limit, raw=False)
+
+    def _drop(self, target: int, *, raw: bool) -> None:
+        kept: deque[Sealed] = deque()
+        for sealed in self._frames:
+            if self.size > target and (not raw or TABLES[sealed.table].raw):
+                self.size -= len(sealed.frame)
+                self.dropped_rows += sealed.rows
+            else:
+                kept.append(sealed)
+        self._frames = kept
+
+
+class Outbox:
+    """Numbers frames and hands them to the subscribers."""
+
+    def __init__(self, cluster: str, epoch: int) -> None:
+        self.cluster = cluster
+        self.epoch = epoch
+        self.sequence = 0
+        self.kept: dict[str, int] = {}
+        self.dropped: dict[str, int] = {}
+        self._subscribers: dict[str, Callable[[Sealed], None]] = {}
+        self._lock = threading.Lock()
+
+    def subscribe(self, name: str, put: Callable[[Sealed], None]) -> None:
+        with self._lock:
+            self._subscribers[name] = put
+
+    def unsubscribe(self, name: str) -> None:
+        with self._lock:
+            self._subscribers.pop(name, None)
+
+    @property
+    def subscribers(self) -> list[str]:
+        return list(self._subscribers)
+
+    def count_dropped(self, table: str, rows: int) -> None:
+        """Rows of a table that were given up before they became a frame."""
+        with self._lock:
+            self.dropped[table] = self.dropped.get(table, 0) + rows
+
+    def publish(self, body: Body) -> None:
+        with self._lock:
+            kept = self.kept[body.table] = self.kept.get(body.table, 0) + body.rows
+            frame = seal(
+                body,
+                cluster=self.cluster,
+                epoch=self.epoch,
+                sequence=self.sequence,
+                kept=kept,
+                dropped=self.dropped.get(body.table, 0),
+            )
+            sealed = Sealed(self.sequence, body.table, body.rows, frame)
+            self.sequence += 1
+            for put in list(self._subscribers.values()):
+                put(sealed)

@@ -1,0 +1,332 @@
+"""Hook calls in, rows out: the collector's logic without any I/O.
+
+The recorder reads the scheduler's state, but it owns no thread, socket, file or timer; the plugin around it does. Everything
+here runs on the scheduler's event loop and is bounded: what may grow with the cluster is looked at a part at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import platform
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .activity import Activities
+from .compat import has_run_ids, spans
+from .eventlog import event_row
+from .executions import Chunk, Execution, executions
+from .failures import Failure, Failures
+from .members import Members
+from .privacy import Scrubber
+from .rows import Rows
+from .samples import scheduler_sample, worker_sample
+from .settings import Settings
+from .waves import Waves
+
+#: Workers sampled per tick; above this they take turns.
+SAMPLES_PER_TICK = 500
+#: Configuration worth knowing later; an allow-list, so that nobody's token is ever among it.
+CONFIG_KEYS = (
+    "distributed.scheduler.allowed-failures",
+    "distributed.scheduler.worker-saturation",
+    "distributed.scheduler.work-stealing",
+    "distributed.scheduler.worker-ttl",
+    "distributed.scheduler.idle-timeout",
+    "distributed.scheduler.no-workers-timeout",
+    "distributed.worker.memory.target",
+    "distributed.worker.memory.spill",
+    "distributed.worker.memory.pause",
+    "distributed.worker.memory.terminate",
+    "distributed.worker.profile.interval",
+    "distributed.worker.profile.cycle",
+    "distributed.comm.compression",
+    "array.chunk-size",
+    "dataframe.shuffle.method",
+)
+METRIC_TOPIC = "daskscope-metric"
+WINDOW_TOPIC = "daskscope-window"
+
+
+class Recorder:
+    """Everything known of one scheduler, as rows."""
+
+    def __init__(
+        self,
+        scheduler: Any,
+        settings: Settings,
+        scrubber: Scrubber,
+        clock_ns: Callable[[], int],
+        on_error: Callable[[str, BaseException], None],
+    ) -> None:
+        self.scheduler = scheduler
+        self.settings = settings
+        self.scrubber = scrubber
+        self.clock_ns = clock_ns
+        self.rows = Rows()
+        self.failures = Failures(scrubber, self.rows.add, texts=settings.exception_text)
+        self.waves = Waves(scheduler, self.rows.add, scrubber, code=settings.code)
+        self.members = Members(scheduler, self.rows.add, hostnames=settings.hostnames, keys=settings.keys)
+        self.activities = Activities(scheduler.cumulative_worker_metrics, spans=spans(scheduler) is not None)
+        self.executions = executions(
+            scheduler.tasks,
+            clock_ns,
+            self.other_transition,
+            lambda error: on_error("transition", error),
+            edges=settings.edges,
+            run_ids=has_run_ids(),
+        )
+        self.children: dict[str, dict[str, Any]] = {}
+        self._next_worker = 0
+        self._cluster: dict[str, Any] = {}
+        self._last_cluster: tuple[Any, ...] = ()
+        self._windows: dict[str, dict[str, Any]] = {}
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def now_us(self) -> int:
+        return self.clock_ns() // 1000
+
+    def begin(self, versions: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """Write down what is there when recording begins."""
+        now, scheduler = self.now_us(), self.scheduler
+        settings = self.settings
+        self._cluster = {
+            "cluster": scheduler.id,
+            "name": settings.name,
+            "user": settings.user,
+            "host": settings.host if settings.hostnames else "",
+            "account": settings.account,
+            "address": str(getattr(scheduler, "address", "") or ""),
+            "start_us": int(scheduler.time_started * 1e6),
+            "recording_us": now,
+            "versions": json.dumps(dict(versions), default=str),
+            "platform": json.dumps(
+                {
+                    "system": platform.system(),
+                    "release": platform.release(),
+                    "machine": platform.machine(),
+                    "python": platform.python_implementation() + " " + platform.python_version(),
+                }
+            ),
+            "config": json.dumps(dict(config), default=str),
+            "prices": json.dumps(settings.prices),
+        }
+        self.cluster_state(now)
+        for address in list(scheduler.workers):
+            self.members.joined(address, now)
+        for client in list(scheduler.clients):
+            self.members.connected(client, now)
+
+    def repeat_entities(self) -> None:
+        """Write every living entity again, for a reader that joins now."""
+        now = self.now_us()
+        self._last_cluster = ()
+        self.cluster_state(now)
+        for member in self.members.workers.values():
+            self.rows.add("workers", seen_us=now, **member.row)
+        for row in self.members.clients.values():
+            self.rows.add("clients", seen_us=now, **row)
+
+    def end(self, reason: str) -> None:
+        """Write the last rows of everything that is still open."""
+        now = self.now_us()
+        if reason == "closed":
+            self.waves.lost(now)
+        self.tick_state(now)
+        self.failures.ripen(now, everything=True)
+        self._cluster.update(end_us=now, end_reason=reason)
+        self.cluster_state(now)
+
+    # -- hooks -----------------------------------------------------------------------------------------------------
+
+    def graph(self, client: str) -> None:
+        self.executions.computation(self.waves.submitted(client))
+
+    def other_transition(self, key: Any, start: str, finish: str, stimulus: str, kw: Mapping[str, Any]) -> None:
+        """A transition that is no plain success."""
+        if finish == "erred":
+            self.erred(key, start, kw)
+        elif stimulus.startswith("cancel-key"):
+            self.waves.cancelled()
+
+    def erred(self, key: Any, start: str, kw: Mapping[str, Any]) -> None:
+        """A task failed for good: it raised, its worker died too often, or something it depends on failed."""
+        task = self.scheduler.tasks[key]
+        blame = task.exception_blame
+        if "exception_text" in kw:
+            self._execution(key, task, kw, "error")
+            self._failure(key, task, kw.get("worker", ""), kw["exception_text"], kw["traceback_text"])
+        elif "exception" in kw:
+            # Made by the scheduler itself (KilledWorker, NoValidWorkerError), so unpickling it is safe.
+            if start == "processing":
+                self._execution(key, task, kw, "killed")
+            self._failure(key, task, kw.get("worker") or "", _scheduler_exception(kw["exception"]), "")
+        elif blame is not None and blame.key != key:
+            self._failure(key, task, "", blame.exception_text or "", "", blamed=_text(blame.key))
+
+    def before_task_erred(self, message: Mapping[str, Any]) -> None:
+        """A worker reports a failure; where retries are left this is the only trace of it."""
+        key = message["key"]
+        task = self.scheduler.tasks.get(key)
+        if task is None or task.state != "processing" or not task.retries:
+            return
+        if "run_id" in message and getattr(task, "run_id", None) != message["run_id"]:
+            return
+        self._execution(key, task, message, "retried")
+        texts = str(message.get("exception_text", "")), str(message.get("traceback_text", ""))
+        self._failure(key, task, message.get("worker", ""), *texts, will_retry=True)
+
+    def event(self, topic: str, message: Any) -> None:
+        """Something was logged; the same event arrives once per topic, so worker topics only feed the verdicts."""
+        now = self.now_us()
+        if isinstance(message, Mapping):
+            self.members.event(topic, dict(message))
+            if topic == METRIC_TOPIC:
+                self._metric(now, message)
+                return
+            if topic == WINDOW_TOPIC:
+                self.window(message)
+                return
+        if topic in self.settings.topics or "*" in self.settings.topics:
+            row = event_row(topic, message, self.scrubber)
+            if row is not None:
+                self.rows.add("events", time_us=now, **row)
+
+    def window(self, message: Mapping[str, Any]) -> None:
+        """A named stretch of time begins or ends: ``window`` (its id), ``done`` at its end, and what else is known."""
+        now, id_ = self.now_us(), str(message["window"])
+        row = self._windows.setdefault(id_, {"window": id_, "start_us": now, "status": "open"})
+        for name in ("kind", "name", "error", "labels"):
+            if name in message:
+                row[name] = self.scrubber.scrub(str(message[name]))
+        if message.get("done"):
+            row.update(stop_us=now, status="error" if message.get("error") else "ok")
+            self._windows.pop(id_)
+        self.rows.add("windows", seen_us=now, **row)
+
+    # -- ticks -----------------------------------------------------------------------------------------------------
+
+    def rotate(self) -> Chunk:
+        """Hand over the executions so far."""
+        chunk = self.executions.rotate()
+        self.waves.touched(chunk.group_codes)
+        return chunk
+
+    def tick_state(self, now_us: int) -> None:
+        """Write what changed of computations, activities, clients and the cluster."""
+        self.waves.tick(now_us)
+        self.activities.flush(now_us, self.rows.add)
+        self.members.tick(now_us)
+        self.cluster_state(now_us)
+
+    def tick_samples(self, now_us: int, lag_us: int) -> None:
+        """Sample the scheduler and its workers; beyond 500 workers they take turns."""
+        workers = list(self.scheduler.workers.values())
+        if len(workers) > SAMPLES_PER_TICK:
+            first = self._next_worker % len(workers)
+            self._next_worker = first + SAMPLES_PER_TICK
+            workers = (workers + workers)[first : first + SAMPLES_PER_TICK]
+        for worker in workers:
+            if worker.metrics:
+                self.rows.add("samples", **worker_sample(worker, now_us, self.children.get(worker.address)))
+        self.rows.add("samples", **scheduler_sample(self.scheduler, now_us, lag_us))
+
+    def cluster_state(self, now_us: int) -> None:
+        """The cluster's row, written again when what it says has changed."""
+        scheduler = self.scheduler
+        unrunnable = scheduler.unrunnable
+        facts = {
+            "idle_since_us": int((scheduler.idle_since or 0) * 1e6),
+            "idle_timeout_s": float(scheduler.idle_timeout or 0),
+            "tasks_queued": len(scheduler.queued),
+            "tasks_processing": sum(len(worker.processing) for worker in scheduler.workers.values()),
+            "tasks_unrunnable": len(unrunnable),
+            "unrunnable_needs": _needs(unrunnable),
+            "workers": len(scheduler.workers),
+            "threads": scheduler.total_nthreads,
+            "end_us": self._cluster.get("end_us", 0),
+        }
+        if tuple(facts.values()) != self._last_cluster:
+            self._last_cluster = tuple(facts.values())
+            self.rows.add("clusters", **{**self._cluster, "seen_us": now_us, **facts})
+
+    # -- rows ------------------------------------------------------------------------------------------------------
+
+    def _execution(self, key: Any, task: Any, message: Mapping[str, Any], status: str) -> None:
+        self.executions.add(
+            Execution(
+                key=key,
+                group=task.group,
+                worker=message.get("worker") or "",
+                thread=message.get("thread") or 0,
+                run_id=getattr(task, "run_id", -1),
+                startstops=message.get("startstops") or (),
+                status=status,
+            )
+        )
+
+    def _failure(
+        self,
+        key: Any,
+        task: Any,
+        worker: str,
+        exception_text: str,
+        traceback_text: str,
+        *,
+        will_retry: bool = False,
+        blamed: str = "",
+    ) -> None:
+        group = task.group
+        wave = self.waves.current
+        self.failures.failed(
+            Failure(
+                time_us=self.now_us(),
+                key=_text(key) if self.settings.keys else group.name,
+                group=group.name,
+                prefix=group.prefix.name,
+                span=getattr(group, "span_id", None) or "",
+                computation=wave.id if wave is not None else "",
+                worker=worker or "",
+                exception_text=exception_text,
+                traceback_text=traceback_text,
+                will_retry=will_retry,
+                blamed_key=blamed if self.settings.keys else "",
+            )
+        )
+
+    def _metric(self, now_us: int, message: Mapping[str, Any]) -> None:
+        wave = self.waves.current
+        self.rows.add(
+            "metrics",
+            time_us=now_us,
+            name=str(message["name"])[:200],
+            value=float(message["value"]),
+            unit=str(message.get("unit", ""))[:50],
+            labels=json.dumps(message.get("labels") or {}, default=str)[:2000],
+            computation=wave.id if wave is not None else "",
+            span=str(message.get("span", "")),
+            window=str(message.get("window", "")),
+        )
+
+
+def _needs(unrunnable: Any) -> str:
+    """What up to 1,000 of the unrunnable tasks ask for."""
+    needs: dict[str, int] = {}
+    for task, _ in zip(unrunnable, range(1000)):
+        wants = [f"{name}={amount}" for name, amount in (task.resource_restrictions or {}).items()]
+        if task.worker_restrictions or task.host_restrictions:
+            wants.append("certain workers")
+        name = ", ".join(sorted(wants)) or "any worker"
+        needs[name] = needs.get(name, 0) + 1
+    return json.dumps(needs) if needs else ""
+
+
+def _scheduler_exception(payload: Any) -> str:
+    if isinstance(payload, (bytes, bytearray)):
+        return repr(pickle.loads(payload))
+    return f"{type(payload).__name__}('reported by the scheduler without a text')"
+
+
+def _text(key: Any) -> str:
+    return key if isinstance(key, str) else str(key)

@@ -1,0 +1,220 @@
+"""Computations, their task groups and spans: followed while they change, written when they did.
+
+The graph hook only notes which computation is current; groups are looked at on the tick, a bounded number of computations at
+a time, because one graph may have thousands of groups and one second thousands of graphs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .compat import current_computation, group_durations_us, sources, spans
+from .privacy import Scrubber, bounded
+
+#: Computations looked at per tick (10 to 50 µs each); the rest waits for the next.
+PER_TICK = 200
+#: Finished computations that are remembered in case a lost worker makes their tasks run again.
+REMEMBERED = 200
+#: Lines kept around the calling line: at module level Dask sends the whole file with every submit.
+CONTEXT_LINES = 15
+CODE_LIMIT = 8_000
+
+FINISHED = frozenset(("memory", "erred", "released", "forgotten"))
+
+
+@dataclass
+class Wave:
+    """One computation being followed."""
+
+    id: str
+    computation: Any
+    client: str
+    start_us: int
+    submissions: int = 0
+    cancelled: bool = False
+    signatures: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    written: tuple[Any, ...] = ()
+
+
+class Waves:
+    """Follows computations through their lives."""
+
+    def __init__(self, scheduler: Any, add: Callable[..., None], scrubber: Scrubber, *, code: bool) -> None:
+        self.scheduler = scheduler
+        self.add = add
+        self.scrubber = scrubber
+        self.code = code
+        self.current: Wave | None = None
+        self.open: dict[str, Wave] = {}
+        self.closed: dict[str, Wave] = {}
+        self._spans: dict[str, tuple[Any, ...]] = {}
+        self._open_spans: dict[str, Any] = {}
+
+    def submitted(self, client: str) -> str:
+        """A graph arrived; returns the id of the computation it belongs to."""
+        computation = current_computation(self.scheduler)
+        if computation is None:
+            return ""
+        wave = self.current
+        if wave is None or wave.computation is not computation:
+            wave = Wave(str(computation.id), computation, client, int(computation.start * 1e6))
+            self.current = wave
+        self.open[wave.id] = wave
+        self.closed.pop(wave.id, None)
+        wave.submissions += 1
+        return wave.id
+
+    def cancelled(self) -> None:
+        if self.current is not None:
+            self.current.cancelled = True
+
+    def touched(self, groups: Iterable[Any]) -> None:
+        """Tasks of these groups ran; a finished computation they belong to is followed again."""
+        if not self.closed:
+            return
+        groups = set(groups)
+        for wave in list(self.closed.values()):
+            if not groups.isdisjoint(wave.computation.groups):
+                self.open[wave.id] = self.closed.pop(wave.id)
+
+    def tick(self, now_us: int, *, everything: bool = False) -> None:
+        """Write what changed; computations whose tasks are all finished are written a last time and set aside."""
+        waves = list(self.open.values())
+        for wave in waves if everything else waves[:PER_TICK]:
+            self._follow(wave, now_us)
+        self._write_spans(now_us)
+
+    def lost(self, now_us: int) -> None:
+        """The recording ends: what still runs will never be seen to finish."""
+        for wave in list(self.open.values()):
+            self._follow(wave, now_us, ended=True)
+
+    def _follow(self, wave: Wave, now_us: int, *, ended: bool = False) -> None:
+        groups = list(wave.computation.groups)
+        states: dict[str, int] = {}
+        for group in groups:
+            self._write_group(wave, group, now_us)
+            for state, count in group.states.items():
+                states[state] = states.get(state, 0) + count
+        unfinished = sum(count for state, count in states.items() if state not in FINISHED)
+        state = self._state(wave, states, unfinished, ended=ended)
+        self._write(wave, groups, states, unfinished, state, now_us)
+        # Move to the back of the queue, or to the finished ones.
+        self.open.pop(wave.id, None)
+        if unfinished and not ended:
+            self.open[wave.id] = wave
+        else:
+            self.closed[wave.id] = wave
+            while len(self.closed) > REMEMBERED:
+                self.closed.pop(next(iter(self.closed)))
+
+    def _state(self, wave: Wave, states: dict[str, int], unfinished: int, *, ended: bool) -> str:
+        if unfinished:
+            return "lost" if ended else "running"
+        if states.get("erred"):
+            return "erred"
+        return "cancelled" if wave.cancelled else "done"
+
+    def _write(
+        self, wave: Wave, groups: list[Any], states: dict[str, int], unfinished: int, state: str, now_us: int
+    ) -> None:
+        stop_us = 0 if unfinished else int(max((group.stop for group in groups), default=0.0) * 1e6)
+        written = (state, stop_us, wave.submissions, len(groups), *sorted(states.items()))
+        if written == wave.written:
+            return
+        wave.written = written
+        code, line, file = self._code(wave.computation)
+        self.add(
+            "computations",
+            computation=wave.id,
+            seen_us=now_us,
+            start_us=wave.start_us,
+            stop_us=max(stop_us, wave.start_us) if not unfinished else 0,
+            state=state,
+            client=wave.client,
+            span=next((group.span_id for group in groups if getattr(group, "span_id", None)), "") or "",
+            code=code,
+            code_line=line,
+            code_file=file,
+            submissions=wave.submissions,
+            groups=len(groups),
+            tasks=sum(states.values()),
+            memory=states.get("memory", 0),
+            erred=states.get("erred", 0),
+            released=states.get("released", 0),
+            forgotten=states.get("forgotten", 0),
+            unfinished=unfinished,
+        )
+
+    def _write_group(self, wave: Wave, group: Any, now_us: int) -> None:
+        states = {state: count for state, count in group.states.items() if count}
+        durations = group_durations_us(group)
+        signature = (tuple(states.items()), tuple(durations.items()), group.nbytes_total)
+        if wave.signatures.get(group) == signature:
+            return
+        wave.signatures[group] = signature
+        span = getattr(group, "span_id", None) or ""
+        self._note_span(span)
+        self.add(
+            "groups",
+            group=group.name,
+            start_us=int(group.start * 1e6),
+            computation=wave.id,
+            seen_us=now_us,
+            prefix=group.prefix.name,
+            span=span,
+            stop_us=int(group.stop * 1e6),
+            states=json.dumps(states),
+            durations_us=json.dumps(durations),
+            nbytes=int(group.nbytes_total),
+            types=[str(type_)[:200] for type_ in sorted(map(str, group.types))[:20]],
+            dependencies=[dependency.name for dependency in group.dependencies],
+        )
+
+    def _note_span(self, span_id: str) -> None:
+        extension = spans(self.scheduler)
+        while extension is not None and span_id and span_id not in self._open_spans:
+            span = extension.spans.get(span_id)
+            if span is None:
+                return
+            self._open_spans[span_id] = span
+            span_id = span.parent.id if span.parent is not None else ""
+
+    def _write_spans(self, now_us: int) -> None:
+        for span_id, span in list(self._open_spans.items()):
+            done = span.done
+            stop_us = int(span.stop * 1e6) if done else 0
+            written = (stop_us, int(span.start * 1e6))
+            if self._spans.get(span_id) != written:
+                self._spans[span_id] = written
+                self._write_span(span, now_us, written)
+            if done:
+                # A group that changes again brings its span back (see _write_group).
+                del self._open_spans[span_id]
+
+    def _write_span(self, span: Any, now_us: int, written: tuple[int, int]) -> None:
+        stop_us, start_us = written
+        self.add(
+            "spans",
+            span=span.id,
+            seen_us=now_us,
+            tags=list(map(str, span.name)),
+            parent=span.parent.id if span.parent is not None else "",
+            enqueued_us=int(span.enqueued * 1e6),
+            start_us=start_us,
+            stop_us=stop_us,
+            active_cpu_us=int(span.active_cpu_seconds * 1e6),
+        )
+
+    def _code(self, computation: Any) -> tuple[str, int, str]:
+        if not self.code:
+            return "", 0, ""
+        for text, line, file in sources(computation):
+            lines = text.splitlines()
+            first = max(0, line - CONTEXT_LINES)
+            kept = lines[first : line + CONTEXT_LINES + 1]
+            return bounded(self.scrubber.scrub("\n".join(kept)), CODE_LIMIT), line - first, file
+        return "", 0, ""

@@ -1,0 +1,94 @@
+"""A thread that turns columns into frames, so that the event loop never compresses anything.
+
+Its queue is bounded. Where it cannot keep up, the event loop does not wait: the job is refused and its rows are counted as dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from ..model.tables import TABLES
+from ..wire.encode import Body, encode_body
+from .outbox import Outbox
+
+#: Jobs that may wait. A job is at most 5,000 executions (about 2 MB as lists), so this bounds memory near 40 MB.
+JOBS = 20
+
+#: What makes the columns of a job; called on the thread.
+Columns = Callable[[], dict[str, Any]]
+
+
+class Writer:
+    """Encodes jobs in order and publishes them to the outbox."""
+
+    def __init__(self, outbox: Outbox, on_error: Callable[[str, BaseException], None]) -> None:
+        self.outbox = outbox
+        self.on_error = on_error
+        self._jobs: deque[tuple[str, Columns] | Body | threading.Event] = deque()
+        self._ready = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="daskscope-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def write(self, table: str, columns: Columns, rows: int) -> None:
+        """Encode later; raw rows are refused where too many jobs wait, totals and errors only at twice that."""
+        limit = JOBS if TABLES[table].raw else 2 * JOBS
+        if len(self._jobs) >= limit or self._stopping:
+            self.outbox.count_dropped(table, rows)
+            return
+        self._jobs.append((table, columns))
+        self._ready.set()
+
+    def forward(self, body: Body) -> None:
+        """Publish a body that was encoded elsewhere (by a worker)."""
+        if len(self._jobs) >= 50 * JOBS or self._stopping:
+            self.outbox.count_dropped(body.table, body.rows)
+            return
+        self._jobs.append(body)
+        self._ready.set()
+
+    def barrier(self) -> threading.Event:
+        """An event that is set once everything queued before it is published."""
+        reached = threading.Event()
+        if not self._thread.is_alive():
+            reached.set()
+            return reached
+        self._jobs.append(reached)
+        self._ready.set()
+        return reached
+
+    def stop(self, timeout: float) -> None:
+        """Finish the jobs that wait, then end the thread."""
+        self._stopping = True
+        self._ready.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
+
+    def _run(self) -> None:
+        while True:
+            self._ready.wait()
+            self._ready.clear()
+            while self._jobs:
+                self._do(self._jobs.popleft())
+            if self._stopping:
+                return
+
+    def _do(self, job: tuple[str, Columns] | Body | threading.Event) -> None:
+        try:
+            if isinstance(job, threading.Event):
+                job.set()
+            elif isinstance(job, Body):
+                self.outbox.publish(job)
+            else:
+                table, columns = job
+                self.outbox.publish(encode_body(table, columns()))
+        except Exception as error:  # noqa: BLE001 (the top of a thread; the guard counts and reports it)
+            try:
+                self.on_error("encoding", error)
+            except Exception:  # noqa: BLE001 (strict mode re-raises; the thread must live on)
+                pass

@@ -1,0 +1,113 @@
+"""Numbers for people: the only place that turns microseconds, bytes and counts into words.
+
+Everything else passes plain numbers around, with the unit in the name. Texts are short, say their unit, and never claim more
+digits than a reader can use: three at most, fewer where the number is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta, timezone
+from typing import NewType
+
+#: Integer microseconds: a length of time, or a moment since the epoch on the scheduler's clock.
+Microseconds = NewType("Microseconds", int)
+Bytes = NewType("Bytes", int)
+
+MILLISECOND = 1_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+#: Shown where a value is not known.
+NOTHING = "–"
+
+
+def duration(us: float) -> str:
+    """A length of time: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 m 20 s``, ``2 h 5 m``, ``3 d 4 h``."""
+    if round(us) < 0:
+        return "-" + duration(-us)
+    # Each step compares the rounded number, so that 999.6 ms is 1.00 s and not 1000 ms.
+    if round(us) < MILLISECOND:
+        return f"{abs(round(us))} µs"
+    if round(us / MILLISECOND) < 1000:
+        return f"{_three(us / MILLISECOND)} ms"
+    if us < 59.95 * SECOND:
+        return f"{us / SECOND:.2f} s" if us < 9.995 * SECOND else f"{us / SECOND:.1f} s"
+    seconds = round(us / SECOND)
+    if seconds < 3600:
+        return f"{seconds // 60} m {seconds % 60} s"
+    minutes = round(us / MINUTE)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} m"
+    hours = round(us / HOUR)
+    return f"{hours // 24:,} d {hours % 24} h"
+
+
+def nbytes(n: float) -> str:
+    """A number of bytes in binary units: ``0 B``, ``1023 B``, ``1.5 GiB``."""
+    if round(n) < 0:
+        return "-" + nbytes(-n)
+    if round(n) < 1024:
+        return f"{abs(round(n))} B"
+    power = min(int(math.log2(n) / 10), len(_BINARY) - 1)
+    value = n / 1024**power
+    if round(value) >= 1024 and power + 1 < len(_BINARY):
+        power, value = power + 1, value / 1024
+    return f"{_three(value)} {_BINARY[power]}" if value < 1000 else f"{value:,.0f} {_BINARY[power]}"
+
+
+def count(n: int) -> str:
+    """A whole number with thousands separated: ``1,234,567``."""
+    return f"{n:,}"
+
+
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: ``1 task``, ``2 tasks``, ``0 tasks``."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
+def percent(x: float) -> str:
+    """A share as a percentage: ``0 %``, ``0.3 %``, ``42 %``; a share that is not all is never shown as 100 %."""
+    if x < 0:
+        return "-" + percent(-x)
+    if 0 < x < 0.001:
+        return "<0.1 %"
+    if 0.995 <= x < 1:
+        return ">99 %"
+    return f"{100 * x:.1f} %" if 0 < x < 0.0995 else f"{100 * x:,.0f} %"
+
+
+def quantity(value: float, unit: str) -> str:
+    """An amount of any unit; the units Dask uses are shown in the form people know."""
+    if not math.isfinite(value * SECOND):
+        return f"{value} {unit}".rstrip()
+    if unit == "seconds":
+        return duration(value * SECOND)
+    if unit == "bytes":
+        return nbytes(value)
+    text = f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    if unit == "count":
+        return f"{text}×"
+    return f"{text} {unit}".rstrip()
+
+
+def moment(us: int) -> str:
+    """A moment in UTC to the second, as ISO 8601: ``2026-11-15T22:01:07Z``; 0 is a moment that is not known."""
+    if us == 0:
+        return NOTHING
+    try:
+        when = _EPOCH + timedelta(seconds=us // SECOND)
+    except OverflowError:
+        return f"{us} µs since 1970"
+    return when.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _three(value: float) -> str:
+    """Three digits at most, without a fraction of zeros."""
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,161 @@
+"""Frames to numpy columns, trusting nothing.
+
+A frame may come from a damaged disk or from somebody who wants to hurt the reader. Every claimed size is checked against
+a bound before anything is allocated, decompression stops at the claimed size, every byte must be accounted for, and whatever
+is wrong ends in one ``WireError`` that says what.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from daskscope.errors import NewerFormat, WireError
+from daskscope.model.table import Table, Values, empty_values
+from daskscope.model.tables import SCHEMA_VERSION, TABLES, TableDef
+from daskscope.wire.decode_columns import ColumnReader, brief, is_int64, parse_json
+from daskscope.wire.layout import MAGIC, MAX_BODY, MAX_CLUSTER, MAX_DIRECTORY, MAX_HEADER, MAX_RAW, MAX_ROWS, PREFIX
+
+
+class Incomplete(WireError):
+    """The bytes end inside a frame."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a frame says about its batch."""
+
+    table: str
+    schema: int
+    cluster: str
+    epoch: int
+    sequence: int
+    rows: int
+    t0: int
+    t1: int
+    kept: int
+    dropped: int
+    raw: int
+
+    @property
+    def definition(self) -> TableDef:
+        return TABLES[self.table]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame, checksum verified, body still encoded."""
+
+    header: Header
+    body: memoryview
+    size: int
+
+    def table(self) -> Table:
+        """Decode the body."""
+        return decode_body(self.header, self.body)
+
+
+def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
+    """Read the frame that starts at ``offset``; raises ``Incomplete`` where the bytes end too early."""
+    view = memoryview(data)[offset:]
+    if len(view) < PREFIX.size:
+        raise Incomplete(f"{len(view)} bytes left, a frame's prefix has {PREFIX.size}")
+    magic, header_size, body_size, crc = PREFIX.unpack_from(view)
+    _check_magic(magic)
+    if header_size > MAX_HEADER or body_size > MAX_BODY:
+        raise WireError(f"a frame claims a header of {header_size} and a body of {body_size} bytes, more than allowed")
+    size = PREFIX.size + header_size + body_size
+    if len(view) < size:
+        raise Incomplete(f"a frame of {size} bytes is cut off after {len(view)}")
+    header, body = view[PREFIX.size : PREFIX.size + header_size], view[PREFIX.size + header_size : size]
+    if zlib.crc32(body, zlib.crc32(header, zlib.crc32(view[4:12]))) != crc:
+        raise WireError("a frame's checksum does not match: its bytes were damaged")
+    return Frame(_header(header), body, size)
+
+
+def decode_body(header: Header, body: bytes | memoryview) -> Table:
+    """The columns of one batch."""
+    packed, plain = _decompress(header, memoryview(body))
+    reader = ColumnReader(packed, plain, header.rows)
+    size = int.from_bytes(reader.take(4), "little")
+    if size > MAX_DIRECTORY:
+        raise WireError(f"a column directory of {size} bytes is more than allowed")
+    directory = parse_json(reader.take(size))
+    try:
+        columns = _columns(reader, header.definition, directory)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise WireError(
+            f"the column directory of a {header.table} batch is malformed ({type(error).__name__})"
+        ) from None
+    reader.check_finished()
+    return Table(header.definition, columns)
+
+
+def _columns(reader: ColumnReader, definition: TableDef, directory: Any) -> dict[str, Values]:
+    columns: dict[str, Values] = {}
+    for name, *spec in directory:
+        # Checked before decoding: a small directory could otherwise have a column decoded ten thousand times.
+        if name in columns:
+            raise WireError(f"a frame holds column {brief(name)} twice")
+        columns[name] = reader.column(definition.column(name).kind, spec, columns)
+    # What an older writer did not know yet.
+    for column in definition.columns:
+        if column.name not in columns:
+            columns[column.name] = empty_values(column.kind, reader.rows)
+    return {name: columns[name] for name in definition.names}
+
+
+def _check_magic(magic: bytes) -> None:
+    if magic == MAGIC:
+        return
+    if magic[:3] == MAGIC[:3] and magic[3] > MAGIC[3]:
+        raise NewerFormat(f"wire format {magic[3]} is newer than this daskscope reads ({MAGIC[3]}); upgrade daskscope")
+    raise WireError("not a frame: it does not start with the frame marker")
+
+
+def _header(data: memoryview) -> Header:
+    fields = parse_json(data)
+    names = Header.__dataclass_fields__
+    if not isinstance(fields, dict) or not names.keys() <= fields.keys():
+        raise WireError("a frame's header lacks fields")
+    for name in names:
+        value = fields[name]
+        text = type(value) is str and len(value) <= MAX_CLUSTER
+        if not (text if name in ("table", "cluster") else is_int64(value)):
+            raise WireError(f"a frame's header has {brief(value)} as {name}")
+    return _checked(Header(**{name: fields[name] for name in names}))
+
+
+def _checked(header: Header) -> Header:
+    if header.schema > SCHEMA_VERSION:
+        raise NewerFormat(
+            f"schema {header.schema} is newer than this daskscope reads ({SCHEMA_VERSION}); upgrade daskscope"
+        )
+    if header.table not in TABLES:
+        raise WireError(f"a frame is for a table {brief(header.table)} that does not exist")
+    if not 0 < header.rows <= MAX_ROWS or not 0 < header.raw <= MAX_RAW:
+        raise WireError(f"a frame claims {header.rows} rows and {header.raw} bytes")
+    if min(header.schema, header.sequence, header.kept - header.rows, header.dropped) < 0:
+        raise WireError("a frame's header has impossible counters")
+    return header
+
+
+def _decompress(header: Header, body: memoryview) -> tuple[memoryview, memoryview]:
+    if len(body) < 4:
+        raise WireError("a frame's body is too short")
+    size = int.from_bytes(body[:4], "little")
+    if size > len(body) - 4:
+        raise WireError("a frame's compressed part is longer than its body")
+    plain = body[4 + size :]
+    limit = header.raw - len(plain)
+    if limit < 0:
+        raise WireError("a frame holds more bytes than its header claims")
+    inflate = zlib.decompressobj()
+    try:
+        packed = inflate.decompress(body[4 : 4 + size], limit + 1)
+    except zlib.error as error:
+        raise WireError(f"a frame's body cannot be decompressed ({error})") from None
+    if len(packed) != limit or not inflate.eof or inflate.unused_data:
+        raise WireError(f"a frame's body does not have the {header.raw} bytes its header claims")
+    return memoryview(packed), plain

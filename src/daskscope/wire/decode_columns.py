@@ -1,0 +1,219 @@
+"""The columns of a body: one method per encoding, each checking what it is told before it believes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NoReturn
+
+import numpy as np
+
+from daskscope.errors import WireError
+from daskscope.model.table import Array, Lists, Strings, Values, empty_values, object_array
+from daskscope.wire.decode_keys import decode_keys
+from daskscope.wire.layout import MAX_ITEMS, MAX_VALUES, count_items
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+class ColumnReader:
+    """A cursor over the decompressed and the plain part of a body."""
+
+    def __init__(self, packed: memoryview, plain: memoryview, rows: int) -> None:
+        self.packed = packed
+        self.plain = plain
+        self.rows = rows
+        self.items = 0
+
+    def take(self, size: int) -> memoryview:
+        if type(size) is not int or not 0 <= size <= len(self.packed):
+            raise WireError("a frame's columns are longer than its body")
+        taken, self.packed = self.packed[:size], self.packed[size:]
+        return taken
+
+    def take_plain(self, size: int) -> memoryview:
+        if type(size) is not int or not 0 <= size <= len(self.plain):
+            raise WireError("a frame's plain columns are longer than its body")
+        taken, self.plain = self.plain[:size], self.plain[size:]
+        return taken
+
+    def check_finished(self) -> None:
+        if len(self.packed) or len(self.plain):
+            raise WireError("a frame's body has bytes that belong to no column")
+
+    def planes(self, mask: int, rows: int) -> Array:
+        if type(mask) is not int or not 0 <= mask <= 255:
+            raise WireError(f"byte-plane mask {brief(mask)} is out of range")
+        cells = np.zeros((rows, 8), dtype=np.uint8)
+        for k in range(8):
+            if mask >> k & 1:
+                cells[:, k] = np.frombuffer(self.take(rows), dtype=np.uint8)
+        return cells.view("<i8").reshape(rows)
+
+    def strings(self, size: int) -> list[str]:
+        """A JSON array of strings; it may hold values no row uses."""
+        data = bytes(self.take(size))
+        self.items += count_items(data)
+        if self.items > MAX_ITEMS:
+            raise WireError("a frame's string dictionaries hold more values than allowed")
+        values = parse_json(data)
+        if not isinstance(values, list) or not all(type(value) is str for value in values):
+            raise WireError("a string dictionary is malformed")
+        return values
+
+    def column(self, kind: str, spec: list[Any], done: Mapping[str, Values]) -> Values:
+        if kind.endswith("[]"):
+            return self._lists(kind[:-2], spec, done)
+        return self._scalars(kind, spec, self.rows, done)
+
+    def _lists(self, kind: str, spec: list[Any], done: Mapping[str, Values]) -> Lists:
+        marker, lengths_spec, count, inner = spec
+        if marker != "list" or type(count) is not int or not 0 <= count <= MAX_VALUES:
+            raise WireError("a list column is malformed")
+        lengths = self._scalars("int", lengths_spec, self.rows, {})
+        assert isinstance(lengths, np.ndarray)
+        if int(lengths.min()) < 0 or int(lengths.max()) > count:
+            raise WireError("a list column has impossible lengths")
+        offsets = np.zeros(self.rows + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        if int(offsets[-1]) != count:
+            raise WireError("a list column's lengths do not add up")
+        flats = {name: values.flat for name, values in done.items() if isinstance(values, Lists)}
+        return Lists(offsets, self._scalars(kind, inner, count, flats) if count else _empty(kind))
+
+    def _scalars(self, kind: str, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Array | Strings:
+        encoding = spec[0]
+        if kind == "str":
+            return self._strings(encoding, spec, rows, done)
+        if encoding == "const":
+            return _constant(kind, spec[1], rows)
+        if encoding == "float" and kind == "float":
+            floats: Array = self.planes(spec[1], rows).view("<f8")
+            return floats
+        if kind != "float":
+            return self._integers(encoding, spec, rows, done)
+        raise _unknown(encoding)
+
+    def _integers(self, encoding: Any, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Array:
+        if encoding == "int":
+            return self.planes(spec[1], rows)
+        if encoding == "delta":
+            return self._delta(spec, rows)
+        if encoding == "gap":
+            return self._gap(spec, rows, done)
+        if encoding == "codes":
+            return self._coded(spec, rows)
+        raise _unknown(encoding)
+
+    def _coded(self, spec: list[Any], rows: int) -> Array:
+        _, count, values_mask, codes_mask = spec
+        if type(count) is not int or not 0 < count <= MAX_VALUES:
+            raise WireError("a column of coded integers is malformed")
+        values = self.planes(values_mask, count)
+        coded: Array = values[_codes(self.planes(codes_mask, rows), count)]
+        return coded
+
+    def _delta(self, spec: list[Any], rows: int) -> Array:
+        _, first, mask = spec
+        if not is_int64(first):
+            raise WireError("a delta-coded column does not begin with an integer")
+        deltas = self.planes(mask, rows)
+        deltas[0] = first
+        # A sum beyond 64 bits wraps around, as it does in the writer.
+        values: Array = np.cumsum(deltas)
+        return values
+
+    def _gap(self, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Array:
+        _, other, sign, mask = spec
+        base = done[other]
+        if not isinstance(base, np.ndarray) or len(base) != rows or base.dtype != np.int64:
+            raise WireError("a gap-coded column refers to a column it cannot be based on")
+        if type(sign) is not int or sign not in (1, -1):
+            raise WireError(f"a gap-coded column has {brief(sign)} as its sign")
+        gaps = self.planes(mask, rows)
+        values: Array = base + gaps if sign == 1 else base - gaps
+        return values
+
+    def _strings(self, encoding: Any, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Strings:
+        if encoding == "const":
+            if type(spec[1]) is not str:
+                raise WireError("a constant string is no string")
+            return Strings(np.zeros(rows, dtype=np.int32), object_array([spec[1]]))
+        if encoding == "dict":
+            values = object_array(self.strings(spec[1]))
+            return Strings(_codes(self.planes(spec[2], rows), len(values)), values)
+        if encoding == "via":
+            return self._via(spec, rows, done)
+        if encoding == "runs":
+            return self._runs(spec, rows)
+        if encoding == "keys":
+            return decode_keys(self, spec, done["group"], rows)
+        raise _unknown(encoding)
+
+    def _via(self, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Strings:
+        _, other, size = spec
+        base, values = done[other], object_array(self.strings(size))
+        if not isinstance(base, Strings) or len(base) != rows or len(values) != len(base.values):
+            raise WireError("a column refers to a column it cannot be derived from")
+        return Strings(base.codes, values)
+
+    def _runs(self, spec: list[Any], rows: int) -> Strings:
+        _, starts, size = spec
+        values = object_array(self.strings(size))
+        if not isinstance(starts, list) or len(starts) != len(values) or not starts or starts[0] != 0:
+            raise WireError("a column's runs are malformed")
+        edges = [*starts, rows]
+        if any(type(e) is not int for e in edges) or any(a >= b for a, b in pairwise(edges)):
+            raise WireError("a column's runs are out of order")
+        return Strings(np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(edges)), values)
+
+
+def parse_json(data: bytes | memoryview) -> Any:
+    """Standard JSON: UTF-8, no NaN, no infinities."""
+    try:
+        return json.loads(str(data, "utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"malformed JSON in a frame ({type(error).__name__})") from None
+
+
+def is_int64(value: Any) -> bool:
+    """Whether a value from JSON is an integer (not a boolean) that a column can hold."""
+    return type(value) is int and INT64_MIN <= value <= INT64_MAX
+
+
+def brief(value: Any) -> str:
+    """A hostile value, named in an error: never long, never by walking into it."""
+    if type(value) is str:
+        return repr(value[:40])
+    return str(value) if is_int64(value) else f"a {type(value).__name__}"
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _unknown(encoding: Any) -> WireError:
+    return WireError(f"a column is encoded as {brief(encoding)}, which does not fit it")
+
+
+def _codes(codes: Array, count: int) -> Array:
+    if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= count):
+        raise WireError("a string column has codes without a value")
+    return codes.astype(np.int32)
+
+
+def _constant(kind: str, value: Any, rows: int) -> Array:
+    if kind == "float":
+        if type(value) not in (int, float):
+            raise WireError("a constant float is no number")
+        return np.full(rows, float(value))
+    if not is_int64(value):
+        raise WireError("a constant integer is out of range")
+    return np.full(rows, value, dtype=np.int64)
+
+
+def _empty(kind: str) -> Array | Strings:
+    values = empty_values(kind, 0)
+    assert not isinstance(values, Lists)
+    return values

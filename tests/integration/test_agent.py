@@ -1,0 +1,424 @@
+"""The agent inside real workers: what it brings to the scheduler, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed.worker
+import pytest
+from distributed import get_worker, span
+
+from daskscope.collector import agent
+from daskscope.collector.agent import NAME, flush_agent, start_agent, stop_agent
+from daskscope.collector.pending import Pending
+from daskscope.wire.decode import read_frame
+from daskscope.wire.encode import Body, encode_body, seal
+
+SETTINGS = {
+    "profile": True,
+    "profile_floor_s": 0.02,
+    "transfers": True,
+    "logs": True,
+    "causes": True,
+    "exception_text": True,
+    "children": False,
+    "push_interval_s": 0.5,
+}
+LONG = 100.0
+
+# Untyped in distributed.
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+worker_module: Any = distributed.worker
+
+
+@pytest.fixture(autouse=True)
+def importable_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers in processes of their own get our path, and import the functions of this module by its name."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[__name__.count(".")]))
+
+
+class Recorder:
+    """The scheduler's side: keeps every push."""
+
+    def __init__(self) -> None:
+        self.pushes: list[dict[str, Any]] = []
+        self.answer: dict[str, str] | None = {"status": "OK"}
+
+    def handler(self, **push: Any) -> dict[str, str] | None:
+        if self.answer is not None:
+            self.pushes.append(push)
+        return self.answer
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for push in list(self.pushes):
+            for body in push["bodies"]:
+                if body["table"] == table:
+                    found += rows_of(body)
+        return found
+
+    def causes(self) -> list[dict[str, str]]:
+        return [cause for push in list(self.pushes) for cause in push["causes"]]
+
+
+def rows_of(pushed: dict[str, Any]) -> list[dict[str, Any]]:
+    """Decode a body the way it reaches a reader."""
+    fields = {name: value for name, value in pushed.items() if name != "dropped"}
+    frame = seal(Body(**fields), cluster="c", epoch=1, sequence=0, kept=pushed["rows"], dropped=pushed["dropped"])
+    table = read_frame(frame).table()
+    return [{name: table[name][row] for name in table} for row in range(table.rows)]
+
+
+@contextmanager
+def recorded(*, processes: bool, workers: int = 2, **settings: Any) -> Iterator[tuple[Any, Recorder]]:
+    """A cluster with an agent in every worker and a recorder in its scheduler."""
+    recorder = Recorder()
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=2, processes=processes, dashboard_address=":0", memory_limit=0
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        cluster.scheduler.handlers["daskscope"] = recorder.handler
+        started = client.run(start_agent, settings={**SETTINGS, **settings})
+        assert set(started.values()) == {"running"}
+        yield client, recorder
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
+    """Wait for what happens in other processes."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def crunch(seconds: float) -> float:
+    total, stop = 0.0, time.monotonic() + seconds
+    while time.monotonic() < stop:
+        total += sum(number * number for number in range(20_000))  # the hot line
+    return total
+
+
+def crunch_too(seconds: float) -> float:
+    return crunch(seconds)
+
+
+def a_key_of(function: Callable[[float], float]) -> tuple[str, int]:
+    return f"{function.__name__}-{uuid.uuid4().hex}", 0
+
+
+HOT_LINE = crunch.__code__.co_firstlineno + 3
+# A comprehension is a frame of its own, before Python 3.12 at least: either way the time is spent in this line.
+
+
+def fail_inside(number: int) -> None:
+    try:
+        raise KeyError(f"column {number}")
+    except KeyError as inner:
+        raise RuntimeError("could not load") from inner
+
+
+async def fail_async() -> None:
+    raise LookupError("in a coroutine")
+
+
+def warn(text: str) -> str:
+    logging.getLogger("analysis").warning(text)
+    return str(get_worker().address)
+
+
+def one_each(client: Any, function: Any, *args: Any) -> list[Any]:
+    addresses = list(client.scheduler_info()["workers"])
+    return [client.submit(function, *args, workers=[address], pure=False) for address in addresses]
+
+
+def leaf_lines(rows: list[dict[str, Any]], **wanted: str) -> dict[int, int]:
+    lines: dict[int, int] = {}
+    for row in rows:
+        if all(row[name] == value for name, value in wanted.items()):
+            file, _, line = row["stack"][-1].split("\t")
+            here = int(line) if file == crunch.__code__.co_filename else 0
+            lines[here] = lines.get(here, 0) + int(row["count"])
+    return lines
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_the_profile_names_the_hot_line_for_each_prefix_and_span(processes: bool) -> None:
+    with recorded(processes=processes, workers=1) as (client, recorder):
+        futures = []
+        for name in ("first", "second"):
+            with span(name):
+                # Dask gives a span to a group of tasks, not to a task: each needs a group of its own.
+                futures += [client.submit(run, 0.7, key=a_key_of(run)) for run in (crunch, crunch_too)]
+        client.gather(futures)
+        client.run(flush_agent)
+        rows = recorder.rows("profiles")
+    spans = {row["span"] for row in rows if row["prefix"].startswith("crunch")}
+    assert len(spans) == 2
+    assert "" not in spans
+    for prefix in ("crunch", "crunch_too"):
+        for span_id in spans:
+            lines = leaf_lines(rows, prefix=prefix, span=span_id)
+            assert max(lines, key=lambda line: lines[line]) == HOT_LINE, (prefix, span_id, lines)
+
+
+def test_profile_rows_say_where_they_come_from() -> None:
+    with recorded(processes=True, workers=1) as (client, recorder):
+        client.submit(crunch, 0.5).result()
+        client.run(flush_agent)
+        (row, *_) = recorder.rows("profiles")
+        addresses = list(client.scheduler_info()["workers"])
+    assert (row["source"], row["kind"]) == ("daskscope", "compute")
+    assert row["worker"] in addresses
+    assert not any("/distributed/" in frame for frame in row["stack"])
+
+
+def test_dasks_own_profile_is_drained_where_the_sampler_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.probes.current_frames", lambda: None)
+    with recorded(processes=False, workers=1) as (client, recorder):
+        client.submit(crunch, 1.5).result()
+        until(lambda: recorder.rows("profiles"))
+        rows = recorder.rows("profiles")
+    assert {row["source"] for row in rows} == {"dask"}
+    assert {row["prefix"] for row in rows} == {"crunch"}
+
+
+def test_profiles_are_off_where_dasks_profiler_is() -> None:
+    off = {"distributed.worker.profile.enabled": False}
+    with dask.config.set(off), recorded(processes=False, workers=1) as (client, recorder):
+        client.submit(crunch, 0.3).result()
+        client.run(flush_agent)
+        until(lambda: recorder.pushes)
+        assert recorder.rows("profiles") == []
+        assert recorder.pushes[-1]["quality"]["profile"] == "off"
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_a_transfer_is_reported_by_both_sides(processes: bool) -> None:
+    with recorded(processes=processes) as (client, recorder):
+        parts = one_each(client, bytes, 100_000)
+        client.submit(len, parts[0], workers=list(client.scheduler_info()["workers"])[1]).result()
+        client.run(flush_agent)
+        until(lambda: len(recorder.rows("transfers")) >= 2)
+        rows = recorder.rows("transfers")
+    (incoming,) = [row for row in rows if row["direction"] == "incoming"]
+    # The client fetched the result, too; nobody is named there.
+    (outgoing,) = [row for row in rows if row["direction"] == "outgoing" and row["destination"]]
+    assert incoming["nbytes"] >= 100_000
+    assert incoming["keys"] == outgoing["keys"] == 1
+    assert incoming["source"] == outgoing["source"]
+    assert incoming["destination"] == outgoing["destination"]
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_the_innermost_cause_of_a_failure_arrives(processes: bool) -> None:
+    with recorded(processes=processes, push_interval_s=LONG) as (client, recorder):
+        future = client.submit(fail_inside, 7, key="fail_inside-7")
+        future.exception()
+        # Long before the next regular push: a failure is pushed by itself.
+        until(recorder.causes)
+        (cause,) = recorder.causes()
+    assert (cause["key"], cause["type"], cause["cause_type"]) == ("fail_inside-7", "RuntimeError", "KeyError")
+    assert "KeyError: 'column 7'" in cause["traceback"]
+
+
+def test_each_failure_is_reported_once_with_two_workers_in_a_process() -> None:
+    with recorded(processes=False) as (client, recorder):
+        for future in one_each(client, fail_inside, 1):
+            future.exception()
+        until(lambda: len(recorder.causes()) >= 2)
+        client.run(flush_agent)
+        pushed = {(push["worker"], cause["key"]) for push in recorder.pushes for cause in push["causes"]}
+        assert len(recorder.causes()) == len({worker for worker, _ in pushed}) == 2
+
+
+@pytest.mark.skipif(not hasattr(worker_module, "_run_task_async"), reason="this Dask does not name the task there")
+def test_the_cause_of_a_failed_coroutine_arrives() -> None:
+    with recorded(processes=True, workers=1) as (client, recorder):
+        client.submit(fail_async, key="fail_async-1").exception()
+        until(recorder.causes)
+        assert recorder.causes()[0]["key"] == "fail_async-1"
+
+
+def test_without_exception_text_no_text_leaves_the_worker() -> None:
+    with recorded(processes=True, workers=1, exception_text=False) as (client, recorder):
+        client.submit(fail_inside, 7).exception()
+        until(recorder.causes)
+        client.run(flush_agent)
+        (cause,) = recorder.causes()
+        assert (cause["message"], cause["cause_message"], cause["traceback"]) == ("", "", "")
+        assert not any("column" in row["message"] for row in recorder.rows("logs"))
+
+
+@pytest.mark.parametrize("processes", [True, False])
+def test_a_warning_in_a_task_is_attributed_to_its_worker(processes: bool) -> None:
+    with recorded(processes=processes) as (client, recorder):
+        addresses = client.gather(one_each(client, warn, "no events"))
+        client.run(flush_agent)
+        rows = [row for row in recorder.rows("logs") if row["logger"] == "analysis"]
+    assert sorted(row["worker"] for row in rows) == sorted(addresses)
+    assert {row["message"] for row in rows} == {"no events"}
+
+
+def test_what_is_new_when_a_worker_closes_still_arrives() -> None:
+    with recorded(processes=True, push_interval_s=LONG) as (client, recorder):
+        address, _ = client.gather(one_each(client, warn, "last words"))
+        client.retire_workers([address])
+        until(lambda: recorder.rows("logs"))
+        assert recorder.rows("logs")[0]["message"] == "last words"
+
+
+def test_times_are_near_the_schedulers_clock() -> None:
+    with recorded(processes=True, workers=1) as (client, recorder):
+        before = time.time() - 5
+        client.gather(one_each(client, warn, "now"))
+        client.run(flush_agent)
+        (row,) = recorder.rows("logs")
+        assert before * 1e6 < row["time_us"] < (time.time() + 5) * 1e6
+
+
+def test_children_are_sent_where_they_are_watched() -> None:
+    with recorded(processes=True, workers=1, children=True) as (client, recorder):
+        client.run(flush_agent)
+        until(lambda: recorder.pushes)
+        children = recorder.pushes[-1]["children"]
+    assert children["children"] == 0
+    assert children["time_us"] > 0
+
+
+def test_starting_twice_starts_once() -> None:
+    with recorded(processes=False, workers=1) as (client, _):
+
+        def again(dask_worker: Any) -> tuple[str, bool]:
+            before = dask_worker.plugins[NAME]
+            return start_agent(dask_worker, SETTINGS), dask_worker.plugins[NAME] is before
+
+        assert list(client.run(again).values()) == [("running", True)]
+
+
+def test_nothing_to_watch_is_off() -> None:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
+        nothing = dict.fromkeys(("profile", "transfers", "logs", "causes", "children"), False)
+        assert list(client.run(start_agent, settings=nothing).values()) == ["off"]
+
+
+def test_a_worker_that_cannot_have_an_agent_is_told_so() -> None:
+    assert start_agent(object(), SETTINGS).startswith("refused: ")
+
+
+def test_a_stopped_agent_leaves_nothing_behind() -> None:
+    original = worker_module.error_message
+    handlers = list(logging.getLogger("distributed").handlers)
+    with recorded(processes=False) as (client, _):
+        assert worker_module.error_message is not original
+        assert set(client.run(stop_agent).values()) == {"off"}
+        assert client.run(lambda dask_worker: NAME in dask_worker.plugins) == dict.fromkeys(
+            client.scheduler_info()["workers"], False
+        )
+        assert worker_module.error_message is original
+        assert logging.getLogger("distributed").handlers == handlers
+        assert client.submit(abs, -1).result() == 1
+
+
+def test_an_agent_nobody_listens_to_takes_itself_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "GIVE_UP_S", 0.5)
+    original = worker_module.error_message
+    with recorded(processes=False, workers=1, push_interval_s=0.1) as (client, recorder):
+        recorder.answer = None
+        until(lambda: worker_module.error_message is original)
+        until(lambda: not any(client.run(lambda dask_worker: NAME in dask_worker.plugins).values()))
+        assert client.submit(abs, -1).result() == 1
+
+
+def test_what_was_refused_is_sent_later() -> None:
+    with recorded(processes=False, workers=1, push_interval_s=0.2) as (client, recorder):
+        recorder.answer = None
+        client.gather(one_each(client, warn, "patience"))
+        assert list(client.run(flush_agent).values()) == [False]
+        recorder.answer = {"status": "OK"}
+        until(lambda: [row for row in recorder.rows("logs") if row["message"] == "patience"])
+
+
+def test_a_scheduler_without_the_handler_does_not_disturb_the_worker() -> None:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
+        client.run(start_agent, settings=SETTINGS)
+        assert list(client.run(flush_agent).values()) == [False]
+        assert client.submit(abs, -1).result() == 1
+
+
+def test_flushing_brings_dasks_own_metrics() -> None:
+    with recorded(processes=True, workers=1, push_interval_s=LONG) as (client, _):
+
+        def last_seen(dask_scheduler: Any) -> float:
+            return float(max(worker.last_seen for worker in dask_scheduler.workers.values()))
+
+        before = client.run_on_scheduler(last_seen)
+        assert list(client.run(flush_agent).values()) == [True]
+        assert client.run_on_scheduler(last_seen) > before
+
+
+def a_body(rows: int) -> Body:
+    columns = {
+        "time_us": [1] * rows,
+        "worker": ["w"] * rows,
+        "level": [30] * rows,
+        "logger": ["l"] * rows,
+        "message": ["m"] * rows,
+        "repeats": [1] * rows,
+    }
+    return encode_body("logs", columns)
+
+
+def test_the_oldest_bodies_are_dropped_and_their_rows_counted() -> None:
+    size = len(a_body(3).data)
+    pending = Pending(max_bytes=size * 2)
+    for _ in range(3):
+        pending.add_body(a_body(3))
+    assert pending.dropped({"logs": 4, "profiles": 0}) == {"logs": 7, "profiles": 0}
+
+
+def test_a_loss_is_named_once() -> None:
+    pending = Pending()
+    pending.add_body(a_body(1))
+    pending.add_body(a_body(1))
+    dropped = {"logs": 5}
+    bodies, causes = pending.contents(dropped)
+    assert [body["dropped"] for body in bodies] == [5, 0]
+    pending.sent(bodies, causes, dropped)
+    pending.add_body(a_body(1))
+    assert pending.contents({"logs": 6})[0][0]["dropped"] == 1
+
+
+def test_what_comes_while_sending_is_kept() -> None:
+    pending = Pending()
+    pending.add_causes([{"key": "a"}])
+    bodies, causes = pending.contents({})
+    pending.add_causes([{"key": "b"}])
+    pending.sent(bodies, causes, {})
+    assert pending.contents({})[1] == [{"key": "b"}]
+
+
+def test_flushing_a_worker_without_an_agent_says_no() -> None:
+    class Bare:
+        plugins: dict[str, Any] = {}  # noqa: RUF012 - never written
+
+        async def heartbeat(self) -> None:
+            return None
+
+    assert asyncio.run(flush_agent(Bare())) is False
+
+
+def test_a_worker_with_an_agent_can_be_dumped() -> None:
+    with recorded(processes=True, workers=1) as (client, _):
+        (dump,) = client.run(lambda dask_worker: str(dask_worker._to_dict())).values()
+        assert dump

@@ -1,0 +1,372 @@
+"""The sampler counts the line a thread is in, for the task that runs there, within its bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from daskscope.collector.columns import Columns
+from daskscope.collector.sampler import MAX_SLOWDOWN, Pace, Sampler, looks_from_loop, sampling_interval
+from daskscope.collector.stacks import StackTable
+from daskscope.model.tables import PROFILES
+
+IDENT = 1
+
+
+class Clock:
+    """Time that passes when told."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Bench:
+    """A sampler over frames and tasks that the test lays out."""
+
+    def __init__(self, **options: Any) -> None:
+        self.clock = Clock()
+        self.tasks: dict[int, tuple[str, str]] = {IDENT: ("inc", "span-1")}
+        self.frames: dict[int, FrameType] = {}
+        settings: dict[str, Any] = {"interval": 0.02, "cycle": 1.0, "clock": self.clock, "cpu_clock": lambda: 0.0}
+        self.sampler = Sampler(lambda: self.tasks, frames=lambda: self.frames, **{**settings, **options})
+
+    def tick(self, frame: FrameType, times: int = 1, step: float = 0.02) -> None:
+        self.frames = {IDENT: frame}
+        for _ in range(times):
+            self.sampler.tick()
+            self.clock.now += step
+
+    def drain(self, *, whole: bool = True) -> Columns:
+        return self.sampler.drain("tcp://w", self.clock.now, whole=whole)
+
+
+def here() -> FrameType:
+    return sys._getframe(1)
+
+
+def leaf(stack: tuple[str, ...]) -> tuple[str, int]:
+    _, function, line = stack[-1].split("\t")
+    return function, int(line)
+
+
+def frame_of(source: str, filename: str = "user.py", **names: Any) -> FrameType:
+    """The frame of a function ``f`` in the source, kept after it returned."""
+    space: dict[str, Any] = {"sys": sys, **names}
+    exec(compile(source, filename, "exec"), space)
+    frame: FrameType = space["f"]()
+    return frame
+
+
+def test_the_leaf_is_the_current_line() -> None:
+    bench = Bench()
+    bench.tick(frame_of("def f():\n    x = 1\n    return sys._getframe()\n"))
+    (stack,) = bench.drain()["stack"]
+    assert leaf(stack) == ("f", 3)
+
+
+def test_two_lines_of_one_function_are_two_stacks() -> None:
+    bench = Bench()
+
+    def two() -> None:
+        bench.tick(here())
+        bench.tick(here())
+
+    two()
+    lines = [leaf(stack)[1] for stack in bench.drain()["stack"]]
+    assert lines[1] == lines[0] + 1
+
+
+def test_two_places_in_one_line_are_one_stack() -> None:
+    bench = Bench()
+
+    def one() -> None:
+        bench.tick(here()), bench.tick(here())  # type: ignore[func-returns-value]
+
+    one()
+    assert bench.drain()["count"] == [2]
+
+
+def test_callers_come_before_the_called() -> None:
+    bench = Bench()
+
+    def inner() -> None:
+        bench.tick(here())
+
+    def outer() -> None:
+        inner()
+
+    outer()
+    (stack,) = bench.drain()["stack"]
+    assert [frame.split("\t")[1] for frame in stack][-2:] == ["outer", "inner"]
+
+
+def test_counts_are_kept_apart_by_prefix_and_span() -> None:
+    bench = Bench()
+    frame = here()
+    for task in [("inc", "a"), ("inc", "b"), ("dec", "a")]:
+        bench.tasks = {IDENT: task}
+        bench.tick(frame, 2)
+    columns = bench.drain()
+    assert sorted(zip(columns["prefix"], columns["span"], columns["count"], strict=True)) == [
+        ("dec", "a", 2),
+        ("inc", "a", 2),
+        ("inc", "b", 2),
+    ]
+
+
+def test_threads_without_a_task_are_not_sampled() -> None:
+    bench = Bench()
+    bench.tasks = {}
+    bench.tick(here())
+    assert bench.drain()["count"] == []
+
+
+def test_a_thread_that_is_gone_is_left_out() -> None:
+    bench = Bench()
+    bench.tasks = {99: ("inc", "")}
+    bench.tick(here())
+    assert bench.drain()["count"] == []
+
+
+def test_frames_that_carry_the_task_are_cut_off() -> None:
+    held = Held()
+    space: dict[str, Any] = {"sys": sys, "held": held}
+    exec(compile("def f():\n    held.keep(sys._getframe())\n", "user.py", "exec"), space)
+    called = space["f"]
+    for file in ("x/distributed/worker.py", "x/distributed/_concurrent_futures_thread.py", "lib/threading.py"):
+        layer: dict[str, Any] = {"g": called}
+        exec(compile("def f():\n    return g()\n", file, "exec"), layer)
+        called = layer["f"]
+    thread = threading.Thread(target=called)
+    thread.start()
+    thread.join()
+    table = StackTable()
+    assert table.stack(table.add(held.frame) or 0) == ("user.py\tf\t2",)
+
+
+class Held:
+    frame: FrameType | None = None
+
+    def keep(self, frame: FrameType) -> None:
+        self.frame = frame
+
+
+def test_a_call_into_the_worker_by_the_user_is_kept() -> None:
+    table = StackTable()
+    inner = frame_of("def f():\n    return g()\n", "user.py", g=lambda: worker_frame())
+    files = [text.split("\t")[0] for text in table.stack(table.add(inner) or 0)]
+    assert files[-1] == "x/distributed/worker.py"
+
+
+def worker_frame() -> FrameType:
+    return frame_of("def f():\n    return sys._getframe()\n", "x/distributed/worker.py")
+
+
+def test_slices_are_as_long_as_dasks_cycle() -> None:
+    bench = Bench()
+    bench.tick(here(), times=150)
+    columns = bench.drain(whole=False)
+    assert columns["start_us"] == [1000_000_000, 1001_000_000]
+    assert columns["stop_us"] == [1001_000_000, 1002_000_000]
+    assert columns["ticks_expected"] == [50, 50]
+
+
+def test_the_running_slice_waits_for_its_end() -> None:
+    bench = Bench()
+    bench.tick(here(), times=10)
+    assert bench.drain(whole=False)["count"] == []
+    bench.tick(here(), times=50)
+    assert sum(bench.drain(whole=False)["count"]) == pytest.approx(50, abs=1)
+
+
+def test_a_whole_drain_takes_the_running_slice_too() -> None:
+    bench = Bench()
+    bench.tick(here(), times=10)
+    columns = bench.drain(whole=True)
+    assert columns["count"] == [10]
+    assert columns["stop_us"] == [round(bench.clock.now * 1e6)]
+    assert columns["ticks_expected"] == [10]
+
+
+def test_nothing_is_drained_twice() -> None:
+    bench = Bench()
+    bench.tick(here(), times=120)
+    frame = here()
+    first = sum(bench.drain(whole=False)["count"])
+    bench.tick(frame, times=10)
+    assert first + sum(bench.drain(whole=True)["count"]) == 130
+
+
+def test_ticks_say_how_often_it_looked() -> None:
+    bench = Bench()
+    bench.tick(here(), times=5, step=0.2)
+    columns = bench.drain(whole=False)
+    assert (columns["ticks"], columns["ticks_expected"]) == ([5], [50])
+
+
+def test_a_look_without_tasks_is_a_look() -> None:
+    bench = Bench()
+    frame = here()
+    bench.tick(frame)
+    bench.tasks = {}
+    bench.tick(frame)
+    assert bench.drain()["ticks"] == [2]
+
+
+def test_a_clock_that_steps_back_does_no_harm() -> None:
+    bench = Bench()
+    bench.tick(here(), times=3)
+    bench.clock.now -= 30
+    bench.tick(here(), times=3)
+    assert sum(bench.drain()["count"]) == 6
+
+
+def test_more_stacks_than_allowed_are_dropped_and_counted() -> None:
+    bench = Bench(max_nodes=50)
+    for number in range(100):
+        bench.tick(frame_of(f"def f{number}(): pass\ndef f():\n    return sys._getframe()\n"))
+    assert bench.sampler.dropped > 0
+    assert bench.sampler.dropped + sum(bench.drain()["count"]) == 100
+
+
+def test_more_rows_than_allowed_are_dropped_and_counted() -> None:
+    bench = Bench(max_rows=3)
+    frame = here()
+    for number in range(10):
+        bench.tasks = {IDENT: (f"p{number}", "")}
+        bench.tick(frame)
+    assert bench.sampler.dropped == 7
+    assert len(bench.drain()["count"]) == 3
+
+
+def test_a_function_of_the_users_is_let_go() -> None:
+    bench = Bench()
+    frame: FrameType | None = frame_of("def f():\n    return sys._getframe()\n")
+    assert frame is not None
+    code = weakref.ref(frame.f_code)
+    bench.tick(frame)
+    bench.frames = {}
+    frame = None
+    bench.drain(whole=False)
+    bench.clock.now += 61
+    bench.drain(whole=False)
+    gc.collect()
+    assert code() is None
+
+
+def test_every_column_of_the_table_is_there() -> None:
+    assert tuple(Bench().drain()) == PROFILES.names
+
+
+def test_an_error_ends_the_sampler_and_nothing_else() -> None:
+    def broken() -> dict[int, tuple[str, str]]:
+        raise RuntimeError("no")
+
+    sampler = Sampler(broken, interval=0.001)
+    sampler.start()
+    assert sampler._thread is not None
+    sampler._thread.join(10)
+    assert sampler.error == "RuntimeError: no"
+    assert not sampler.alive
+
+
+def test_dear_looks_become_rare() -> None:
+    pace = Pace(0.02)
+    for _ in range(100):
+        pace.spent(0.001)
+    assert pace.delay == pytest.approx(0.1, rel=0.01)
+
+
+def test_cheap_looks_keep_their_rate() -> None:
+    pace = Pace(0.02)
+    for _ in range(100):
+        pace.spent(0.0001)
+        pace.woke(0.001)
+    assert pace.delay == 0.02
+
+
+def test_late_looks_become_rare_and_recover() -> None:
+    pace = Pace(0.02)
+    for _ in range(50):
+        pace.woke(0.1)
+    assert pace.delay == pytest.approx(0.02 * MAX_SLOWDOWN)
+    for _ in range(50):
+        pace.woke(0.0)
+    assert pace.delay == 0.02
+
+
+def test_dasks_setting_can_make_it_rarer_but_not_more_frequent() -> None:
+    assert sampling_interval(0.5, 0.02) == 0.5
+    assert sampling_interval(0.001, 0.0) >= 0.02
+
+
+@contextmanager
+def spinning(task: Callable[[threading.Event], None]) -> Iterator[int]:
+    """A thread that executes ``task`` until the block ends; gives its ident."""
+    stop = threading.Event()
+    thread = threading.Thread(target=task, args=(stop,))
+    thread.start()
+    assert thread.ident is not None
+    try:
+        yield thread.ident
+    finally:
+        stop.set()
+        thread.join()
+
+
+def spin(stop: threading.Event) -> None:
+    while not stop.is_set():
+        sum(range(100))
+
+
+def test_a_running_thread_is_sampled_by_the_samplers_own_thread() -> None:
+    with spinning(spin) as ident:
+        sampler = Sampler(lambda: {ident: ("spin", "")}, interval=0.002, cycle=0.01)
+        sampler.start()
+        while sampler.samples < 5:
+            sampler._stop.wait(0.002)
+        sampler.stop()
+        columns = sampler.drain("w", sampler._clock(), whole=True)
+    assert sum(columns["count"]) >= 5
+    assert any(frame.split("\t")[1] == "spin" for frame in columns["stack"][0])
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [((3, 10), False), ((3, 11), True), ((3, 12), True), ((3, 13), False), ((3, 14), False)]
+)
+def test_interpreters_that_crash_are_sampled_from_their_own_event_loop(
+    version: tuple[int, int], expected: bool
+) -> None:
+    assert looks_from_loop(version) is expected
+
+
+def test_a_sampler_on_an_event_loop_looks_without_a_thread() -> None:
+    async def run() -> tuple[int, bool, bool]:
+        looked = asyncio.Event()
+
+        def active() -> dict[int, tuple[str, str]]:
+            looked.set()
+            return {}
+
+        sampler = Sampler(active, interval=0.001, loop=asyncio.get_running_loop())
+        sampler.start()
+        await asyncio.wait_for(looked.wait(), 10)
+        alive = sampler.alive
+        sampler.stop()
+        return sampler.ticks, alive, sampler.alive
+
+    ticks, alive, alive_after = asyncio.run(run())
+    assert ticks >= 1
+    assert alive and not alive_after
