@@ -12,7 +12,7 @@ import gc
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dask
@@ -153,7 +153,7 @@ def run_segment(scheduler: Any, kind: str, n: int) -> int:
 Variant = Callable[[Any], SchedulerPlugin | None]
 
 
-async def measure(variants: dict[str, Variant], kind: str, *, segments: int, tasks: int) -> dict[str, list[float]]:
+async def measure(variants: Mapping[str, Variant], kind: str, *, segments: int, tasks: int) -> dict[str, list[float]]:
     """CPU microseconds per task of each variant, one number per segment."""
     scheduler = await start_scheduler()
     results: dict[str, list[float]] = {name: [] for name in variants}

@@ -19,7 +19,7 @@ import pytest
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES, Column
 from daskscope.testing import make_columns
-from daskscope.wire.encode import Coded, CodedIntegers, Const, Delta, Gap, Ragged, Runs, Via, encode_body, seal
+from daskscope.wire.encode import Coded, CodedIntegers, Const, Gap, Ragged, Runs, Via, encode_body, seal
 from daskscope.wire.file import read_recording, write_frames
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
@@ -80,7 +80,6 @@ def _tasks() -> dict[str, Any]:
         "computation": Runs([0, 2], ["first", "second"]),
         "worker": ["tcp://a:1", "tcp://b:1", "tcp://a:1"],
         "thread": CodedIntegers(array("H", [1, 0, 1]), [140_735_340_871_680, 0]),
-        "run_id": Delta(array("q", [7, 9, 8])),
         "stop_us": array("q", [T + 1_000_000, T + 1_000_500, T + 999_000]),
         "start_us": Gap("stop_us", -1, array("q", [250_000, 3, 0])),
         "assigned_us": Gap("start_us", -1, array("q", [10, 20, 30])),

@@ -95,7 +95,8 @@ class Body:
         if encoding == "int":
             return self.planes(rest[0], rows)
         if encoding == "delta":
-            return list(accumulate([rest[0], *self.planes(rest[1], rows)[1:]]))
+            first, least, mask = rest
+            return list(accumulate([first, *(delta + least for delta in self.planes(mask, rows)[1:])]))
         if encoding == "gap":
             other, sign, mask = rest
             return [base + sign * gap for base, gap in zip(done[other], self.planes(mask, rows), strict=True)]

@@ -226,3 +226,24 @@ def test_a_process_has_one_capture_until_its_last_user_leaves() -> None:
     assert first in logging.getLogger().handlers
     shared.release()
     assert first not in logging.getLogger().handlers
+
+
+def test_a_warning_nobody_else_listens_to_is_still_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed: list[str] = []
+    last = logging.Handler(logging.WARNING)
+    monkeypatch.setattr(last, "emit", lambda record: printed.append(record.getMessage()))
+    monkeypatch.setattr(logging, "lastResort", last)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    first, second = LogCapture(Scrubber([])), LogCapture(Scrubber([]))
+    first.install()
+    second.install()
+    try:
+        logging.getLogger("somebody").warning("look")
+        logging.getLogger("somebody").info("do not look")
+        logging.getLogger().addHandler(logging.NullHandler())
+        logging.getLogger("somebody").warning("somebody listens")
+    finally:
+        first.remove()
+        second.remove()
+
+    assert printed == ["look"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from daskscope.collector.columns import Columns
-from daskscope.collector.sampler import MAX_SLOWDOWN, Pace, Sampler, looks_from_loop, sampling_interval
+from daskscope.collector.sampler import LATE_SLOWDOWN, Pace, Sampler, looks_from_loop, sampling_interval
 from daskscope.collector.stacks import StackTable
 from daskscope.model.tables import PROFILES
 
@@ -301,7 +301,7 @@ def test_late_looks_become_rare_and_recover() -> None:
     pace = Pace(0.02)
     for _ in range(50):
         pace.woke(0.1)
-    assert pace.delay == pytest.approx(0.02 * MAX_SLOWDOWN)
+    assert pace.delay == pytest.approx(0.02 * LATE_SLOWDOWN)
     for _ in range(50):
         pace.woke(0.0)
     assert pace.delay == 0.02

@@ -11,12 +11,12 @@ from types import ModuleType
 import click
 
 from daskscope import __version__
-from daskscope.cli import show
+from daskscope.cli import demo, show
 from daskscope.cli.output import complain
 from daskscope.errors import DaskscopeError
 
 #: Every command, in the order of the help text. A command is a module named like it.
-COMMANDS: list[ModuleType] = [show]
+COMMANDS: list[ModuleType] = [demo, show]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

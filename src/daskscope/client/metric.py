@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import distributed
@@ -19,8 +20,11 @@ def log_metric(
     span: str = "",
     window: str = "",
     **labels: Any,
-) -> None:
-    """Record ``value`` under ``name``; from a client or from inside a task. Does nothing where nobody records."""
+) -> Awaitable[None] | None:
+    """Record ``value`` under ``name``; from a client or from inside a task. Does nothing where nobody records.
+
+    With an asynchronous client the result has to be awaited.
+    """
     message = {"name": name, "value": float(value), "unit": unit, "labels": labels, "span": span, "window": window}
     if client is None:
         try:
@@ -29,5 +33,5 @@ def log_metric(
             pass
         else:
             worker.log_event(METRIC_TOPIC, message)
-            return
-    find_client(client).log_event(METRIC_TOPIC, message)
+            return None
+    return find_client(client).log_event(METRIC_TOPIC, message)  # type: ignore[no-any-return]

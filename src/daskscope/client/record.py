@@ -11,13 +11,14 @@ import logging
 import traceback
 import uuid
 from functools import partial
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
-import dask.config
 import distributed
 
+from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import settings
 from daskscope.client.connection import call, find_client, install
 from daskscope.collector.settings import Settings
@@ -29,7 +30,8 @@ from daskscope.wire.layout import FILE_MAGIC
 logger = logging.getLogger("daskscope")
 
 POLL_S = 1.0
-NFRAMES = "distributed.diagnostics.computations.nframes"
+#: A call at the end of the block. The scheduler gives its workers 2.5 s and its writer 5 s to bring the last of it.
+END_TIMEOUT = 15.0
 
 
 class record:
@@ -54,9 +56,9 @@ class record:
         self._switches = switches
         self._id = f"record-{uuid.uuid4().hex}"
         self._acknowledged = -1
-        self._file: BinaryIO | None = None
+        self._output: Output | None = None
         self._poll: asyncio.Task[None] | None = None
-        self._config: dask.config.set | None = None
+        self._code = False
 
     @property
     def recording(self) -> Recording:
@@ -64,13 +66,14 @@ class record:
         return read_recording(self.path)
 
     def __enter__(self) -> record:
-        client = self._prepare()
+        client = find_client(self.client)
         if client.asynchronous:
             raise ClusterError("This client is asynchronous: use 'async with daskscope.record(...)'.")
+        self._prepare(client)
         try:
             client.sync(self._begin)
         except BaseException:
-            self._close()
+            self._close(began=False)
             raise
         return self
 
@@ -80,17 +83,20 @@ class record:
         assert self.client is not None
         try:
             self.client.sync(partial(self._end, error))
-        except (OSError, ClusterError, asyncio.TimeoutError, RuntimeError) as problem:
+        except Exception as problem:  # noqa: BLE001 (whatever became of the recording, the user's own work is done)
             self._note(problem)
         finally:
             self._close()
 
     async def __aenter__(self) -> record:
-        self._prepare()
+        client = find_client(self.client)
+        if not client.asynchronous:
+            raise ClusterError("This client is not asynchronous: use 'with daskscope.record(...)'.")
+        self._prepare(client)
         try:
             await self._begin()
         except BaseException:
-            self._close()
+            self._close(began=False)
             raise
         return self
 
@@ -99,93 +105,136 @@ class record:
     ) -> None:
         try:
             await self._end(error)
-        except (OSError, ClusterError, asyncio.TimeoutError, RuntimeError) as problem:
+        except Exception as problem:  # noqa: BLE001 (as above)
             self._note(problem)
         finally:
             self._close()
 
-    def _prepare(self) -> distributed.Client:
-        self.client = client = find_client(self.client)
+    def _prepare(self, client: distributed.Client) -> None:
+        self.client = client
         self._settings: Settings = settings(name=self.name, **self._switches)
-        try:
-            self._file = self.path.open("wb")
-            self._file.write(FILE_MAGIC)
-            self._file.flush()
-        except OSError as error:
-            raise RecordingError(f"{self.path} cannot be written: {error.strerror}. Choose another path.") from None
-        if self._settings.code and not dask.config.get(NFRAMES, 0):
-            self._config = dask.config.set({NFRAMES: 1})
-        return client
+        self._output = Output(self.path)
+        if self._settings.code and can_send(client):
+            calling_code.acquire()
+            self._code = True
 
     async def _begin(self) -> None:
-        client = self.client
-        assert client is not None
+        client, output = self.client, self._output
+        assert client is not None and output is not None
         await install(client, self._settings, self._id)
-        await call(client, "subscribe", reader=self._id, client=client.id)
+        await call(client, "subscribe", reader=self._id)
         await call(client, "window", window=self._id, kind="record", name=self.name)
+        output.begin()
+        self._ending = asyncio.Event()
         self._poll = asyncio.get_running_loop().create_task(self._fetch_for_ever())
 
     async def _end(self, error: BaseException | None) -> None:
         client = self.client
         assert client is not None
         if self._poll is not None:
-            self._poll.cancel()
-            await asyncio.gather(self._poll, return_exceptions=True)
+            # Not cancelled: a thread of it may be writing to the file.
+            self._ending.set()
+            await self._poll
         text = "".join(traceback.format_exception_only(type(error), error)).strip() if error is not None else ""
-        await call(client, "window", window=self._id, done=True, error=text)
-        await call(client, "flush", reader=self._id)
-        while await self._fetch():
-            pass
-        await call(client, "unsubscribe", reader=self._id)
+        try:
+            await call(client, "window", END_TIMEOUT, window=self._id, done=True, error=text)
+            await call(client, "flush", END_TIMEOUT, reader=self._id)
+            while await self._fetch():
+                pass
+        finally:
+            # Whatever became of the file, the scheduler is not left with a recorder nobody reads.
+            await call(client, "unsubscribe", END_TIMEOUT, reader=self._id)
 
     async def _fetch_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(POLL_S)
+        client = self.client
+        assert client is not None
+        while not self._ending.is_set() and client.status not in ("closing", "closed"):
+            try:
+                await asyncio.wait_for(self._ending.wait(), POLL_S)
+            except asyncio.TimeoutError:
+                pass
             try:
                 while await self._fetch():
                     pass
             except (OSError, ClusterError) as problem:
-                # One outage of the scheduler's connection is no reason to give up: the frames are kept there.
+                # One failure is no reason to give up: the frames are kept in the scheduler.
                 self.problem = str(problem)
 
     async def _fetch(self) -> bool:
         """Fetch the next frames and append them; True if there may be more."""
-        assert self.client is not None and self._file is not None
-        answer = await call(self.client, "take", reader=self._id, acknowledged=self._acknowledged)
+        assert self.client is not None and self._output is not None
+        answer = await call(self.client, "take", END_TIMEOUT, reader=self._id, acknowledged=self._acknowledged)
         if answer.get("gone"):
             raise ClusterError("the scheduler forgot this recording")
         frames = answer["frames"]
         if frames:
-            await asyncio.get_running_loop().run_in_executor(None, self._append, frames)
+            await asyncio.get_running_loop().run_in_executor(None, self._output.append, frames)
             self._acknowledged = answer["last"]
-            self.problem = ""
+        self.problem = ""
         return bool(frames)
 
-    def _append(self, frames: list[bytes]) -> None:
-        assert self._file is not None
-        for frame in frames:
-            self._file.write(frame)
-        self._file.flush()
-
     def _note(self, problem: BaseException) -> None:
-        self.problem = str(problem)
+        self.problem = str(problem) or repr(problem)
         logger.warning(
             "daskscope: the recording %s ends early (%s). What arrived before is there: daskscope show %s",
             self.path,
-            problem,
+            self.problem,
             self.path,
         )
 
-    def _close(self) -> None:
-        if self._poll is not None:
-            self._poll.cancel() if not self._poll.done() else None
-            self._poll = None
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        if self._config is not None:
-            self._config.__exit__(None, None, None)
-            self._config = None
+    def _close(self, *, began: bool = True) -> None:
+        if self._output is not None:
+            self._output.close(began=began)
+            self._output = None
+        if self._code:
+            calling_code.release()
+            self._code = False
+
+
+class Output:
+    """The file of a recording. What was there before is kept until the recording has begun."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._is_new = not path.exists()
+        self._size = 0
+        try:
+            # Not buffered: what could not be written must not be written later, in the middle of something else.
+            self._file = FileIO(path, "ab")
+            if self._is_new:
+                self._write(FILE_MAGIC)
+        except OSError as error:
+            raise RecordingError(f"{path} cannot be written: {error.strerror}. Choose another path.") from None
+
+    def begin(self) -> None:
+        """Give up what was there before."""
+        if self._is_new:
+            return
+        try:
+            self._file.truncate(0)
+            self._write(FILE_MAGIC)
+        except OSError as error:
+            raise RecordingError(f"{self.path} cannot be written: {error.strerror}. Choose another path.") from None
+
+    def append(self, frames: list[bytes]) -> None:
+        """Write whole frames; where the disk is full the file ends at the last whole one."""
+        for frame in frames:
+            try:
+                self._write(frame)
+            except OSError:
+                self._file.truncate(self._size)
+                raise
+
+    def close(self, *, began: bool) -> None:
+        self._file.close()
+        if not began and self._is_new:
+            self.path.unlink(missing_ok=True)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._size += len(data)
 
 
 def open_recording(path: str | Path) -> Recording:

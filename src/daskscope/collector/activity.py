@@ -7,14 +7,14 @@ differences of the totals, so every second and byte is recorded once and the sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 Key = tuple[Hashable, ...]
 
 
 class Activities:
-    """Accumulates deltas until the next flush."""
+    """Accumulates deltas until the next round."""
 
     def __init__(self, totals: Mapping[Any, float], *, spans: bool) -> None:
         self.totals = totals
@@ -26,43 +26,60 @@ class Activities:
 
     def heartbeat(self, data: Mapping[Key, float]) -> None:
         """What one heartbeat attributes to spans: ``{(context, span, *labels, unit): value}``."""
-        spanned = self._spanned
+        spanned, contexts = self._spanned, self._contexts
         for key, value in data.items():
             spanned[key] = spanned.get(key, 0) + value
+            contexts.add(key[0])
 
     def flush(self, time_us: int, add: Callable[..., None]) -> None:
         """Emit a row for everything that moved."""
-        spanned, self._spanned = self._spanned, {}
-        for (context, span, *labels), value in spanned.items():
-            self._contexts.add(context)
+        for _ in self.round(time_us, add):
+            pass
+
+    def round(self, time_us: int, add: Callable[..., None]) -> Iterator[None]:
+        """The same a piece at a time: there may be a million labels. What arrives meanwhile waits for the next round."""
+        for key in list(self._spanned):
+            value = self._spanned.pop(key, 0)
+            context, span, *labels = (*key, "") if len(key) < 2 else key
             _row(add, time_us, context, str(span), labels, value)
-        for key, value in list(self.totals.items()):
-            if not isinstance(key, tuple):
-                key_tuple: Key = (key, "total", "")
-            elif key[0] in self._contexts:
-                continue
-            else:
-                key_tuple = key
-            delta = value - self._seen.get(key, 0)
-            if delta:
-                self._seen[key] = value
-                _row(add, time_us, key_tuple[0], "", key_tuple[1:], delta)
+            yield
+        for key in list(self.totals):
+            self._emit_total(key, time_us, add)
+            yield
+
+    def _emit_total(self, key: Any, time_us: int, add: Callable[..., None]) -> None:
+        labels: Key = key if isinstance(key, tuple) and key else (key, "total", "")
+        if labels[0] in self._contexts:
+            return
+        value = self.totals.get(key, 0)
+        delta = value - self._seen.get(key, 0)
+        if delta:
+            self._seen[key] = value
+            _row(add, time_us, labels[0], "", labels[1:], delta)
 
 
 def _row(
-    add: Callable[..., None], time_us: int, context: Hashable, span: str, labels: Iterable[Hashable], value: float
+    add: Callable[..., None], time_us: int, context: Hashable, span: str, labels: Sequence[Hashable], value: float
 ) -> None:
-    *before, unit = labels
+    *before, unit = labels or ("",)
     prefix, activity = ("", before[0] if before else "") if len(before) < 2 else (before[0], before[1])
     if len(before) > 2:
-        activity = "/".join(map(str, before[1:]))
+        activity = "/".join(map(_text, before[1:]))
     add(
         "activities",
         time_us=time_us,
-        context=str(context),
+        context=_text(context),
         span=span,
-        prefix=str(prefix),
-        activity=str(activity),
-        unit=str(unit),
+        prefix=_text(prefix),
+        activity=_text(activity),
+        unit=_text(unit),
         value=float(value),
     )
+
+
+def _text(label: Hashable) -> str:
+    """Any label, also one of the user's whose ``str`` raises."""
+    try:
+        return str(label)[:500]
+    except Exception:  # noqa: BLE001 (a label is whatever the user made it)
+        return f"<{type(label).__name__}>"

@@ -31,6 +31,8 @@ TEARDOWN_S = 2.0
 BACK_OFF = 3.0
 GIVE_UP_S = 180.0
 
+#: A worker in these states has torn its plugins down: an agent would never be taken out again.
+GONE = frozenset(("closing", "closed", "failed"))
 _SWITCHES = ("profile", "transfers", "logs", "causes")
 
 
@@ -52,10 +54,13 @@ class Agent(WorkerPlugin):
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="daskscope-agent")
         self._task = asyncio.create_task(self._run(), name=NAME)
 
-    async def teardown(self, worker: Any) -> None:  # noqa: ARG002 - the plugin interface
+    async def teardown(self, worker: Any) -> None:
         """Called and awaited by the worker when it closes: push the last of it, but do not keep the worker waiting."""
         try:
-            await asyncio.wait_for(self.push(whole=True), TEARDOWN_S)
+            # A worker whose scheduler has gone is not kept: a signal that arrives while it closes would hang it for good.
+            stream = getattr(worker, "batched_stream", None)
+            if stream is not None and not stream.closed():
+                await asyncio.wait_for(self.push(whole=True), TEARDOWN_S)
         except Exception:  # noqa: BLE001 - late, or the scheduler has gone: the worker closes anyway
             pass
         finally:
@@ -161,6 +166,8 @@ def start_agent(dask_worker: Any, settings: Settings) -> str:
             if present.running and present.settings == dict(settings):
                 return "running"
             present.close()
+        if getattr(getattr(dask_worker, "status", None), "name", "running") in GONE:
+            return "refused: the worker is closing"
         if not any(settings.get(name, True) for name in _SWITCHES) and not settings.get("children", False):
             return "off"
         dask_worker.plugins[NAME] = Agent(dask_worker, settings)

@@ -12,13 +12,13 @@ from typing import Any
 
 from distributed.protocol.serialize import Serialized, deserialize
 
-from .bundle import ShippedFunction
+from .bundle import PresentFunction, ShippedFunction
 from .recorder import Recorder
 
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 1.5
 FLUSH_TIMEOUT = 2.5
-#: Workers asked at the same time: a cluster of a thousand must not get a thousand 30 KB messages in one moment.
+#: Workers asked at the same time: a cluster of a thousand must not get a thousand 70 KB messages in one moment.
 AT_ONCE = 20
 
 
@@ -33,10 +33,13 @@ class Agents:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._start = pickle.dumps(ShippedFunction("collector.agent:start_agent"))
-        self._stop = pickle.dumps(ShippedFunction("collector.agent:stop_agent"))
-        self._flush = pickle.dumps(ShippedFunction("collector.agent:flush_agent"))
+        self._stop = pickle.dumps(PresentFunction("collector.agent:stop_agent"))
+        self._flush = pickle.dumps(PresentFunction("collector.agent:flush_agent"))
+        self._stopping = False
 
     def add(self, address: str) -> None:
+        if self._stopping:
+            return
         task = asyncio.get_running_loop().create_task(self._add(address))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -46,14 +49,25 @@ class Agents:
         await asyncio.gather(*(self._run(w, self._flush, FLUSH_TIMEOUT) for w in list(self.scheduler.workers)))
 
     async def stop(self) -> None:
+        """Take the agents out again. One that is being started is waited for: it would start after it was stopped."""
+        self._stopping = True
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_TIMEOUT)
+        self.cancel()
+        await asyncio.gather(*(self._run(w, self._stop, STOP_TIMEOUT) for w in list(self.scheduler.workers)))
+
+    def cancel(self) -> None:
+        """Start no more agents."""
+        self._stopping = True
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*(self._run(w, self._stop, STOP_TIMEOUT) for w in list(self.scheduler.workers)))
 
     async def _add(self, address: str) -> None:
         # Let the scheduler answer the worker first.
         await asyncio.sleep(0.05)
         async with self._turn:
+            if self._stopping:
+                return
             state = await self._run(address, self._start, START_TIMEOUT, settings=self.settings)
         if address in self.scheduler.workers:
             self.recorder.members.agent(address, str(state), self.recorder.now_us())

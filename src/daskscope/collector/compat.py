@@ -25,16 +25,11 @@ def group_durations_us(group: Any) -> dict[str, int]:
     return {str(action): round(value * 1e6) for action, value in group.all_durations.items()}
 
 
-def has_run_ids() -> bool:
-    """Whether TaskState has ``run_id`` (distributed 2024.2 and later)."""
-    from distributed.scheduler import TaskState
-
-    return hasattr(TaskState, "run_id")
-
-
 def sources(computation: Any) -> Iterator[tuple[str, int, str]]:
     """Code, line of the call inside it, and file of every snippet a computation has; the innermost frame first."""
     for frames in getattr(computation, "code", ()):
+        # Between threads of one process older versions hand the code over in the envelope meant for a socket.
+        frames = getattr(frames, "data", frames)
         if isinstance(frames, str):
             yield frames, 0, ""
             continue

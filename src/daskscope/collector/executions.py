@@ -26,6 +26,10 @@ MAX_DEPENDENCIES = 5_000
 #: States a task passes through that add nothing to what the other transitions say.
 SKIPPED = frozenset(("waiting", "released", "memory"))
 
+#: Waiting times are kept in steps of 128 µs: the clocks of scheduler and worker agree no better than that, and the digits
+#: below are noise that costs a byte a task.
+COARSE = -128
+
 #: Rows after which the columns must be rotated; a batch of this size encodes in about 5 ms.
 FULL = 5_000
 
@@ -52,7 +56,6 @@ class Chunk:
     threads: list[int] = field(default_factory=list)
     types: list[int] = field(default_factory=list)
     nbytes: list[int] = field(default_factory=list)
-    run_ids: list[int] = field(default_factory=list)
     #: Microseconds: when it stopped, how long it computed, how long it lay on the worker before that, how long it was queued.
     stops: list[int] = field(default_factory=list)
     durations: list[int] = field(default_factory=list)
@@ -87,7 +90,6 @@ class Execution:
     group: Any
     worker: str
     thread: int
-    run_id: int
     startstops: Sequence[Mapping[str, Any]]
     status: str
     nbytes: int = 0
@@ -113,7 +115,6 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
     on_error: Callable[[BaseException], None],
     *,
     edges: bool = True,
-    run_ids: bool = True,
 ) -> Executions:
     """Build the hot path over the scheduler's ``tasks``; ``on_other`` gets the transitions that are no plain success."""
     chunk = Chunk(0)
@@ -127,17 +128,17 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
     get_task, get_live, pop_live, pop_queued = tasks.get, live.get, live.pop, queued.pop
 
     unbound: Any = None
-    add_key = add_group = add_worker = add_thread = add_type = add_nbytes = add_run = unbound
+    add_key = add_group = add_worker = add_thread = add_type = add_nbytes = unbound
     add_stop = add_duration = add_wait = add_queued = add_dependent = add_edge = unbound
     group_codes = worker_codes = thread_codes = type_codes = unbound
 
     def bind() -> None:
-        nonlocal add_key, add_group, add_worker, add_thread, add_type, add_nbytes, add_run
+        nonlocal add_key, add_group, add_worker, add_thread, add_type, add_nbytes
         nonlocal add_stop, add_duration, add_wait, add_queued, add_dependent, add_edge
         nonlocal group_codes, worker_codes, thread_codes, type_codes
         add_key, add_group, add_worker = chunk.keys.append, chunk.groups.append, chunk.workers.append
         add_thread, add_type, add_nbytes = chunk.threads.append, chunk.types.append, chunk.nbytes.append
-        add_run, add_stop, add_duration = chunk.run_ids.append, chunk.stops.append, chunk.durations.append
+        add_stop, add_duration = chunk.stops.append, chunk.durations.append
         add_wait, add_queued = chunk.waits.append, chunk.queued.append
         add_dependent, add_edge = chunk.dependents.append, chunk.dependencies.append
         group_codes, worker_codes = chunk.group_codes, chunk.worker_codes
@@ -155,7 +156,11 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
                     on_other(key, start, finish, stimulus_id, kw)
                     return
                 task = get_task(key)
-                startstops = kw["startstops"]
+                nbytes, startstops = kw["nbytes"], kw["startstops"]
+                group = group_codes[task.group]
+                worker = worker_codes[kw["worker"]]
+                thread = thread_codes[kw["thread"]]
+                type_ = type_codes[kw["typename"]]
                 if len(startstops) == 1:
                     interval = startstops[0]
                     ended = interval["stop"]
@@ -166,13 +171,8 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
                     duration = 0
                 stop = int(ended * 1e6)
                 assigned = -get_live(key, 0) // 1000
-                group = group_codes[task.group]
-                worker = worker_codes[kw["worker"]]
-                thread = thread_codes[kw["thread"]]
-                type_ = type_codes[kw["typename"]]
                 # From here on nothing can fail, so the columns stay of one length.
-                add_nbytes(kw["nbytes"])
-                add_run(task.run_id if run_ids else -1)
+                add_nbytes(nbytes)
                 add_key(key)
                 add_group(group)
                 add_worker(worker)
@@ -180,8 +180,8 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
                 add_type(type_)
                 add_stop(stop)
                 add_duration(duration)
-                add_wait(stop - duration - assigned)
-                add_queued(assigned - pop_queued(key, assigned * 1000) // 1000 if queued else 0)
+                add_wait((stop - duration - assigned) & COARSE if assigned else stop - duration)
+                add_queued((assigned - pop_queued(key, assigned * 1000) // 1000) & COARSE if queued else 0)
                 dependencies = task.dependencies
                 if dependencies and edges:
                     if len(dependencies) > MAX_DEPENDENCIES:
@@ -198,6 +198,8 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
                 live[key] = -clock_ns()
             elif finish == "forgotten":
                 pop_live(key, None)
+                if queued:
+                    pop_queued(key, None)
             elif finish == "erred":
                 on_other(key, start, finish, stimulus_id, kw)
             else:
@@ -212,17 +214,21 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
         """
         compute = None
         row = len(chunk.keys)
+        found = []
         for item in reversed(startstops):
             action = item["action"]
             if action != "compute":
-                chunk.intervals.append((row, action, item["start"], item["stop"], item.get("source") or ""))
+                found.append((row, action, item["start"], item["stop"], item.get("source") or ""))
             elif compute is None:
                 compute = item
             else:
                 break
-        if compute is None:
-            return 0.0, 0
-        return compute["stop"], round((compute["stop"] - compute["start"]) * 1e6)
+        stop, duration = 0.0, 0
+        if compute is not None:
+            stop = compute["stop"]
+            duration = round((stop - compute["start"]) * 1e6)
+        chunk.intervals += found
+        return stop, duration
 
     def add(execution: Execution) -> None:
         nonlocal total
@@ -231,7 +237,6 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
         stop, duration = int(ended * 1e6), max(duration, 0)
         assigned = max(0, -pop_live(execution.key, 0) // 1000)
         add_nbytes(execution.nbytes)
-        add_run(execution.run_id)
         add_key(execution.key)
         add_group(group_codes[execution.group])
         add_worker(worker_codes[execution.worker])
@@ -239,8 +244,8 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
         add_type(type_codes[execution.type])
         add_stop(stop)
         add_duration(duration)
-        add_wait(stop - duration - assigned)
-        add_queued(assigned - pop_queued(execution.key, assigned * 1000) // 1000)
+        add_wait((stop - duration - assigned) & COARSE if assigned else stop - duration)
+        add_queued((assigned - pop_queued(execution.key, assigned * 1000) // 1000) & COARSE)
         total += 1
 
     def computation(id_: str) -> None:
@@ -272,20 +277,19 @@ def task_columns(chunk: Chunk, *, keys: bool = True) -> dict[str, Any]:
     groups = list(chunk.group_codes)
     return {
         "id": range(chunk.first_id, chunk.first_id + chunk.rows),
-        "key": chunk.keys if keys else Coded(array("H", chunk.groups), [group.name for group in groups]),
-        "group": Coded(array("H", chunk.groups), [group.name for group in groups]),
+        "key": chunk.keys if keys else Coded(chunk.groups, [group.name for group in groups]),
+        "group": Coded(chunk.groups, [group.name for group in groups]),
         "prefix": Via("group", [group.prefix.name for group in groups]),
         "span": Via("group", [group.span_id or "" for group in groups]),
         "computation": Runs(chunk.computation_starts, chunk.computation_ids),
-        "worker": Coded(array("H", chunk.workers), list(chunk.worker_codes)),
-        "thread": CodedIntegers(array("H", chunk.threads), [thread or 0 for thread in chunk.thread_codes]),
-        "run_id": Delta(array("q", chunk.run_ids)),
-        "queued_us": Gap("assigned_us", -1, array("q", chunk.queued)),
-        "assigned_us": Gap("start_us", -1, array("q", chunk.waits)),
-        "start_us": Gap("stop_us", -1, array("q", chunk.durations)),
-        "stop_us": array("q", chunk.stops),
+        "worker": Coded(chunk.workers, list(chunk.worker_codes)),
+        "thread": CodedIntegers(chunk.threads, [thread or 0 for thread in chunk.thread_codes]),
+        "queued_us": Gap("assigned_us", -1, chunk.queued),
+        "assigned_us": Gap("start_us", -1, chunk.waits),
+        "start_us": Gap("stop_us", -1, chunk.durations),
+        "stop_us": chunk.stops,
         "nbytes": chunk.nbytes,
-        "type": Coded(array("H", chunk.types), list(chunk.type_codes)),
+        "type": Coded(chunk.types, list(chunk.type_codes)),
         "status": _statuses(chunk) if chunk.statuses else Const("ok"),
         "labels": Const(""),
         **_interval_columns(chunk),
@@ -319,7 +323,7 @@ def edge_columns(chunk: Chunk) -> dict[str, Any]:
         # A key that was assigned again after its result was used: its earlier execution is no longer known by number.
         dependencies = list(map(max, dependencies, repeat(-1)))
     return {
-        "task": Delta(array("q", chunk.dependents)),
-        "dependency": Gap("task", -1, array("q", map(sub, chunk.dependents, dependencies))),
+        "task": Delta(chunk.dependents),
+        "dependency": Gap("task", -1, list(map(sub, chunk.dependents, dependencies))),
         "seen_us": Const(chunk.stops[-1]),
     }

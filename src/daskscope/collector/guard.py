@@ -22,6 +22,8 @@ logger = logging.getLogger("daskscope")
 #: This many failures within the window open the breaker.
 LIMIT = 20
 WINDOW_S = 60.0
+#: Places that are told apart; more are counted only.
+PLACES = 50
 
 F = TypeVar("F", bound=Callable[..., Any])
 A = TypeVar("A", bound=Callable[..., Awaitable[Any]])
@@ -46,12 +48,12 @@ class Guard:
     def caught(self, place: str, error: BaseException) -> None:
         """Take note of a failure; never raises (but see ``strict``)."""
         self.failures += 1
-        if place not in self.first and len(self.first) < 50:
-            self.first[place] = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
+        if place not in self.first and len(self.first) < PLACES:
+            self.first[place] = _traceback(error)
             logger.warning(
                 "daskscope: recording %s failed (%s). The computation is not affected; part of the recording is missing.",
                 place,
-                repr(error)[:200],
+                _text(error),
             )
         now = self.clock()
         self._recent.append(now)
@@ -60,7 +62,10 @@ class Guard:
             logger.warning(
                 "daskscope: %d failures within a minute, recording is switched off on this scheduler.", LIMIT
             )
-            self.on_open(place)
+            try:
+                self.on_open(place)
+            except Exception as failure:  # noqa: BLE001 (taking ourselves out must not fail the host either)
+                self.first["switching off"] = _traceback(failure)
         if strict():
             raise error
 
@@ -93,3 +98,18 @@ def guarded_async(hook: A) -> A:
             return None
 
     return harmless  # type: ignore[return-value]
+
+
+def _text(error: BaseException) -> str:
+    """A short text, also of an exception whose ``repr`` raises."""
+    try:
+        return repr(error)[:200]
+    except Exception:  # noqa: BLE001 (an exception class of the user's may do anything here)
+        return type(error).__name__
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-4000:]
+    except Exception:  # noqa: BLE001 (as above)
+        return type(error).__name__

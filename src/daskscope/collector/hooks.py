@@ -29,7 +29,9 @@ class Hooks:
 
         def task_erred(**message: Any) -> Any:
             try:
-                recorder.before_task_erred(message)
+                # Somebody may have wrapped ours since: then it stays after us, and only passes through.
+                if self._installed is not None:
+                    recorder.before_task_erred(message)
             except Exception as error:  # noqa: BLE001 (the original must be called whatever happens to us)
                 _report(guard, "task_erred", error)
             return original(**message)

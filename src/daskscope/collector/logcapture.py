@@ -21,7 +21,8 @@ MAX_TEXT = 4_000
 #: The only INFO line worth keeping: Dask's own word that its event loop stood still.
 LOOP_STALL = "Event loop was unresponsive"
 
-_OWN_LOGGERS = __name__.partition(".")[0]
+#: Named, not taken from this module's name: where it is shipped as source its package is called otherwise.
+_OWN_LOGGERS = "daskscope"
 _CAPTURES_LOCK = threading.Lock()
 
 
@@ -58,6 +59,7 @@ class LogCapture(logging.Handler):
         *,
         delay: Callable[[], float] = lambda: 0.0,
         exception_text: bool = True,
+        keys: bool = True,
         loop_stalls: bool = False,
         max_lines: int = MAX_LINES,
     ) -> None:
@@ -67,6 +69,7 @@ class LogCapture(logging.Handler):
         self._scrubber = scrubber
         self._delay = delay
         self._exception_text = exception_text
+        self._keys = keys
         self._max_lines = max_lines
         self._lines: deque[Line] = deque()
         self._busy = threading.local()
@@ -83,6 +86,7 @@ class LogCapture(logging.Handler):
             self._installed_on.pop().removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
+        _show(record)
         # Writing a message runs the user's __str__, which may log.
         if getattr(self._busy, "yes", False) or not self._wanted(record):
             return
@@ -112,15 +116,18 @@ class LogCapture(logging.Handler):
         return columns
 
     def _wanted(self, record: logging.LogRecord) -> bool:
-        if record.name.partition(".")[0] == _OWN_LOGGERS or getattr(record, "daskscope_seen", None) is self:
+        if record.name.partition(".")[0] == _OWN_LOGGERS or self in getattr(record, "daskscope_seen", ()):
             return False
-        record.daskscope_seen = self  # it may pass us again on its way to the root logger
+        record.daskscope_seen = (
+            *getattr(record, "daskscope_seen", ()),
+            self,
+        )  # it may pass us again on its way to the root logger
         if record.levelno >= logging.WARNING:
             return True
         return self.loop_stalls and isinstance(record.msg, str) and record.msg.startswith(LOOP_STALL)
 
     def _keep(self, record: logging.LogRecord) -> None:
-        text = text_of(record, exception_text=self._exception_text)
+        text = text_of(record, exception_text=self._exception_text, keys=self._keys)
         # Scrubbed before it is cut, or half a secret would be no known secret; cut twice, or scrubbing has no bound.
         text = bounded(self._scrubber.scrub(bounded(text, 20 * MAX_TEXT)), MAX_TEXT)
         line = Line(record.created + self._delay(), _process_of(record), record.levelno, record.name, text)
@@ -160,6 +167,21 @@ class SharedCapture:
 
 #: Scheduler and worker agents of this process take it from here.
 shared = SharedCapture()
+
+
+def _show(record: logging.LogRecord) -> None:
+    """Print what Python would print without us: it stops printing warnings of its own once any handler listens."""
+    last = logging.lastResort
+    if last is None or record.levelno < last.level or getattr(record, "daskscope_shown", False):
+        return
+    record.daskscope_shown = True
+    logger: logging.Logger | None = logging.getLogger(record.name)
+    while logger is not None:
+        # By name: recorders of two versions of daskscope have two classes.
+        if any(type(handler).__name__ != LogCapture.__name__ for handler in logger.handlers):
+            return
+        logger = logger.parent if logger.propagate else None
+    last.handle(record)
 
 
 def _listening_posts() -> list[logging.Logger]:

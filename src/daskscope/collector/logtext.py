@@ -12,19 +12,24 @@ _KEPT_FIELDS = ("Key", "Exception", "Function")
 _WITH_DATA = ("Failed to serialize ", "Failed to deserialize ", "truncated data stream")
 
 
-def text_of(record: logging.LogRecord, *, exception_text: bool = True) -> str:
-    """Message and traceback of a record; without ``exception_text``, of an exception only its type."""
+def text_of(record: logging.LogRecord, *, exception_text: bool = True, keys: bool = True) -> str:
+    """Message and traceback of a record.
+
+    Without ``exception_text``, of an exception only its type; without ``keys``, nothing in Dask's own lines that may be one.
+    """
     template = record.msg if isinstance(record.msg, str) else ""
     if template.startswith(_WITH_INPUTS):
-        text = _fields(record, exception_text=exception_text)
+        text = _fields(record, exception_text=exception_text, keys=keys)
     elif template.startswith(_WITH_DATA):
         text = _types_only(template, record.args)
+    elif not keys and record.name.startswith("distributed") and record.args:
+        text = _no_keys(template, record.args)
     else:
         text = record.getMessage()
     return text + _exception(record, exception_text=exception_text)
 
 
-def _fields(record: logging.LogRecord, *, exception_text: bool) -> str:
+def _fields(record: logging.LogRecord, *, exception_text: bool, keys: bool) -> str:
     """The harmless fields of a message made of lines ``Name: value``."""
     head, *lines = str(record.msg).split("\n")
     values = list(record.args) if isinstance(record.args, tuple) else []
@@ -34,9 +39,22 @@ def _fields(record: logging.LogRecord, *, exception_text: bool) -> str:
     text = [head]
     for number, field in enumerate(fields):
         name, _, rest = field.partition(":")
-        if name in _KEPT_FIELDS and (exception_text or name != "Exception"):
+        if name in _KEPT_FIELDS and (exception_text or name != "Exception") and (keys or name != "Key"):
             text.append(f"{name}: {values[number] if values else rest.strip()}")
     return "\n".join(text)
+
+
+def _no_keys(template: str, args: object) -> str:
+    """Dask's line with its numbers and addresses; whatever else it names may be a key."""
+    values = args if isinstance(args, tuple) else (args,)
+    shown = tuple(
+        value if isinstance(value, (int, float)) or (isinstance(value, str) and "://" in value) else "<...>"
+        for value in values
+    )
+    try:
+        return template % shown
+    except (TypeError, ValueError):
+        return template
 
 
 def _types_only(template: str, args: object) -> str:

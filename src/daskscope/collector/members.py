@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from .verdict import Traces, judge
 
 #: Keys named in a worker's last row; the count is always exact.
 KEYS_KEPT = 100
+#: Keys of one client whose bytes are added up; beyond, -1 is written.
+HELD_LIMIT = 200_000
 
 
 @dataclass
@@ -68,7 +71,7 @@ class Members:
         member.traces.stimulus = stimulus
         member.traces.scheduler_closing |= self.closing
         verdict, evidence = judge(member.traces)
-        named = [_text(key) for key in list(member.processing)[:KEYS_KEPT]] if self.keys else []
+        named = [_text(key) for key in islice(member.processing, KEYS_KEPT)] if self.keys else []
         member.row.update(
             end_us=now_us,
             verdict=verdict,
@@ -79,40 +82,45 @@ class Members:
         )
         self._write(member.row, now_us)
 
-    def event(self, topic: str, message: dict[str, Any]) -> None:
-        """Keep what an event says about a worker's end."""
+    def event(self, topic: str, message: Mapping[Any, Any]) -> None:
+        """Keep what an event says about a worker's end. Anybody may log one, so nothing is taken for granted."""
         action = message.get("action")
-        if action == "remove-worker":
+        if topic == "worker-restart-memory":
+            for member in self._named(message.get("worker")):
+                member.traces.memory_kill = _number(message.get("rss"), int)
+        elif not isinstance(action, str):
+            return
+        elif action == "remove-worker":
             self._removed(message.get("worker", topic), message)
-        elif action == "closing-worker" and topic in self.workers:
-            traces = self.workers[topic].traces
-            traces.closing = str(message.get("reason") or "")
-            traces.restarted |= traces.closing.startswith(("client-restart", "restart"))
+        elif action == "closing-worker":
+            self._announced(topic, str(message.get("reason") or "")[:500])
         elif action == "retire-workers":
-            self._retired(message.get("retired") or message.get("workers") or ())
+            for member in self._named(message.get("retired") or message.get("workers")):
+                member.traces.retired = True
         elif action == "worker-ttl-timed-out":
-            for address in message.get("workers", ()):
-                if address in self.workers:
-                    self.workers[address].traces.ttl = float(message.get("ttl") or 0)
+            for member in self._named(message.get("workers")):
+                member.traces.ttl = _number(message.get("ttl"), float)
         elif action == "restart-workers":
-            for address in message.get("workers") or self.workers:
-                if address in self.workers:
-                    self.workers[address].traces.restarted = True
-        elif topic == "worker-restart-memory" and message.get("worker") in self.workers:
-            self.workers[message["worker"]].traces.memory_kill = int(message.get("rss") or 0)
+            for member in self._named(message.get("workers") or self.workers):
+                member.traces.restarted = True
 
-    def _removed(self, address: str, message: dict[str, Any]) -> None:
-        member = self.workers.get(address)
-        if member is not None:
-            member.processing = message.get("processing-tasks") or ()
-            member.lost = len(message.get("lost-computed-tasks") or ())
-            member.traces.retired |= bool(message.get("expected")) and not self.closing
+    def _announced(self, address: Any, reason: str) -> None:
+        for member in self._named(address):
+            member.traces.closing = reason
+            member.traces.restarted |= reason.startswith(("client-restart", "restart"))
 
-    def _retired(self, retired: Any) -> None:
-        for item in retired:
-            address = item if isinstance(item, str) else getattr(item, "address", "")
-            if address in self.workers:
-                self.workers[address].traces.retired = True
+    def _removed(self, address: Any, message: Mapping[Any, Any]) -> None:
+        for member in self._named(address):
+            processing, lost = message.get("processing-tasks"), message.get("lost-computed-tasks")
+            member.processing = processing if isinstance(processing, _SEVERAL) else ()
+            member.lost = len(lost) if isinstance(lost, _SEVERAL) else 0
+            member.traces.retired |= message.get("expected") is True and not self.closing
+
+    def _named(self, addresses: Any) -> list[Member]:
+        """The workers we follow among those an event names, by address or as objects that have one."""
+        several = addresses if isinstance(addresses, _SEVERAL) else (addresses,)
+        names = [item if isinstance(item, str) else getattr(item, "address", None) for item in several]
+        return [self.workers[name] for name in names if isinstance(name, str) and name in self.workers]
 
     def connected(self, client: str, now_us: int) -> None:
         """A client is there."""
@@ -130,17 +138,26 @@ class Members:
 
     def tick(self, now_us: int) -> None:
         """Clients hold results; how many and how large is half the answer to 'why is it still running'."""
-        for client, row in self.clients.items():
+        for _ in self.round(now_us):
+            pass
+
+    def round(self, now_us: int) -> Iterator[None]:
+        """The same a piece at a time: a client may hold a million keys."""
+        for client, row in list(self.clients.items()):
             state = self.scheduler.clients.get(client)
-            if state is None:
+            if state is None or client not in self.clients:
                 continue
-            wanted = state.wants_what
-            # A client may hold a million keys: their bytes are added up only while that is cheap (20 ns a key).
-            held = sum(max(task.nbytes, 0) for task in wanted) if len(wanted) <= 20_000 else -1
-            facts = (len(wanted), held)
-            if (row.get("held_keys"), row.get("held_nbytes")) != facts:
+            held = 0
+            wanted = list(state.wants_what) if len(state.wants_what) <= HELD_LIMIT else []
+            for number, task in enumerate(wanted):
+                held += max(task.nbytes, 0)
+                if not number % 100:
+                    yield
+            facts = (len(state.wants_what), held if wanted or not state.wants_what else -1)
+            if (row.get("held_keys"), row.get("held_nbytes")) != facts and client in self.clients:
                 row["held_keys"], row["held_nbytes"] = facts
                 self._write_client(row, now_us)
+            yield
 
     def _write_client(self, row: dict[str, Any], now_us: int) -> None:
         state = self.scheduler.clients.get(row["client"])
@@ -157,3 +174,11 @@ def _text(key: Any) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, default=str)
+
+
+#: What an event may name several things in.
+_SEVERAL = (list, tuple, set, frozenset, dict)
+
+
+def _number(value: Any, kind: Callable[[Any], Any]) -> Any:
+    return kind(value) if isinstance(value, (int, float)) and value == value else kind(0)

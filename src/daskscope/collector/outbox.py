@@ -26,6 +26,10 @@ class Sealed:
     frame: bytes
 
 
+class SubscriberFailed(Exception):
+    """The frame was made and numbered, but not everyone took it."""
+
+
 class FrameQueue:
     """Frames one subscriber has not acknowledged yet."""
 
@@ -60,6 +64,19 @@ class FrameQueue:
                     break
                 taken.append(sealed)
             return taken
+
+    def take(self, limit: int) -> list[Sealed]:
+        """The same, and forget them."""
+        frames = self.peek(limit)
+        if frames:
+            self.acknowledge(frames[-1].sequence)
+        return frames
+
+    def give_back(self, frames: list[Sealed]) -> None:
+        """Put frames back where they were taken from."""
+        with self._lock:
+            self._frames.extendleft(reversed(frames))
+            self.size += sum(len(sealed.frame) for sealed in frames)
 
     def acknowledge(self, sequence: int) -> None:
         """Forget the frames up to and including this one."""
@@ -131,17 +148,23 @@ class Outbox:
             self.dropped[table] = self.dropped.get(table, 0) + rows
 
     def publish(self, body: Body) -> None:
+        """Number a body and hand it to everyone. Only the writer thread calls this, so frames stay in order.
+
+        The lock is not held meanwhile: the event loop takes it to count dropped rows, and a subscriber may wait for a disk.
+        """
+        kept = self.kept.get(body.table, 0) + body.rows
         with self._lock:
-            kept = self.kept[body.table] = self.kept.get(body.table, 0) + body.rows
-            frame = seal(
-                body,
-                cluster=self.cluster,
-                epoch=self.epoch,
-                sequence=self.sequence,
-                kept=kept,
-                dropped=self.dropped.get(body.table, 0),
-            )
-            sealed = Sealed(self.sequence, body.table, body.rows, frame)
-            self.sequence += 1
-            for put in list(self._subscribers.values()):
+            dropped = self.dropped.get(body.table, 0)
+            subscribers = list(self._subscribers.values())
+        frame = seal(body, cluster=self.cluster, epoch=self.epoch, sequence=self.sequence, kept=kept, dropped=dropped)
+        sealed = Sealed(self.sequence, body.table, body.rows, frame)
+        self.kept[body.table] = kept
+        self.sequence += 1
+        failure: Exception | None = None
+        for put in subscribers:
+            try:
                 put(sealed)
+            except Exception as error:  # noqa: BLE001 (one subscriber must not cost the others their frame)
+                failure = error
+        if failure is not None:
+            raise SubscriberFailed from failure

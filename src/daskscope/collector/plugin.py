@@ -10,7 +10,9 @@ import asyncio
 import logging
 import os
 import tempfile
+import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from distributed.versions import get_versions
 
 from .agents import Agents
 from .bundle import NAME
-from .executions import FULL, edge_columns, task_columns
+from .executions import FULL, Chunk, edge_columns, task_columns
 from .guard import Guard, guarded, guarded_async
 from .handler import Handler
 from .hooks import Hooks
@@ -40,6 +42,8 @@ TICK = 0.25
 #: A tick that takes longer than this makes the next ones rarer.
 TICK_BUDGET = 0.005
 SLOWEST_TICK = 2.0
+#: A batch has a limit that 5,000 executions with many dependencies exceed.
+EDGES_PER_BATCH = 100_000
 #: Everything that happens on close, together.
 CLOSE_TIMEOUT = 2.5
 
@@ -59,8 +63,14 @@ class ClusterPlugin(SchedulerPlugin):
         self.settings = settings
         self.guard = Guard(time.monotonic, self.disable)
         self.scheduler: Any = None
+        self.spool: Spool | None = None
+        self.sender: Sender | None = None
         self.owners: set[str] = set()
         self.closed = False
+        self.problem = ""
+        self.logs: LogCapture | None = None
+        self._logs_dropped = 0
+        self._task: asyncio.Task[None] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -71,9 +81,16 @@ class ClusterPlugin(SchedulerPlugin):
         try:
             self._set_up(scheduler)
         except Exception as error:  # noqa: BLE001 (see above)
-            self.scheduler = None
-            scheduler.plugins.pop(NAME, None)
+            self.problem = repr(error)
             logger.warning("daskscope: this cluster is not recorded (%r)", error)
+            # Whatever half of us is there must not act any more, nor keep threads.
+            self.guard.open = self.closed = True
+            self.transition = _nothing  # type: ignore[method-assign]
+            scheduler.plugins.pop(NAME, None)
+            self._take_down()
+            if self.scheduler is not None:
+                scheduler.handlers.pop(NAME, None)
+                self.scheduler = None
 
     def take_over(self, scheduler: Any) -> None:
         """Sit where the shipped stand-in sits now."""
@@ -86,16 +103,13 @@ class ClusterPlugin(SchedulerPlugin):
         self.recorder = Recorder(scheduler, settings, scrubber, time.time_ns, self.guard.caught)
         self.outbox = Outbox(scheduler.id, self.recorder.now_us())
         self.writer = Writer(self.outbox, self.guard.caught)
-        self.sender: Sender | None = None
-        self.spool: Spool | None = None
-        self._subscribe()
-        self.logs: LogCapture | None = None
+        self.subscribe()
         versions = get_versions()
         packages = {k: v for k, v in versions["packages"].items() if v is not None}
         config = {key: dask.config.get(key, None) for key in CONFIG_KEYS}
+        self.hooks = Hooks(scheduler, self.recorder, self.guard)
         self.scheduler = scheduler
         self.transition = self.recorder.executions.transition  # type: ignore[method-assign]
-        self.hooks = Hooks(scheduler, self.recorder, self.guard)
         self.agents = Agents(scheduler, self.recorder, settings.agent())
         self.handler = Handler(self)
         self.recorder.begin(packages, config)
@@ -103,28 +117,28 @@ class ClusterPlugin(SchedulerPlugin):
         scheduler.handlers[NAME] = self.handler.handle
         if settings.logs:
             self.logs = shared.acquire(
-                lambda: LogCapture(scrubber, exception_text=settings.exception_text), loop_stalls=True
+                lambda: LogCapture(scrubber, exception_text=settings.exception_text, keys=settings.keys),
+                loop_stalls=True,
             )
         self.writer.start()
-        if self.sender is not None:
-            self.sender.start()
         self._task = asyncio.get_running_loop().create_task(self._ticks())
         for address in list(scheduler.workers):
             self.agents.add(address)
 
-    def _subscribe(self) -> None:
+    def subscribe(self) -> None:
+        """Send to where the settings say."""
         settings = self.settings
         name = f"{self.outbox.cluster}-{self.outbox.epoch}"
         if settings.directory:
             self.spool = Spool(settings.directory, name, settings.spool_limit)
             self.outbox.subscribe("directory", self.spool.put)
         if settings.server:
-            directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{os.getuid()}"
+            directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{_user_id()}"
             queue = FrameQueue(settings.queue_limit)
-            self.sender = Sender(
-                poster(settings.server, settings.token), queue, Spool(directory, name, settings.spool_limit)
-            )
+            spool = Spool(directory, name, settings.spool_limit, shared=True)
+            self.sender = Sender(poster(settings.server, settings.token), queue, spool)
             self.outbox.subscribe("server", queue.put)
+            self.sender.start()
 
     def disable(self, reason: str) -> None:
         """The breaker opened: out of the scheduler's way, at once and for good."""
@@ -135,10 +149,21 @@ class ClusterPlugin(SchedulerPlugin):
                 "events", time_us=self.recorder.now_us(), topic=NAME, kind="collector-disabled", detail=reason
             )
 
+    async def settle(self) -> None:
+        """Write everything that changed, a few milliseconds at a time."""
+        self.recorder.begin_round(self.recorder.now_us())
+        while self.recorder.advance():
+            await asyncio.sleep(0)
+        # The first may have been half through with what has changed since.
+        self.recorder.begin_round(self.recorder.now_us())
+        while self.recorder.advance():
+            await asyncio.sleep(0)
+
     async def remove(self) -> None:
         """Leave nothing behind."""
-        await self.finish("recording ended", agents=True)
-        self.scheduler.plugins.pop(NAME, None)
+        if not self.closed:
+            await self.finish("recording ended", agents=True)
+            self.scheduler.plugins.pop(NAME, None)
 
     async def finish(self, reason: str, *, agents: bool) -> None:
         """Write the end, hand everything over, stop. Bounded in time; happens once."""
@@ -146,23 +171,53 @@ class ClusterPlugin(SchedulerPlugin):
             return
         self.closed = True
         self.transition = _nothing  # type: ignore[method-assign]
-        self._task.cancel()
-        self.hooks.remove()
-        if self.logs is not None:
-            shared.release()
-        if agents:
-            await self.agents.stop()
-        self.scheduler.handlers.pop(NAME, None)
         try:
+            if agents:
+                await self.agents.stop()
+            await self.settle()
             self.recorder.end(reason)
             self.flush_rows()
         except Exception as error:  # noqa: BLE001 (closing a scheduler must not fail because of us)
             logger.warning("daskscope: the last rows of the recording are missing (%r)", error)
-        await asyncio.get_running_loop().run_in_executor(None, self._stop_threads)
+        finally:
+            stopped = self._take_down()
+            # The handler stays until the end: it tells a client that comes now to wait until the next recorder can begin.
+            try:
+                await stopped
+            finally:
+                self.scheduler.handlers.pop(NAME, None)
+
+    def _take_down(self) -> asyncio.Future[None]:
+        """Everything that acts by itself ends, as far as there is any; the result is set once the threads have."""
+        loop = asyncio.get_running_loop()
+        stopped: asyncio.Future[None] = loop.create_future()
+        parts = [part for part in map(vars(self).get, ("hooks", "agents", "_task")) if part is not None]
+        for end in (getattr(part, "remove", None) or part.cancel for part in parts):
+            try:
+                end()
+            except Exception as error:  # noqa: BLE001 (one that fails must not keep the others)
+                logger.debug("daskscope: %r", error)
+        if self.logs is not None:
+            self.logs = None
+            shared.release()
+
+        def stop_threads() -> None:
+            try:
+                self._stop_threads()
+            except Exception as error:  # noqa: BLE001 (the top of a thread)
+                logger.warning("daskscope: the end of the recording may be missing (%r)", error)
+            finally:
+                _tell(loop, stopped)
+
+        # A thread of our own: the loop's executor is waited for when the interpreter ends, and a disk may hang.
+        threading.Thread(target=stop_threads, name="daskscope-stop", daemon=True).start()
+        return stopped
 
     def _stop_threads(self) -> None:
         deadline = time.monotonic() + CLOSE_TIMEOUT
-        self.writer.stop(CLOSE_TIMEOUT / 2)
+        writer: Writer | None = vars(self).get("writer")
+        if writer is not None:
+            writer.stop(CLOSE_TIMEOUT / 2)
         if self.sender is not None:
             self.sender.stop(max(0.2, deadline - time.monotonic()))
         if self.spool is not None:
@@ -226,11 +281,21 @@ class ClusterPlugin(SchedulerPlugin):
             if now - stated >= settings.state_interval:
                 stated = now
                 self.state()
+            self.advance()
             if now - flushed >= settings.flush_interval or self.recorder.executions.rows() >= FULL:
                 flushed = now
                 self.flush()
             spent = time.monotonic() - now
             period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(TICK, period / 2)
+        # The breaker opened: what was collected until then is still worth having.
+        try:
+            self.flush_rows()
+        except Exception as error:  # noqa: BLE001 (the last line of a task of ours)
+            logger.debug("daskscope: %r", error)
+
+    @guarded
+    def advance(self) -> None:
+        self.recorder.advance()
 
     @guarded
     def sample(self, lag_us: int) -> None:
@@ -238,7 +303,7 @@ class ClusterPlugin(SchedulerPlugin):
 
     @guarded
     def state(self) -> None:
-        self.recorder.tick_state(self.recorder.now_us())
+        self.recorder.begin_round(self.recorder.now_us())
 
     @guarded
     def flush(self) -> None:
@@ -251,18 +316,45 @@ class ClusterPlugin(SchedulerPlugin):
         if chunk.rows:
             keys = self.settings.keys
             self.writer.write("tasks", lambda: task_columns(chunk, keys=keys), chunk.rows)
-            if chunk.dependents:
-                self.writer.write("edges", lambda: edge_columns(chunk), len(chunk.dependents))
+            for first in range(0, len(chunk.dependents), EDGES_PER_BATCH):
+                part = slice(first, first + EDGES_PER_BATCH)
+                self.writer.write("edges", partial(_edges, chunk, part), len(chunk.dependents[part]))
             if chunk.edges_dropped:
                 self.outbox.count_dropped("edges", chunk.edges_dropped)
         if self.logs is not None:
+            lost, self._logs_dropped = self.logs.dropped - self._logs_dropped, self.logs.dropped
+            if lost > 0:
+                self.outbox.count_dropped("logs", lost)
             logs = self.logs.drain("scheduler")
             if logs["time_us"]:
                 self.writer.write("logs", lambda: logs, len(logs["time_us"]))
-        for table, columns, dropped in self.recorder.rows.take():
+        for table, columns, rows, dropped in self.recorder.rows.take():
             if dropped:
                 self.outbox.count_dropped(table, dropped)
-            self.writer.write(table, partial(dict, columns), len(next(iter(columns.values()))))
+            self.writer.write(table, columns, rows)
+
+
+def _edges(chunk: Chunk, part: slice) -> dict[str, Any]:
+    return edge_columns(replace(chunk, dependents=chunk.dependents[part], dependencies=chunk.dependencies[part]))
+
+
+def _user_id() -> int:
+    """Tells the temporary directories of users apart; 0 where the system has no such numbers."""
+    getuid = getattr(os, "getuid", None)
+    return getuid() if getuid is not None else 0
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    """Set a future from another thread; nobody waits where its loop is closed."""
+
+    def set_result() -> None:
+        if not future.done():
+            future.set_result(None)
+
+    try:
+        loop.call_soon_threadsafe(set_result)
+    except RuntimeError:
+        pass
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:

@@ -57,7 +57,11 @@ class Probes:
         if settings.get("children", False):
             self._children = ChildWatcher()
         if settings.get("logs", True):
-            self._logs = shared_logs.acquire(lambda: LogCapture(scrubber, delay=self.delay, exception_text=texts))
+            self._logs = shared_logs.acquire(
+                lambda: LogCapture(
+                    scrubber, delay=self.delay, exception_text=texts, keys=bool(settings.get("keys", True))
+                )
+            )
         if settings.get("causes", True):
             self._causes = CauseLog(self._worker, scrubber, clock=self.clock, exception_text=texts, notify=notify)
             hook.listen(self._causes)

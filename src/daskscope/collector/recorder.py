@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import pickle
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .activity import Activities
-from .compat import has_run_ids, spans
-from .eventlog import event_row
+from .compat import spans
+from .eventlog import Plain, event_row
 from .executions import Chunk, Execution, executions
 from .failures import Failure, Failures
 from .members import Members
@@ -44,6 +44,10 @@ CONFIG_KEYS = (
     "array.chunk-size",
     "dataframe.shuffle.method",
 )
+#: How long a round of looking at everything may hold up the event loop before it goes on at the next tick.
+ROUND_BUDGET_NS = 3_000_000
+#: Windows that may be open; the oldest is forgotten.
+WINDOWS = 1_000
 METRIC_TOPIC = "daskscope-metric"
 WINDOW_TOPIC = "daskscope-window"
 
@@ -64,7 +68,7 @@ class Recorder:
         self.scrubber = scrubber
         self.clock_ns = clock_ns
         self.rows = Rows()
-        self.failures = Failures(scrubber, self.rows.add, texts=settings.exception_text)
+        self.failures = Failures(scrubber, self.rows.later, texts=settings.exception_text)
         self.waves = Waves(scheduler, self.rows.add, scrubber, code=settings.code)
         self.members = Members(scheduler, self.rows.add, hostnames=settings.hostnames, keys=settings.keys)
         self.activities = Activities(scheduler.cumulative_worker_metrics, spans=spans(scheduler) is not None)
@@ -74,13 +78,14 @@ class Recorder:
             self.other_transition,
             lambda error: on_error("transition", error),
             edges=settings.edges,
-            run_ids=has_run_ids(),
         )
         self.children: dict[str, dict[str, Any]] = {}
         self._next_worker = 0
         self._cluster: dict[str, Any] = {}
         self._last_cluster: tuple[Any, ...] = ()
         self._windows: dict[str, dict[str, Any]] = {}
+        self._round: Iterator[None] | None = None
+        self._plain = Plain(scrubber)
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -122,18 +127,22 @@ class Recorder:
         """Write every living entity again, for a reader that joins now."""
         now = self.now_us()
         self._last_cluster = ()
+        # The end may have been written for a reader that leaves at this moment.
+        self._cluster.update(end_us=0, end_reason="")
         self.cluster_state(now)
         for member in self.members.workers.values():
             self.rows.add("workers", seen_us=now, **member.row)
         for row in self.members.clients.values():
             self.rows.add("clients", seen_us=now, **row)
+        for row in self._windows.values():
+            self.rows.add("windows", seen_us=now, **row)
+        self.waves.repeat()
 
     def end(self, reason: str) -> None:
-        """Write the last rows of everything that is still open."""
+        """Write the last rows of everything that is still open; what changed was written just before, in rounds."""
         now = self.now_us()
         if reason == "closed":
             self.waves.lost(now)
-        self.tick_state(now)
         self.failures.ripen(now, everything=True)
         self._cluster.update(end_us=now, end_reason=reason)
         self.cluster_state(now)
@@ -156,14 +165,15 @@ class Recorder:
         blame = task.exception_blame
         if "exception_text" in kw:
             self._execution(key, task, kw, "error")
-            self._failure(key, task, kw.get("worker", ""), kw["exception_text"], kw["traceback_text"])
+            self._failure(key, task, kw.get("worker", ""), str(kw["exception_text"]), str(kw.get("traceback_text", "")))
         elif "exception" in kw:
             # Made by the scheduler itself (KilledWorker, NoValidWorkerError), so unpickling it is safe.
             if start == "processing":
                 self._execution(key, task, kw, "killed")
             self._failure(key, task, kw.get("worker") or "", _scheduler_exception(kw["exception"]), "")
         elif blame is not None and blame.key != key:
-            self._failure(key, task, "", blame.exception_text or "", "", blamed=_text(blame.key))
+            blamed = _text(blame.key) if self.settings.keys else blame.group.name
+            self._failure(key, task, "", blame.exception_text or "", "", blamed=blamed)
 
     def before_task_erred(self, message: Mapping[str, Any]) -> None:
         """A worker reports a failure; where retries are left this is the only trace of it."""
@@ -179,30 +189,38 @@ class Recorder:
 
     def event(self, topic: str, message: Any) -> None:
         """Something was logged; the same event arrives once per topic, so worker topics only feed the verdicts."""
-        now = self.now_us()
-        if isinstance(message, Mapping):
-            self.members.event(topic, dict(message))
+        now, settings = self.now_us(), self.settings
+        # Exactly a dict: what Dask sends is one, and a user's own mapping may do anything.
+        if type(message) is dict:
+            self.members.event(topic, message)
             if topic == METRIC_TOPIC:
                 self._metric(now, message)
                 return
             if topic == WINDOW_TOPIC:
                 self.window(message)
                 return
-        if topic in self.settings.topics or "*" in self.settings.topics:
-            row = event_row(topic, message, self.scrubber)
+        if topic in settings.topics or "*" in settings.topics:
+            row = event_row(topic, message, self.scrubber, keys=settings.keys, exception_text=settings.exception_text)
             if row is not None:
                 self.rows.add("events", time_us=now, **row)
 
     def window(self, message: Mapping[str, Any]) -> None:
         """A named stretch of time begins or ends: ``window`` (its id), ``done`` at its end, and what else is known."""
-        now, id_ = self.now_us(), str(message["window"])
+        now, id_ = self.now_us(), self._plain.text(message.get("window", ""))
         row = self._windows.setdefault(id_, {"window": id_, "start_us": now, "status": "open"})
-        for name in ("kind", "name", "error", "labels"):
+        if len(self._windows) > WINDOWS:
+            self._windows.pop(next(iter(self._windows)))
+        for name in ("kind", "name", "error"):
             if name in message:
-                row[name] = self.scrubber.scrub(str(message[name]))
+                row[name] = self._plain.text(message[name])
+        if "labels" in message:
+            row["labels"] = self._labels(message["labels"])
+        if not self.settings.exception_text and "error" in row:
+            # Its type only.
+            row["error"] = row["error"].partition(":")[0]
         if message.get("done"):
-            row.update(stop_us=now, status="error" if message.get("error") else "ok")
-            self._windows.pop(id_)
+            row.update(stop_us=now, status="error" if row.get("error") else "ok")
+            self._windows.pop(id_, None)
         self.rows.add("windows", seen_us=now, **row)
 
     # -- ticks -----------------------------------------------------------------------------------------------------
@@ -214,15 +232,40 @@ class Recorder:
         return chunk
 
     def tick_state(self, now_us: int) -> None:
-        """Write what changed of computations, activities, clients and the cluster."""
-        self.waves.tick(now_us)
-        self.activities.flush(now_us, self.rows.add)
-        self.members.tick(now_us)
+        """Write what changed of computations, activities, clients and the cluster, all at once."""
+        for _ in self._state(now_us):
+            pass
+
+    def begin_round(self, now_us: int) -> None:
+        """The same, but ``advance`` does the work; a round that is under way goes on."""
+        if self._round is None:
+            self._round = self._state(now_us)
+
+    def advance(self) -> bool:
+        """Work on the round for a few milliseconds; True while there is more to do."""
+        if self._round is None:
+            return False
+        # Not kept while it runs: one that fails is given up, and the next begins anew.
+        current, self._round = self._round, None
+        deadline = self.clock_ns() + ROUND_BUDGET_NS
+        for _ in current:
+            if self.clock_ns() >= deadline:
+                self._round = current
+                return True
+        return False
+
+    def _state(self, now_us: int) -> Iterator[None]:
+        yield from self.waves.round(now_us)
+        yield from self.activities.round(now_us, self.rows.add)
+        yield from self.members.round(now_us)
         self.cluster_state(now_us)
 
     def tick_samples(self, now_us: int, lag_us: int) -> None:
         """Sample the scheduler and its workers; beyond 500 workers they take turns."""
         workers = list(self.scheduler.workers.values())
+        if len(self.children) > len(workers):
+            # The last push of a worker may come after it was removed.
+            self.children = {name: known for name, known in self.children.items() if name in self.scheduler.workers}
         if len(workers) > SAMPLES_PER_TICK:
             first = self._next_worker % len(workers)
             self._next_worker = first + SAMPLES_PER_TICK
@@ -260,7 +303,6 @@ class Recorder:
                 group=task.group,
                 worker=message.get("worker") or "",
                 thread=message.get("thread") or 0,
-                run_id=getattr(task, "run_id", -1),
                 startstops=message.get("startstops") or (),
                 status=status,
             )
@@ -279,10 +321,15 @@ class Recorder:
     ) -> None:
         group = task.group
         wave = self.waves.current
+        name = _text(key)
+        if not self.settings.keys:
+            # Dask's own exceptions name the task.
+            exception_text = exception_text.replace(name, group.name)
         self.failures.failed(
             Failure(
                 time_us=self.now_us(),
-                key=_text(key) if self.settings.keys else group.name,
+                key=name if self.settings.keys else group.name,
+                known_as=name,
                 group=group.name,
                 prefix=group.prefix.name,
                 span=getattr(group, "span_id", None) or "",
@@ -291,23 +338,29 @@ class Recorder:
                 exception_text=exception_text,
                 traceback_text=traceback_text,
                 will_retry=will_retry,
-                blamed_key=blamed if self.settings.keys else "",
+                blamed_key=blamed,
             )
         )
 
     def _metric(self, now_us: int, message: Mapping[str, Any]) -> None:
-        wave = self.waves.current
+        """Anybody may log one: what is no number is not kept."""
+        wave, text, value = self.waves.current, self._plain.text, message.get("value")
+        if type(value) not in (int, float, bool):
+            return
         self.rows.add(
             "metrics",
             time_us=now_us,
-            name=str(message["name"])[:200],
-            value=float(message["value"]),
-            unit=str(message.get("unit", ""))[:50],
-            labels=json.dumps(message.get("labels") or {}, default=str)[:2000],
+            name=text(message.get("name", ""))[:200],
+            value=_float(value),
+            unit=text(message.get("unit", ""))[:50],
+            labels=self._labels(message.get("labels")),
             computation=wave.id if wave is not None else "",
-            span=str(message.get("span", "")),
-            window=str(message.get("window", "")),
+            span=text(message.get("span", ""))[:200],
+            window=text(message.get("window", ""))[:200],
         )
+
+    def _labels(self, labels: Any) -> str:
+        return self._plain.json(labels.items(), 2_000) if type(labels) is dict else "{}"
 
 
 def _needs(unrunnable: Any) -> str:
@@ -322,9 +375,17 @@ def _needs(unrunnable: Any) -> str:
     return json.dumps(needs) if needs else ""
 
 
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
 def _scheduler_exception(payload: Any) -> str:
     if isinstance(payload, (bytes, bytearray)):
-        return repr(pickle.loads(payload))
+        error = pickle.loads(payload)
+        return f"{type(error).__name__}: {error}"
     return f"{type(payload).__name__}('reported by the scheduler without a text')"
 
 

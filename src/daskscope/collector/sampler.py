@@ -30,6 +30,9 @@ FREE_THREADED_FLOOR_S = 0.100
 CPU_SHARE = 0.01
 #: How much rarer than asked it may get by itself.
 MAX_SLOWDOWN = 10.0
+#: How much of that for coming late: two threads that compete for the interpreter lock make every look late, and a profile
+#: matters most just then (with 10 here, 6 looks a second were left of 50).
+LATE_SLOWDOWN = 2.0
 #: Code objects are let go this often.
 TABLE_LIFE_S = 60.0
 #: Distinct (slice, prefix, span, stack) between two drains; more are dropped and counted. 8 MB.
@@ -247,7 +250,7 @@ class Pace:
     def woke(self, late: float) -> None:
         """We were called this much too late: others want the interpreter, leave it to them."""
         factor = 1.25 if late > self._interval else 0.9
-        self._slowdown = min(max(self._slowdown * factor, 1.0), MAX_SLOWDOWN)
+        self._slowdown = min(max(self._slowdown * factor, 1.0), LATE_SLOWDOWN)
 
     @property
     def delay(self) -> float:

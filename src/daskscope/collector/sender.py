@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..wire.layout import FILE_MAGIC, PREFIX
+from ..wire.layout import FILE_MAGIC, MAGIC, PREFIX
 from .outbox import FrameQueue, Sealed
 from .spool import Spool
 
@@ -54,46 +54,70 @@ Post = Callable[[bytes], Answer]
 def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
     """A function that posts bodies to the ingest route of the server at ``url`` over one connection."""
     parts = urlsplit(url)
-    path = parts.path.rstrip("/") + "/api/v1/ingest"
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        connection = http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=timeout, context=context)
-    else:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
+    host, port, path = parts.hostname or "", parts.port, parts.path.rstrip("/") + "/api/v1/ingest"
     headers = {"Content-Type": "application/vnd.daskscope.frames", "Authorization": f"Bearer {token}"}
+    kept: list[http.client.HTTPConnection] = []
+
+    def connect() -> http.client.HTTPConnection:
+        # On the sender's thread: loading the certificates takes tens of milliseconds.
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def attempt(connection: http.client.HTTPConnection, body: bytes) -> Answer:
+        connection.request("POST", path, body, headers)
+        response = connection.getresponse()
+        text = response.read(2000)
+        if response.isclosed():
+            kept.append(connection)
+        else:
+            # The rest of a long answer would be taken for the next one.
+            connection.close()
+        return Answer(response.status, _seconds(response.getheader("Retry-After")), text.decode("utf-8", "replace"))
 
     def post(body: bytes) -> Answer:
-        try:
-            connection.request("POST", path, body, headers)
-            response = connection.getresponse()
-            text = response.read(2000)
-            return Answer(response.status, _seconds(response.getheader("Retry-After")), text.decode("utf-8", "replace"))
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            return Answer(0, reason=repr(error))
+        while True:
+            reused = bool(kept)
+            connection = kept.pop() if kept else connect()
+            try:
+                return attempt(connection, body)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # A server closes a connection that was idle for long: that is no outage, a new one may do.
+                if not reused or isinstance(error, TimeoutError):
+                    return Answer(0, reason=repr(error))
 
     return post
 
 
 class Sender:
-    """Drains a queue to a server."""
+    """Drains a queue to a server: what is under way first, then what lies on disk, then the queue; so frames stay in order."""
 
     def __init__(
-        self, post: Post, queue: FrameQueue, spool: Spool, clock: Callable[[], float] = time.monotonic
+        self,
+        post: Post,
+        queue: FrameQueue,
+        spool: Spool,
+        clock: Callable[[], float] = time.monotonic,
+        first_delay: float = FIRST_DELAY,
     ) -> None:
         self.post = post
         self.queue = queue
         self.spool = spool
         self.clock = clock
+        self.first_delay = first_delay
         self.sent = 0
         self.away = False
         self.refused = ""
         self._stopping = threading.Event()
         self._deadline = float("inf")
         self._thread = threading.Thread(target=self._run, name="daskscope-sender", daemon=True)
+        #: Frames taken from the queue that the server has not accepted yet.
+        self._flying: list[Sealed] = []
         #: Whether segments may lie on disk that the server does not have.
         self.behind = False
+        #: The segment being sent and those of its bodies that are still to be accepted.
+        self._segment: tuple[Path, list[bytes]] | None = None
         queue.overflow = self._spill
 
     def start(self) -> None:
@@ -106,29 +130,31 @@ class Sender:
         self.queue.arrived.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
-        rest = self.queue.take_all()
+        rest = self._flying + self.queue.take_all()
         if rest:
             self.spool.append(rest)
         self.spool.close()
 
     def _spill(self, frames: list[Sealed]) -> bool:
+        """The queue is full. Called by it, under its lock."""
+        spilled = self.spool.append(frames)
         self.behind = True
-        return self.spool.append(frames)
+        return spilled
 
     def _run(self) -> None:
-        delay = FIRST_DELAY
-        while not (self._stopping.is_set() and (not len(self.queue) or self.clock() >= self._deadline)):
-            if not len(self.queue):
+        delay = self.first_delay
+        while not (self._stopping.is_set() and self.clock() >= self._deadline):
+            body = self._next()
+            if body is None:
+                if self._stopping.is_set():
+                    return
                 self.queue.arrived.wait(1.0)
                 self.queue.arrived.clear()
                 continue
-            frames = self.queue.peek(BODY_LIMIT)
-            answer = self._send(b"".join(sealed.frame for sealed in frames))
+            answer = self._send(body)
             if answer.accepted:
-                delay = FIRST_DELAY
-                self._delivered(frames)
-                if self.behind:
-                    self._send_spooled()
+                delay = self.first_delay
+                self._delivered()
                 continue
             if answer.refused:
                 self._give_up(answer)
@@ -138,8 +164,41 @@ class Sender:
             if self._stopping.wait(min(wait, max(0.0, self._deadline - self.clock()))) and self.away:
                 return
 
+    def _next(self) -> bytes | None:
+        """What has to go next, None if there is nothing."""
+        if not self._flying:
+            if self.behind and self._next_segment():
+                assert self._segment is not None
+                return self._segment[1][0]
+            frames = self.queue.take(BODY_LIMIT)
+            if frames and self.behind:
+                # Spilled while we took them: what lies on disk is older.
+                self.queue.give_back(frames)
+                return self._next()
+            self._flying = frames
+        return b"".join(sealed.frame for sealed in self._flying) if self._flying else None
+
+    def _next_segment(self) -> bool:
+        """Whether there is a body on disk to send; it is the first of ``_segment`` then."""
+        while self._segment is None or not self._segment[1]:
+            self._segment = None
+            # In this order: what is spilled between the two lines is seen by one of them.
+            self.behind = False
+            segments = self.spool.segments()
+            if not segments:
+                return False
+            self.behind = True
+            self.spool.close()
+            self._segment = segments[0], spooled_bodies(segments[0])
+            if not self._segment[1]:
+                _remove(segments[0])
+        return True
+
     def _send(self, body: bytes) -> Answer:
-        answer = self.post(body)
+        try:
+            answer = self.post(body)
+        except Exception as error:  # noqa: BLE001 (the thread must live on; an odd token or URL raises ValueError)
+            answer = Answer(0, reason=repr(error))
         if answer.accepted and self.away:
             self.away = False
             logger.info("daskscope: the server is back, catching up.")
@@ -152,21 +211,18 @@ class Sender:
             )
         return answer
 
-    def _delivered(self, frames: list[Sealed]) -> None:
-        self.sent += len(frames)
-        self.queue.acknowledge(frames[-1].sequence)
-
-    def _send_spooled(self) -> None:
-        """Catch up on segments, oldest first; a segment is removed once all of it is accepted."""
-        for path in self.spool.segments():
-            if self._stopping.is_set() and self.clock() >= self._deadline:
-                return
-            self.spool.close()
-            for body in spooled_bodies(path):
-                if not self._send(body).accepted:
-                    return
-            path.unlink(missing_ok=True)
-        self.behind = False
+    def _delivered(self) -> None:
+        """The server has what ``_next`` gave out; a segment is removed once all of it is accepted."""
+        if self._flying:
+            self.sent += len(self._flying)
+            self._flying = []
+            return
+        assert self._segment is not None
+        path, bodies = self._segment
+        bodies.pop(0)
+        if not bodies:
+            _remove(path)
+            self._segment = None
 
     def _give_up(self, answer: Answer) -> None:
         self.refused = f"{answer.status} {answer.reason[:200]}"
@@ -178,15 +234,26 @@ class Sender:
         )
 
 
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        # Sent again the next time, which the server notices by the sequence numbers.
+        pass
+
+
 def spooled_bodies(path: Path) -> list[bytes]:
-    """The whole frames of a segment, in bodies the server takes."""
-    data = path.read_bytes()[len(FILE_MAGIC) :]
+    """The whole frames of a segment, in bodies the server takes; none where it is gone or cannot be read."""
+    try:
+        data = path.read_bytes()[len(FILE_MAGIC) :]
+    except OSError:
+        return []
     bodies: list[bytes] = []
     start = offset = 0
     while offset + PREFIX.size <= len(data):
-        _, header, body, _ = PREFIX.unpack_from(data, offset)
+        magic, header, body, _ = PREFIX.unpack_from(data, offset)
         size = PREFIX.size + header + body
-        if offset + size > len(data):
+        if magic != MAGIC or offset + size > len(data):
             break
         if offset > start and offset + size - start > BODY_LIMIT:
             bodies.append(data[start:offset])

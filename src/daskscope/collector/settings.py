@@ -74,6 +74,7 @@ class Settings:
             "logs": self.logs,
             "causes": True,
             "exception_text": self.exception_text,
+            "keys": self.keys,
             "children": self.children,
             "push_interval_s": self.push_interval,
         }

@@ -23,20 +23,30 @@ SUFFIX = ".daskscope"
 
 
 class Spool:
-    """Appends frames to segment files below a byte limit. A full disk costs data and one log line, nothing else."""
+    """Appends frames to segment files below a byte limit. A full disk costs data and one log line, nothing else.
 
-    def __init__(self, directory: str | Path, name: str, limit: int, segment: int = SEGMENT) -> None:
+    The limit counts the segments of this recorder, or with ``shared`` all that lie in the directory: what recorders that are
+    gone could not deliver must not fill the disk.
+    """
+
+    def __init__(
+        self, directory: str | Path, name: str, limit: int, segment: int = SEGMENT, *, shared: bool = False
+    ) -> None:
         self.directory = Path(directory)
         self.name = name
         self.limit = limit
         self.segment = min(segment, max(limit // 4, 1))
+        self.shared = shared
         self.dropped_segments = 0
         self.failed = ""
         # The writer thread spools what overflows while the sender thread catches up.
         self._lock = threading.RLock()
         self._file: BinaryIO | None = None
+        self._path = self.directory
         self._number = 0
         self._written = 0
+        #: Bytes of the current segment that are whole frames, on disk.
+        self._whole = 0
 
     def put(self, sealed: Sealed) -> None:
         self.append([sealed])
@@ -52,6 +62,7 @@ class Spool:
                 if self._file is not None:
                     # To the operating system, not to the platter: survives the process, and costs 5 µs, not milliseconds.
                     self._file.flush()
+                    self._whole = self._written
             except OSError as error:
                 self._complain(error)
                 self._abandon()
@@ -60,10 +71,7 @@ class Spool:
 
     def segments(self) -> list[Path]:
         """The segments of this recorder on disk, oldest first."""
-        try:
-            return sorted(self.directory.glob(f"{self.name}-*{SUFFIX}"))
-        except OSError:
-            return []
+        return self._find(f"{self.name}-*{SUFFIX}")
 
     def close(self) -> None:
         """End the current segment; the next frame begins another."""
@@ -77,37 +85,65 @@ class Spool:
 
     def _open(self) -> BinaryIO:
         if self._file is not None and self._written >= self.segment:
+            self._file.flush()
+            self._whole = self._written
             self.close()
         if self._file is None:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._make_room()
-            path = self.directory / f"{self.name}-{self._number:05d}{SUFFIX}"
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file = os.fdopen(descriptor, "wb")
+            self._path = self.directory / f"{self.name}-{self._number:05d}{SUFFIX}"
             self._number += 1
+            self._written = self._whole = 0
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = os.fdopen(descriptor, "wb")
             self._file.write(FILE_MAGIC)
             self._written = len(FILE_MAGIC)
         return self._file
 
+    def _find(self, pattern: str) -> list[Path]:
+        try:
+            return sorted(self.directory.glob(pattern))
+        except OSError:
+            return []
+
     def _make_room(self) -> None:
-        mine = self.segments()
-        size = sum(path.stat().st_size for path in mine)
-        while mine and size + self.segment > self.limit:
-            oldest = mine.pop(0)
-            size -= oldest.stat().st_size
-            oldest.unlink()
+        found = [(_stat(path), path) for path in self._find(f"*{SUFFIX}" if self.shared else f"{self.name}-*{SUFFIX}")]
+        size = sum(length for (_, length), _ in found)
+        # The oldest first; segments of the same moment by their number.
+        for (_, length), path in sorted(found):
+            if size + self.segment <= self.limit:
+                break
+            path.unlink(missing_ok=True)
+            size -= length
             self.dropped_segments += 1
 
     def _abandon(self) -> None:
-        """A frame may have been written in part: end the segment there, readers stop at the last whole one."""
+        """A frame may have been written in part: cut it off again, and leave no segment without a frame behind."""
+        file, self._file = self._file, None
+        if file is None:
+            return
         try:
-            if self._file is not None:
-                self._file.close()
+            file.close()
         except OSError:
             pass
-        self._file = None
+        try:
+            if self._whole > len(FILE_MAGIC):
+                os.truncate(self._path, self._whole)
+            else:
+                self._path.unlink(missing_ok=True)
+        except OSError:
+            pass
 
     def _complain(self, error: OSError) -> None:
         if not self.failed:
             logger.warning("daskscope: cannot write to %s (%s); recording goes on in memory.", self.directory, error)
         self.failed = str(error)
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    """When a segment was written last, and its size; nothing where another thread has removed it meanwhile."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size

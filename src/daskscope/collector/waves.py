@@ -1,23 +1,25 @@
 """Computations, their task groups and spans: followed while they change, written when they did.
 
-The graph hook only notes which computation is current; groups are looked at on the tick, a bounded number of computations at
-a time, because one graph may have thousands of groups and one second thousands of graphs.
+The graph hook only notes which computation is current; groups are looked at in rounds that may be interrupted after each of
+them, because one graph may have thousands of groups and one second thousands of graphs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from .compat import current_computation, group_durations_us, sources, spans
 from .privacy import Scrubber, bounded
 
-#: Computations looked at per tick (10 to 50 µs each); the rest waits for the next.
-PER_TICK = 200
-#: Finished computations that are remembered in case a lost worker makes their tasks run again.
+#: Finished computations that are remembered in case a lost worker makes their tasks run again, and the groups of all of them.
 REMEMBERED = 200
+GROUPS_REMEMBERED = 50_000
+#: Groups named as dependencies of one group.
+MAX_DEPENDENCIES = 100
 #: Lines kept around the calling line: at module level Dask sends the whole file with every submit.
 CONTEXT_LINES = 15
 CODE_LIMIT = 8_000
@@ -35,8 +37,16 @@ class Wave:
     start_us: int
     submissions: int = 0
     cancelled: bool = False
-    signatures: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    signatures: dict[Any, int] = field(default_factory=dict)
     written: tuple[Any, ...] = ()
+
+
+@dataclass
+class OpenSpan:
+    """A span whose tasks are not all finished, as far as we have seen."""
+
+    span: Any
+    written: tuple[int, int] | None = None
 
 
 class Waves:
@@ -50,8 +60,7 @@ class Waves:
         self.current: Wave | None = None
         self.open: dict[str, Wave] = {}
         self.closed: dict[str, Wave] = {}
-        self._spans: dict[str, tuple[Any, ...]] = {}
-        self._open_spans: dict[str, Any] = {}
+        self._open_spans: dict[str, OpenSpan] = {}
 
     def submitted(self, client: str) -> str:
         """A graph arrived; returns the id of the computation it belongs to."""
@@ -80,36 +89,51 @@ class Waves:
             if not groups.isdisjoint(wave.computation.groups):
                 self.open[wave.id] = self.closed.pop(wave.id)
 
-    def tick(self, now_us: int, *, everything: bool = False) -> None:
+    def tick(self, now_us: int, *, everything: bool = False) -> None:  # noqa: ARG002 (a round is always everything)
         """Write what changed; computations whose tasks are all finished are written a last time and set aside."""
-        waves = list(self.open.values())
-        for wave in waves if everything else waves[:PER_TICK]:
-            self._follow(wave, now_us)
-        self._write_spans(now_us)
+        for _ in self.round(now_us):
+            pass
+
+    def round(self, now_us: int) -> Iterator[None]:
+        """The same a group or a span at a time (3 to 30 µs each): there may be 100,000 of them."""
+        for wave in list(self.open.values()):
+            yield from self._follow(wave, now_us)
+        yield from self._write_spans(now_us)
+
+    def repeat(self) -> None:
+        """Write what is still running again, whether it changed or not: a reader joins."""
+        for wave in self.open.values():
+            wave.signatures, wave.written = {}, ()
+        for mine in self._open_spans.values():
+            mine.written = None
 
     def lost(self, now_us: int) -> None:
         """The recording ends: what still runs will never be seen to finish."""
         for wave in list(self.open.values()):
-            self._follow(wave, now_us, ended=True)
+            for _ in self._follow(wave, now_us, ended=True):
+                pass
 
-    def _follow(self, wave: Wave, now_us: int, *, ended: bool = False) -> None:
+    def _follow(self, wave: Wave, now_us: int, *, ended: bool = False) -> Iterator[None]:
         groups = list(wave.computation.groups)
         states: dict[str, int] = {}
         for group in groups:
             self._write_group(wave, group, now_us)
             for state, count in group.states.items():
                 states[state] = states.get(state, 0) + count
+            yield
         unfinished = sum(count for state, count in states.items() if state not in FINISHED)
         state = self._state(wave, states, unfinished, ended=ended)
         self._write(wave, groups, states, unfinished, state, now_us)
-        # Move to the back of the queue, or to the finished ones.
+        # A graph may have arrived while the groups were looked at; then it goes on.
+        if (not unfinished and len(groups) == len(wave.computation.groups)) or ended:
+            self._set_aside(wave)
+
+    def _set_aside(self, wave: Wave) -> None:
         self.open.pop(wave.id, None)
-        if unfinished and not ended:
-            self.open[wave.id] = wave
-        else:
-            self.closed[wave.id] = wave
-            while len(self.closed) > REMEMBERED:
-                self.closed.pop(next(iter(self.closed)))
+        self.closed[wave.id] = wave
+        groups = sum(len(other.signatures) for other in self.closed.values())
+        while len(self.closed) > REMEMBERED or (groups > GROUPS_REMEMBERED and len(self.closed) > 1):
+            groups -= len(self.closed.pop(next(iter(self.closed))).signatures)
 
     def _state(self, wave: Wave, states: dict[str, int], unfinished: int, *, ended: bool) -> str:
         if unfinished:
@@ -152,7 +176,8 @@ class Waves:
     def _write_group(self, wave: Wave, group: Any, now_us: int) -> None:
         states = {state: count for state, count in group.states.items() if count}
         durations = group_durations_us(group)
-        signature = (tuple(states.items()), tuple(durations.items()), group.nbytes_total)
+        # Its hash, not the tuple itself: a computation may have 100,000 groups.
+        signature = hash((tuple(states.items()), tuple(durations.items()), group.nbytes_total))
         if wave.signatures.get(group) == signature:
             return
         wave.signatures[group] = signature
@@ -170,8 +195,8 @@ class Waves:
             states=json.dumps(states),
             durations_us=json.dumps(durations),
             nbytes=int(group.nbytes_total),
-            types=[str(type_)[:200] for type_ in sorted(map(str, group.types))[:20]],
-            dependencies=[dependency.name for dependency in group.dependencies],
+            types=[type_[:200] for type_ in islice(sorted(map(str, group.types)), 20)],
+            dependencies=[dependency.name for dependency in islice(group.dependencies, MAX_DEPENDENCIES)],
         )
 
     def _note_span(self, span_id: str) -> None:
@@ -180,20 +205,29 @@ class Waves:
             span = extension.spans.get(span_id)
             if span is None:
                 return
-            self._open_spans[span_id] = span
+            self._open_spans[span_id] = OpenSpan(span)
             span_id = span.parent.id if span.parent is not None else ""
 
-    def _write_spans(self, now_us: int) -> None:
-        for span_id, span in list(self._open_spans.items()):
-            done = span.done
-            stop_us = int(span.stop * 1e6) if done else 0
-            written = (stop_us, int(span.start * 1e6))
-            if self._spans.get(span_id) != written:
-                self._spans[span_id] = written
+    def _write_spans(self, now_us: int) -> Iterator[None]:
+        for span_id, mine in list(self._open_spans.items()):
+            span = mine.span
+            done, start, stop = True, 0.0, 0.0
+            # What Span.done, start and stop say, in one pass that may be interrupted: a span may have 100,000 groups.
+            for group in [group for child in span.traverse_spans() for group in child.groups]:
+                done = done and group.done
+                start = min(start, group.start) if start and group.start else start or group.start
+                stop = max(stop, group.stop)
+                yield
+            enqueued = span.enqueued
+            start_us = int(max(start, enqueued) * 1e6) if start else 0
+            written = (int(max(stop, enqueued) * 1e6) if done else 0, start_us)
+            if mine.written != written:
+                mine.written = written
                 self._write_span(span, now_us, written)
             if done:
                 # A group that changes again brings its span back (see _write_group).
-                del self._open_spans[span_id]
+                self._open_spans.pop(span_id, None)
+            yield
 
     def _write_span(self, span: Any, now_us: int, written: tuple[int, int]) -> None:
         stop_us, start_us = written

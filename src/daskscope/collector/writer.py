@@ -12,13 +12,19 @@ from typing import Any
 
 from ..model.tables import TABLES
 from ..wire.encode import Body, encode_body
-from .outbox import Outbox
+from .outbox import Outbox, SubscriberFailed
 
 #: Jobs that may wait. A job is at most 5,000 executions (about 2 MB as lists), so this bounds memory near 40 MB.
 JOBS = 20
 
+#: Bytes of the workers' bodies that may wait.
+FORWARD_LIMIT = 32 * 1024 * 1024
+
 #: What makes the columns of a job; called on the thread.
 Columns = Callable[[], dict[str, Any]]
+
+#: A table, its columns, its number of rows; or a body; or a barrier.
+Job = tuple[str, Columns, int] | Body | threading.Event
 
 
 class Writer:
@@ -27,7 +33,9 @@ class Writer:
     def __init__(self, outbox: Outbox, on_error: Callable[[str, BaseException], None]) -> None:
         self.outbox = outbox
         self.on_error = on_error
-        self._jobs: deque[tuple[str, Columns] | Body | threading.Event] = deque()
+        self._jobs: deque[Job] = deque()
+        self._forwarding = 0
+        self._lock = threading.Lock()
         self._ready = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="daskscope-writer", daemon=True)
@@ -41,14 +49,16 @@ class Writer:
         if len(self._jobs) >= limit or self._stopping:
             self.outbox.count_dropped(table, rows)
             return
-        self._jobs.append((table, columns))
+        self._jobs.append((table, columns, rows))
         self._ready.set()
 
     def forward(self, body: Body) -> None:
         """Publish a body that was encoded elsewhere (by a worker)."""
-        if len(self._jobs) >= 50 * JOBS or self._stopping:
+        if self._forwarding + len(body.data) > FORWARD_LIMIT or len(self._jobs) >= 50 * JOBS or self._stopping:
             self.outbox.count_dropped(body.table, body.rows)
             return
+        with self._lock:
+            self._forwarding += len(body.data)
         self._jobs.append(body)
         self._ready.set()
 
@@ -78,17 +88,28 @@ class Writer:
             if self._stopping:
                 return
 
-    def _do(self, job: tuple[str, Columns] | Body | threading.Event) -> None:
+    def _do(self, job: Job) -> None:
         try:
             if isinstance(job, threading.Event):
                 job.set()
             elif isinstance(job, Body):
-                self.outbox.publish(job)
+                with self._lock:
+                    self._forwarding -= len(job.data)
+                self._publish(job.table, job.rows, lambda: job)
             else:
-                table, columns = job
-                self.outbox.publish(encode_body(table, columns()))
+                table, columns, rows = job
+                self._publish(table, rows, lambda: encode_body(table, columns()))
         except Exception as error:  # noqa: BLE001 (the top of a thread; the guard counts and reports it)
             try:
                 self.on_error("encoding", error)
             except Exception:  # noqa: BLE001 (strict mode re-raises; the thread must live on)
                 pass
+
+    def _publish(self, table: str, rows: int, make: Callable[[], Body]) -> None:
+        try:
+            self.outbox.publish(make())
+        except SubscriberFailed:
+            raise
+        except Exception:
+            self.outbox.count_dropped(table, rows)
+            raise

@@ -204,7 +204,6 @@ TASKS = _table(
     C("computation", "str", "computation that was running"),
     C("worker", "str", "address of the worker"),
     C("thread", "int", "thread identifier on the worker, 0 when not known"),
-    C("run_id", "int", "Dask's number of this assignment, -1 where Dask has none"),
     C("queued_us", "time", "when the task became runnable"),
     C("assigned_us", "time", "when it was assigned to a worker"),
     C("start_us", "time", "when it started to compute"),

@@ -115,10 +115,11 @@ class ColumnReader:
         return coded
 
     def _delta(self, spec: list[Any], rows: int) -> Array:
-        _, first, mask = spec
-        if not is_int64(first):
+        _, first, least, mask = spec
+        if not is_int64(first) or not is_int64(least):
             raise WireError("a delta-coded column does not begin with an integer")
         deltas = self.planes(mask, rows)
+        deltas += np.int64(least)
         deltas[0] = first
         # A sum beyond 64 bits wraps around, as it does in the writer.
         values: Array = np.cumsum(deltas)

@@ -50,7 +50,7 @@ class Const:
 class Coded:
     """Strings already interned: one small code a row, and the value of each code."""
 
-    codes: array[int]
+    codes: Sequence[int]
     values: Sequence[str]
 
 
@@ -58,7 +58,7 @@ class Coded:
 class CodedIntegers:
     """Integers of which few are distinct (thread identifiers): one small code a row, and the value of each code."""
 
-    codes: array[int]
+    codes: Sequence[int]
     values: Sequence[int]
 
 
@@ -66,7 +66,7 @@ class CodedIntegers:
 class Delta:
     """An integer column whose neighbours are close: stored as differences (``time`` columns always are)."""
 
-    values: array[int]
+    values: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Gap:
 
     column: str
     sign: int
-    gaps: array[int]
+    gaps: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,13 @@ class BodyWriter:
         self.items += count_items(data)
         return self.pack(data)
 
-    def planes(self, values: array[int] | array[float], width: int = 8) -> int:
-        """Store values of ``width`` bytes as byte planes; return the bit mask of the planes that are not all zero."""
+    def planes(self, values: array[int] | array[float] | bytes) -> int:
+        """Store values as byte planes, as many as they have bytes; return the mask of the planes that are not all zero."""
+        if isinstance(values, bytes):
+            self.packed.append(values)
+            return 1
         data = _little_endian(values).tobytes()
-        rows = len(values)
+        rows, width = len(values), values.itemsize
         mask = 0
         for k in range(width):
             plane = data[k::width]
@@ -332,14 +335,14 @@ def scalars(writer: BodyWriter, kind: str, values: Any) -> Spec:
     if isinstance(values, Gap):
         if kind not in ("time", "int") or values.sign not in (1, -1):
             raise ValueError(f"a column of {kind} cannot be a gap with sign {values.sign}")
-        return ["gap", values.column, values.sign, writer.planes(_int64(values.gaps))]
+        return ["gap", values.column, values.sign, writer.planes(_narrow(values.gaps))]
     if kind == "str":
         return _strings(writer, values)
     if kind == "float":
         return ["float", writer.planes(array("d", values))]
     if isinstance(values, CodedIntegers):
         distinct = writer.planes(_int64(values.values))
-        return ["codes", len(values.values), distinct, _code_planes(writer, values.codes)]
+        return ["codes", len(values.values), distinct, _code_planes(writer, values.codes, len(values.values))]
     if isinstance(values, Delta):
         return integers(writer, values.values, delta=True)
     return integers(writer, values, delta=kind == "time")
@@ -347,16 +350,35 @@ def scalars(writer: BodyWriter, kind: str, values: Any) -> Spec:
 
 def integers(writer: BodyWriter, values: Any, *, delta: bool) -> Spec:
     """Encode integers as they are, or as differences to the value before where that makes them small."""
+    if isinstance(values, range) and values.step == 1:
+        return ["delta", values.start, 0, writer.planes(b"\0" + b"\1" * (len(values) - 1))]
+    if not delta:
+        if values.count(values[0]) == len(values):
+            return ["const", array("q", values[:1])[0]]
+        return ["int", writer.planes(_narrow(values))]
     ints = _int64(values)
-    if delta:
+    deltas = list(map(sub, ints[1:], ints))
+    least = min(0, min(deltas, default=0))
+    if least:
+        # Times go back now and then; lifted above zero, the differences need two or three planes instead of eight.
+        deltas = list(map(sub, deltas, repeat(least)))
+    try:
+        return ["delta", ints[0], least, writer.planes(_narrow([0, *deltas]))]
+    except OverflowError:
+        return ["int", writer.planes(ints)]
+
+
+def _narrow(values: Any) -> array[int] | bytes:
+    """One byte a value or four where all are small and not negative: fewer planes to look at."""
+    if isinstance(values, list) and 0 <= values[0] < 256:
         try:
-            return ["delta", ints[0], writer.planes(array("q", chain((0,), map(sub, ints[1:], ints))))]
-        except OverflowError:
-            return ["int", writer.planes(ints)]
-    first = ints[0]
-    if ints.count(first) == len(ints):
-        return ["const", first]
-    return ["int", writer.planes(ints)]
+            return bytes(values)
+        except ValueError:
+            pass
+    try:
+        return array("I", values)
+    except OverflowError:
+        return _int64(values)
 
 
 def _int64(values: Any) -> array[int]:
@@ -368,27 +390,28 @@ def _strings(writer: BodyWriter, values: Any) -> Spec:
         codes, distinct = values.codes, values.values
     else:
         index = {value: code for code, value in enumerate(dict.fromkeys(values))}
-        codes, distinct = array("H" if len(index) <= 0xFFFF else "L", map(index.__getitem__, values)), list(index)
+        codes, distinct = list(map(index.__getitem__, values)), list(index)
     if len(distinct) == 1:
         return ["const", distinct[0]]
-    return ["dict", writer.pack_strings(distinct), _code_planes(writer, codes)]
+    return ["dict", writer.pack_strings(distinct), _code_planes(writer, codes, len(distinct))]
 
 
-def _code_planes(writer: BodyWriter, codes: array[int]) -> int:
-    # Two-byte codes are split without widening them first: most batches have fewer than 65,536 distinct values.
-    return writer.planes(codes, 2) if codes.typecode == "H" else writer.planes(_int64(codes))
+def _code_planes(writer: BodyWriter, codes: Sequence[int], distinct: int) -> int:
+    # One byte a code and no splitting: most batches have fewer than 256 distinct values.
+    return writer.planes(bytes(list(codes)) if distinct <= 256 else array("I", codes))
 
 
 def _lists(writer: BodyWriter, column: Column, values: Any) -> Spec:
     if isinstance(values, Const):
         values = [values.value] * writer.rows
+    lengths: list[int]
     if isinstance(values, Ragged):
-        lengths = array("q", bytes(8 * writer.rows))
+        lengths = [0] * writer.rows
         for row in values.rows:
             lengths[row] += 1
         flat = values.values
     else:
-        lengths = array("q", map(len, values))
+        lengths = list(map(len, values))
         flat = list(chain.from_iterable(values))
     count = _length(flat)
     if len(lengths) != writer.rows or sum(lengths) != count or count > MAX_VALUES:

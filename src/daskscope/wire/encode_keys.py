@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .layout import MAX_NAME
@@ -33,45 +34,112 @@ MAX_INTEGERS = 8
 def encode_keys(writer: BodyWriter, keys: Sequence[Any], groups: Sequence[str]) -> list[Any]:
     """Encode keys (strings and tuples); ``groups`` has the name of each key's group."""
     names = list(groups)
-    # A reader puts no text together from a name this long; nobody has such names.
-    shapes = _shapes(keys, names) if max(map(len, names)) <= MAX_NAME else bytes(len(keys))
-    distinct = sorted(set(shapes))
-    shapes_size = writer.pack(bytes(shapes)) if len(distinct) > 1 else 0
-    parts = []
-    for shape in distinct:
-        chosen = keys if len(distinct) == 1 else [key for key, s in zip(keys, shapes) if s == shape]
-        parts.append([shape, *_part(writer, shape, chosen)])
-    return ["keys", shapes_size, parts]
-
-
-def _shapes(keys: Sequence[Any], names: list[str]) -> Sequence[int]:
+    if max(map(len, set(names))) > MAX_NAME:
+        # A reader puts no text together from a name this long; nobody has such names.
+        return ["keys", 0, [[TEXT, *_texts(writer, keys)]]]
     lengths = [len(key) if type(key) is tuple else 0 for key in keys]
     if lengths.count(lengths[0]) == len(lengths):
-        shape = _common_shape(keys, names, lengths[0])
-        if shape is not None:
-            return bytes([shape]) * len(keys)
-    return bytes(map(_shape, keys, names))
+        whole = _whole(keys, names, lengths[0])
+        if whole is not None:
+            return ["keys", 0, [[whole.shape, *whole.write(writer)]]]
+    return _mixed(writer, keys, names, lengths)
 
 
-def _common_shape(keys: Sequence[Any], names: list[str], length: int) -> int | None:
-    """The shape of the whole batch, or None where its keys have to be looked at one by one."""
+def _mixed(writer: BodyWriter, keys: Sequence[Any], names: list[str], lengths: list[int]) -> list[Any]:
+    """Keys of several shapes: each length is tried as a whole first, the rest is looked at key by key."""
+    shapes = bytearray(len(keys))
+    parts: dict[int, Hexes | Tuples] = {}
+    for length in set(lengths):
+        rows = [row for row, n in enumerate(lengths) if n == length]
+        mine, named = [keys[row] for row in rows], [names[row] for row in rows]
+        whole = _whole(mine, named, length)
+        if whole is None:
+            chosen = [(row, _shape(key, name)) for row, key, name in zip(rows, mine, named)]
+        else:
+            parts[whole.shape] = whole
+            chosen = [(row, whole.shape) for row in rows]
+        for row, shape in chosen:
+            shapes[row] = shape
+    distinct = sorted(set(shapes))
+    size = writer.pack(bytes(shapes)) if len(distinct) > 1 else 0
+    return ["keys", size, [[shape, *_part(writer, shape, parts, keys, shapes)] for shape in distinct]]
+
+
+def _part(
+    writer: BodyWriter, shape: int, parts: dict[int, Hexes | Tuples], keys: Sequence[Any], shapes: bytearray
+) -> list[Any]:
+    whole = parts.get(shape)
+    if whole is None:
+        mine = [key for key, s in zip(keys, shapes) if s == shape]
+        if shape == TEXT:
+            return _texts(writer, mine)
+        whole = Hexes(bytes.fromhex("".join([key[-32:] for key in mine]))) if shape == HEX else Tuples(_columns(mine))
+    return whole.write(writer)
+
+
+@dataclass(frozen=True)
+class Hexes:
+    """Keys that are their group's name, a dash and a hash."""
+
+    hashes: bytes
+    shape: int = HEX
+
+    def write(self, writer: BodyWriter) -> list[Any]:
+        return [writer.store(self.hashes)]
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """Keys that are their group's name and integers, as columns of integers."""
+
+    columns: list[array[int] | bytes]
+
+    @property
+    def shape(self) -> int:
+        return TUPLE + len(self.columns)
+
+    def write(self, writer: BodyWriter) -> list[Any]:
+        return [writer.planes(column) for column in self.columns]
+
+
+def _whole(keys: Sequence[Any], names: list[str], length: int) -> Hexes | Tuples | None:
+    """Keys of one length as one shape, or None where they have to be looked at one by one."""
     if length == 0:
-        try:
-            tails = "".join([key[-32:] for key in keys])
-            heads = [key[:-32] for key in keys]
-            raw = bytes.fromhex(tails)
-        except (TypeError, ValueError):
-            return None
-        same = len(raw) == 16 * len(keys) and raw.hex() == tails and heads == [name + "-" for name in names]
-        return HEX if same else None
+        return _whole_hexes(keys, names)
     if not 1 < length <= MAX_INTEGERS + 1:
         return None
     head, *columns = zip(*keys)
     if list(head) != names or any(set(map(type, column)) != {int} for column in columns):
         return None
-    if any(not _fits(min(column)) or not _fits(max(column)) for column in columns):
+    try:
+        return Tuples(_columns(keys))
+    except OverflowError:
         return None
-    return TUPLE + length - 1
+
+
+def _whole_hexes(keys: Sequence[Any], names: list[str]) -> Hexes | None:
+    try:
+        tails = "".join([key[-32:] for key in keys])
+        hashes = bytes.fromhex(tails)
+        heads = [key[:-32] for key in keys]
+    except (TypeError, ValueError):
+        return None
+    # fromhex also takes blanks and capitals, which would come back as something else.
+    same = len(hashes) == 16 * len(keys) and hashes.hex() == tails and heads == [name + "-" for name in names]
+    return Hexes(hashes) if same else None
+
+
+def _columns(keys: Sequence[Any]) -> list[array[int] | bytes]:
+    _, *columns = zip(*keys)
+    return [smallest(column) for column in columns]
+
+
+def smallest(values: Sequence[int]) -> array[int] | bytes:
+    """Integers in one byte each where they fit, which most chunk numbers do, else in eight; raises OverflowError beyond."""
+    try:
+        return bytes(values)
+    except ValueError:
+        return array("q", values)
 
 
 def _shape(key: Any, name: str) -> int:
@@ -93,11 +161,5 @@ def _is_hex(text: str) -> bool:
         return False
 
 
-def _part(writer: BodyWriter, shape: int, keys: Sequence[Any]) -> list[Any]:
-    if shape == HEX:
-        return [writer.store(bytes.fromhex("".join([key[-32:] for key in keys])))]
-    if shape == TEXT:
-        text = [key if type(key) is str else str(key) for key in keys]
-        return [writer.pack_strings(text)]
-    _, *columns = zip(*keys)
-    return [writer.planes(array("q", column)) for column in columns]
+def _texts(writer: BodyWriter, keys: Sequence[Any]) -> list[Any]:
+    return [writer.pack_strings([key if type(key) is str else str(key) for key in keys])]

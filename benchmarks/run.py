@@ -1,0 +1,88 @@
+"""Run the measurements and print them as a table; ``--quick`` leaves out the ones that take minutes."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import daskscope
+from benchmarks import agent_cost, overhead, replay, volume, wire_size
+from benchmarks.result import Result
+
+RESULTS = Path(__file__).parent / "results"
+
+Measurement = Callable[[], list[Result]]
+QUICK: dict[str, Measurement] = {
+    "overhead": overhead.run,
+    "wire_size": wire_size.run,
+    "agent_cost": agent_cost.run,
+}
+LONG: dict[str, Measurement] = {"replay": replay.run, "volume": volume.run}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"which measurements: {', '.join([*QUICK, *LONG])}")
+    parser.add_argument("--quick", action="store_true", help="leave out the ones that take minutes")
+    parser.add_argument("--tasks", type=int, default=volume.TASKS, help="tasks of the volume run")
+    arguments = parser.parse_args()
+    known: dict[str, Measurement] = {**QUICK, **LONG, "volume": partial(volume.run, arguments.tasks)}
+    names = arguments.names or list(QUICK if arguments.quick else known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        parser.error(f"there is no measurement {unknown[0]}; there are {', '.join(known)}")
+    results: list[Result] = []
+    for number, name in enumerate(names, 1):
+        print(f"[{number}/{len(names)}] {name} ...", file=sys.stderr, flush=True)
+        started = time.monotonic()
+        results += known[name]()
+        print(f"    {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    _print(results)
+    _save(results)
+    return 1 if any(result.met is False for result in results) else 0
+
+
+def _print(results: list[Result]) -> None:
+    width = max(len(result.what) for result in results)
+    for result in results:
+        verdict = {True: "ok", False: "MISSED", None: ""}[result.met]
+        print(f"{result.what:{width}}  {result.figure:>12}  {result.bar:>12}  {verdict}")
+        if result.note:
+            print(f"    {result.note}")
+
+
+def _save(results: list[Result]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    document = {
+        "date": now.isoformat(timespec="seconds"),
+        "machine": {
+            "cpus": os.cpu_count(),
+            "load": os.getloadavg(),
+            "system": platform.system(),
+            "machine": platform.machine(),
+        },
+        "versions": {
+            "python": platform.python_version(),
+            "distributed": version("distributed"),
+            "daskscope": daskscope.__version__,
+        },
+        "results": [asdict(result) for result in results],
+    }
+    path = RESULTS / f"{now:%Y%m%d-%H%M%S}.json"
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    print(f"\nwritten to {path.relative_to(RESULTS.parent.parent)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""300,000 trivial tasks on one LocalCluster: everything recorded, nothing dropped, the event loop never held up."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, LocalCluster, wait
+
+import daskscope
+from benchmarks.result import Result, at_most, equal
+
+TASKS = 300_000
+STALL_MS = 20
+
+
+def increment(x: int) -> int:
+    return x + 1
+
+
+class Stopwatch:
+    """Wraps what the plugin does on the event loop and remembers the longest turn."""
+
+    def __init__(self, plugin: Any) -> None:
+        self.longest: dict[str, float] = {}
+        for name in ("flush", "state", "sample", "update_graph", "log_event"):
+            setattr(plugin, name, self._timed(name, getattr(plugin, name)))
+
+    def _timed(self, name: str, method: Any) -> Any:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            # CPU of this thread: what another process or the interpreter lock takes from us is not our doing.
+            before = time.thread_time()
+            try:
+                return method(*args, **kwargs)
+            finally:
+                self.longest[name] = max(self.longest.get(name, 0.0), (time.thread_time() - before) * 1e3)
+
+        return timed
+
+
+def run(tasks: int = TASKS) -> list[Result]:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "run.daskscope"
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            with daskscope.record(path, client=client):
+                watch = Stopwatch(cluster.scheduler.plugins["daskscope"])
+                started = time.perf_counter()
+                futures = client.map(increment, range(tasks), pure=False)
+                wait(futures)
+                seconds = time.perf_counter() - started
+                live = len(futures)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        recording = daskscope.open_recording(path)
+        size = path.stat().st_size
+    complete = recording.completeness["tasks"]
+    longest = max(watch.longest.values())
+    detail = ", ".join(f"{name} {value:.1f}" for name, value in sorted(watch.longest.items()))
+    return [
+        equal(
+            f"rows recorded of {tasks:,} tasks",
+            recording["tasks"].rows,
+            tasks,
+            f"{seconds:.0f} s, file {size / 1e6:.1f} MB",
+        ),
+        equal(
+            "rows dropped or missing",
+            complete.dropped + complete.missing,
+            0,
+            f"scheduler process peaked at {peak:.0f} MB with {live:,} futures",
+        ),
+        at_most(
+            "longest turn of ours on the event loop",
+            longest,
+            STALL_MS,
+            " ms",
+            f"CPU of the loop's thread, ms: {detail}",
+        ),
+    ]

@@ -1,0 +1,232 @@
+"""``daskscope.analytics``: a cluster recorded for its whole life, from a client or by a preload."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.config
+import distributed
+import pytest
+
+import daskscope
+from daskscope import DaskscopeError, Recording, analytics
+from daskscope.client.calling_code import NFRAMES, CallingCode
+from daskscope.testing.processes import Processes, until
+
+# Untyped in distributed.
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+
+Opened = Callable[[Path], Recording]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    with dask.config.set({"daskscope.directory": str(tmp_path / "recordings")}):
+        yield tmp_path / "recordings"
+
+
+@pytest.fixture(autouse=True)
+def calling_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """``register`` asks for code until the process ends; here until the test does."""
+    monkeypatch.setattr("daskscope.analytics.calling_code", CallingCode())
+    with dask.config.set({NFRAMES: 0}):
+        yield
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as made,
+    ):
+        yield made
+
+
+def compute(client: Any, tasks: int = 10) -> None:
+    client.gather(client.map(operator.neg, range(tasks), pure=False))
+
+
+def ours(client: Any) -> list[str]:
+    def ours(dask_scheduler: Any) -> list[str]:
+        return [name for name in (*dask_scheduler.plugins, *dask_scheduler.handlers) if "daskscope" in name]
+
+    return list(client.run_on_scheduler(ours))
+
+
+class TestRegister:
+    def test_a_registered_cluster_is_recorded_until_it_closes(self, directory: Path, opened: Opened) -> None:
+        with (
+            LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            analytics.register()
+            assert dask.config.get(NFRAMES) == 1
+            compute(client)
+
+        recording = opened(directory)
+        assert recording["tasks"].rows == 10
+        assert list(recording["clusters"]["end_reason"]) == ["closed"]
+
+    def test_registering_twice_is_harmless(self, client: Any, directory: Path, opened: Opened) -> None:
+        analytics.register()
+        analytics.register(client)
+        compute(client)
+        analytics.unregister()
+
+        assert opened(directory)["tasks"].rows == 10
+        assert ours(client) == []
+
+    def test_unregistering_ends_the_recording(self, client: Any, directory: Path, opened: Opened) -> None:
+        analytics.register()
+        compute(client)
+        analytics.unregister()
+        compute(client)
+
+        recording = opened(directory)
+        assert recording["tasks"].rows == 10
+        assert list(recording["clusters"]["end_reason"]) == ["recording ended"]
+        assert ours(client) == []
+
+    def test_unregistering_what_is_not_recorded_is_harmless(self, client: Any) -> None:
+        analytics.unregister()
+
+    def test_a_recording_inside_a_registered_cluster_leaves_the_recorder(
+        self, client: Any, directory: Path, tmp_path: Path, opened: Opened
+    ) -> None:
+        analytics.register()
+        compute(client)
+        with daskscope.record(tmp_path / "run.daskscope"):
+            compute(client)
+        assert ours(client) == ["daskscope", "daskscope"]
+        compute(client)
+        analytics.unregister()
+
+        assert opened(tmp_path / "run.daskscope")["tasks"].rows == 10
+        assert opened(directory)["tasks"].rows == 30
+
+    def test_registering_inside_a_recording_begins_to_write_to_the_directory(
+        self, client: Any, directory: Path, tmp_path: Path, opened: Opened
+    ) -> None:
+        with daskscope.record(tmp_path / "run.daskscope"):
+            compute(client)
+            analytics.register()
+            compute(client)
+        assert ours(client) == ["daskscope", "daskscope"]
+        compute(client)
+        analytics.unregister()
+
+        assert opened(tmp_path / "run.daskscope")["tasks"].rows == 20
+        kept = daskscope.open_recording(directory)
+        assert kept["tasks"].rows >= 20
+        assert kept["workers"].rows == 1
+        assert list(kept["clusters"]["end_reason"]) == ["recording ended"]
+
+    def test_a_client_that_leaves_does_not_end_what_it_registered(self, directory: Path, opened: Opened) -> None:
+        with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+            with Client(cluster) as client:
+                analytics.register(client)
+            with Client(cluster) as client:
+                compute(client)
+
+        assert opened(directory)["tasks"].rows == 10
+
+    def test_without_a_place_to_record_to_the_user_is_told_how_to_name_one(self, client: Any) -> None:
+        with pytest.raises(DaskscopeError, match="DASK_DASKSCOPE__DIRECTORY=/path"):
+            analytics.register()
+
+        assert ours(client) == []
+
+
+class TestPreload:
+    @pytest.fixture
+    def processes(self, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
+        with Processes(tmp_path / "processes", environment=request.param) as processes:
+            processes.scheduler("--preload", "daskscope.analytics", installed=True)
+            processes.worker("worker")
+            yield processes
+
+    def run(self, processes: Processes) -> list[str]:
+        """Use the cluster, end its scheduler as a batch system would; the lines it logged of ours."""
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            client.wait_for_workers(1, timeout=30)
+            compute(client)
+            if ours(client):
+                until(lambda: agent_runs(client), "the agent's start")
+        assert processes.terminate("scheduler") == 0
+        assert "Traceback" not in processes.log("scheduler")
+        return [line for line in processes.log("scheduler").splitlines() if "daskscope:" in line]
+
+    @pytest.mark.parametrize("processes", [{"DASK_DASKSCOPE__DIRECTORY": "recordings"}], indirect=True)
+    def test_the_whole_life_of_a_cluster_is_recorded_with_workers_that_lack_the_package(
+        self, processes: Processes, opened: Opened
+    ) -> None:
+        assert self.run(processes) == []
+
+        recording = opened(processes.directory / "recordings")
+        assert recording["tasks"].rows == 10
+        assert list(recording["clusters"]["end_reason"]) == ["closed"]
+        assert list(recording["workers"]["agent"]) == ["running"]
+        assert recording["clusters"]["address"][0].startswith("tcp://127.0.0.1:")
+
+    @pytest.mark.parametrize("processes", [{}], indirect=True)
+    def test_without_a_place_to_record_to_the_scheduler_runs_and_says_so_once(self, processes: Processes) -> None:
+        lines = self.run(processes)
+
+        assert len(lines) == 1
+        assert "DASK_DASKSCOPE__DIRECTORY=/path" in lines[0]
+
+    @pytest.mark.parametrize(
+        "processes",
+        [
+            {"DASK_DASKSCOPE__DIRECTORY": "recordings", "DASK_DASKSCOPE__SPOOL__LIMIT": "much"},
+            {"DASK_DASKSCOPE": "5"},
+        ],
+        indirect=True,
+        ids=["a limit that is no number", "a number for everything"],
+    )
+    def test_a_broken_setting_does_not_keep_the_scheduler_from_running(self, processes: Processes) -> None:
+        lines = self.run(processes)
+
+        assert len(lines) == 1
+        assert "this cluster is not recorded" in lines[0]
+
+    @pytest.mark.parametrize("processes", [{"DASK_DASKSCOPE__DIRECTORY": "/proc/nowhere"}], indirect=True)
+    def test_a_directory_that_cannot_be_written_does_not_keep_the_scheduler_from_running(
+        self, processes: Processes
+    ) -> None:
+        lines = self.run(processes)
+
+        assert len(lines) == 1
+        assert "cannot write to /proc/nowhere" in lines[0]
+
+    @pytest.mark.parametrize(
+        "processes",
+        [{"DASK_DASKSCOPE__DIRECTORY": "recordings", "DASK_DASKSCOPE__ANALYTICS__DISABLED": "True"}],
+        indirect=True,
+    )
+    def test_a_disabled_recorder_says_nothing(self, processes: Processes) -> None:
+        assert self.run(processes) == []
+        assert not (processes.directory / "recordings").exists()
+
+    def test_a_worker_that_preloads_it_runs_and_is_told_once_that_it_does_nothing(self, tmp_path: Path) -> None:
+        with Processes(tmp_path / "processes") as processes:
+            processes.scheduler()
+            processes.worker("worker", "--no-nanny", "--preload", "daskscope.analytics", installed=True)
+            with Client(scheduler_file=str(processes.scheduler_file)) as client:
+                client.wait_for_workers(1, timeout=30)
+                compute(client)
+
+            lines = [line for line in processes.log("worker").splitlines() if "daskscope:" in line]
+        assert len(lines) == 1
+        assert "in the scheduler only" in lines[0]
+
+
+def agent_runs(client: Any) -> bool:
+    def there(dask_worker: Any) -> bool:
+        return "daskscope-agent" in dask_worker.plugins
+
+    return all(client.run(there).values())

@@ -1,0 +1,219 @@
+"""What tasks are given, what machines keep secret and what users print: none of it is in a recording."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.config
+import distributed
+import pytest
+from dask.delayed import delayed
+
+import daskscope
+from daskscope import Recording
+from daskscope.wire.decode import read_frame
+from daskscope.wire.layout import FILE_MAGIC
+
+# Untyped in distributed.
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+
+
+@pytest.fixture(autouse=True)
+def importable_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[__name__.count(".")]))
+
+
+class Marks:
+    """Texts that occur nowhere else. Made at run time: the source of this file may be in a recording."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, str] = {}
+
+    def __call__(self, what: str) -> str:
+        return self.all.setdefault(what, "mk" + uuid.uuid4().hex)
+
+
+def take(*args: Any, **kwargs: Any) -> int:
+    return len(args) + len(kwargs)
+
+
+def fail(*args: Any, **kwargs: Any) -> None:
+    raise ValueError("not what you gave me")
+
+
+def fail_and_quote(text: str) -> None:
+    raise LookupError(f"this is {text}")
+
+
+def say(text: str) -> None:
+    print(text)  # noqa: T201
+    distributed.print(text)
+    distributed.warn(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn(text, stacklevel=1)
+
+
+def leak_environment(name: str) -> None:
+    import logging
+
+    logging.getLogger("analysis").warning("connecting with %s", os.environ[name])
+    raise ConnectionError(f"refused {os.environ[name]}")
+
+
+def a_line_in_the_profile(seconds: float) -> int:
+    stop, number = time.monotonic() + seconds, 0
+    while time.monotonic() < stop:
+        number += sum(range(1000))
+    return number
+
+
+def texts(recording: Recording) -> Iterator[tuple[str, str]]:
+    """Every text of every table."""
+    for name in recording:
+        table = recording[name]
+        for column in table.definition.columns:
+            for value in table[column.name]:
+                if isinstance(value, str):
+                    yield f"{name}.{column.name}", value
+                elif isinstance(value, list):
+                    yield from ((f"{name}.{column.name}", item) for item in value if isinstance(item, str))
+
+
+def bodies(path: Path) -> bytes:
+    """All frames of a file with their bodies decompressed."""
+    data, offset, found = path.read_bytes(), len(FILE_MAGIC), b""
+    while offset < len(data):
+        frame = read_frame(data, offset)
+        raw = data[offset : offset + frame.size]
+        start = raw.find(b"\x78\x01")
+        while start >= 0:
+            try:
+                found += zlib.decompressobj().decompress(raw[start:])
+            except zlib.error:
+                pass
+            start = raw.find(b"\x78\x01", start + 1)
+        found += raw
+        offset += frame.size
+    return found
+
+
+def where(text: str, path: Path) -> set[str]:
+    found = {place for place, value in texts(daskscope.open_recording(path)) if text in value}
+    return found | ({"raw"} if text.encode() in bodies(path) else set())
+
+
+def swallow(future: Any) -> None:
+    try:
+        future.result()
+    except Exception:  # noqa: BLE001 (how it fails is not what is tested)
+        pass
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Marks]]:
+    path, mark = tmp_path_factory.mktemp("marks") / "run.daskscope", Marks()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DASKSCOPE_TEST_API_TOKEN", mark("environment"))
+        config = {"daskscope.token": mark("daskscope token"), "some.api-key": mark("api key")}
+        with (
+            dask.config.set(config),
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            # As anywhere but here: an error of a warning would be logged by the client, which is in the scheduler's process.
+            with warnings.catch_warnings(), daskscope.record(path, client):
+                warnings.simplefilter("ignore")
+                run(client, mark)
+            yield path, mark
+
+
+def run(client: Any, mark: Marks) -> None:
+    submit, calls = client.submit, []
+    for function, retries in ((take, 0), (fail, 0), (fail, 2)):
+        kind = f"{function.__name__} {retries}"
+        calls += [
+            submit(function, mark(f"{kind} positional"), pure=False, retries=retries),
+            submit(function, name=mark(f"{kind} keyword"), pure=False, retries=retries),
+            submit(function, [mark(f"{kind} list")], {"k": (mark(f"{kind} dict"),)}, pure=False, retries=retries),
+            submit(function, {mark(f"{kind} set")}, pure=False, retries=retries),
+        ]
+    calls += client.map(take, [mark("mapped")], [mark("mapped too")])
+    calls.append(client.submit(take, delayed(mark("delayed"))))
+    calls.append(client.compute(delayed(fail)(mark("delayed argument"), at=mark("delayed keyword"))))
+    scattered = client.scatter({"a": mark("scattered")}, hash=False)
+    calls.append(submit(fail, scattered, pure=False))
+    calls.append(submit(say, mark("said"), pure=False))
+    calls.append(submit(leak_environment, "DASKSCOPE_TEST_API_TOKEN", pure=False))
+    for call in calls:
+        swallow(call)
+    client.run(say, mark("said outside of a task"))
+
+
+def test_the_workload_is_there(marked: tuple[Path, Marks]) -> None:
+    path, _ = marked
+    recording = daskscope.open_recording(path)
+    assert where("not what you gave me", path) >= {"exceptions.message", "raw"}
+    assert {"ok", "error", "retried"} <= set(recording["tasks"]["status"])
+    assert any("connecting with ***" in text for text in recording["logs"]["message"])
+    assert any("refused ***" in text for text in recording["exceptions"]["message"])
+
+
+def test_no_mark_is_in_the_recording(marked: tuple[Path, Marks]) -> None:
+    path, mark = marked
+    assert len(mark.all) > 20
+    found = {what: where(text, path) for what, text in mark.all.items()}
+    assert {what: places for what, places in found.items() if places} == {}
+
+
+def switched(client: Any, path: Path, **switches: Any) -> dict[str, set[str]]:
+    """Where each sort of text is found when a recording is made with these switches."""
+    key = f"keyed-{uuid.uuid4().hex}-0x"
+    message = "message" + uuid.uuid4().hex
+    with daskscope.record(path, client, **switches):
+        swallow(client.submit(fail_and_quote, message, pure=False))
+        swallow(client.submit(take, 1, key=("tuple", key)))
+        swallow(client.submit(fail, 1, key=key))
+        swallow(client.submit(a_line_in_the_profile, 0.4, pure=False))
+        try:
+            raise KeyError(message)
+        except KeyError:
+            pass
+    return {
+        "code": where("swallow(client.submit(take", path),
+        "profile": where("a_line_in_the_profile\t", path),
+        "exception_text": where(message, path),
+        "keys": where(key, path),
+        "hostnames": where(socket.gethostname(), path),
+    }
+
+
+@pytest.mark.parametrize("switch", ["code", "profile", "exception_text", "keys", "hostnames"])
+def test_each_switch_keeps_its_text_out(switch: str, client: Any, tmp_path: Path) -> None:
+    found = switched(client, tmp_path / "off.daskscope", **{switch: False})
+    assert found[switch] == set()
+
+
+def test_without_switches_these_texts_are_there(client: Any, tmp_path: Path) -> None:
+    # Or else the test above would prove nothing.
+    found = switched(client, tmp_path / "on.daskscope")
+    assert all(found.values()), found
+
+
+def test_the_text_of_an_exception_that_ends_the_block(client: Any, tmp_path: Path) -> None:
+    path, message = tmp_path / "run.daskscope", "message" + uuid.uuid4().hex
+    with pytest.raises(KeyError), daskscope.record(path, client, exception_text=False):
+        raise KeyError(message)
+    assert where(message, path) == set()
+    assert list(daskscope.open_recording(path)["windows"]["error"]) == ["KeyError"]

@@ -1,0 +1,214 @@
+"""Failures are counted exactly, whatever their number; texts are kept sparingly; causes find their failures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from daskscope.collector.failures import (
+    FINGERPRINTS,
+    MESSAGE_LIMIT,
+    PATIENCE,
+    ROWS_PER_FLUSH,
+    TEXTS_PER_FINGERPRINT,
+    TRACEBACK_LIMIT,
+    Failure,
+    Failures,
+)
+from daskscope.collector.privacy import Scrubber
+from daskscope.collector.rows import Rows
+
+SECOND = 1_000_000
+TRACEBACK = '  File "/home/me/analysis.py", line 3, in load\n    raise ValueError(x)\n'
+
+
+class Bench:
+    def __init__(self, *, texts: bool = True) -> None:
+        self.now = 1_000 * SECOND
+        self.rows = Rows()
+        self.failures = Failures(Scrubber(["hunter2hunter2"]), self.rows.later, texts=texts)
+
+    def fail(self, text: str = "ValueError('x')", **more: Any) -> None:
+        self.failures.failed(replace(failure(self.now, text), **more))
+
+    def cause(self, key: str = "load-1", worker: str = "w1", **more: str) -> None:
+        record = {
+            "key": key,
+            "type": "RuntimeError",
+            "message": "outer",
+            "cause_type": "KeyError",
+            "cause_message": "inner",
+            "fingerprint": "f" * 16,
+            "traceback": "the whole chain",
+            **more,
+        }
+        self.failures.cause(worker, record)
+
+    def ripe(self, *, everything: bool = False) -> list[dict[str, Any]]:
+        self.failures.ripen(self.now, everything=everything)
+        made: list[dict[str, Any]] = []
+        for table, columns, count, _ in self.rows.take():
+            assert table == "exceptions"
+            found = columns()
+            made += [{name: values[row] for name, values in found.items()} for row in range(count)]
+        return made
+
+
+def failure(now: int, text: str) -> Failure:
+    return Failure(now, "load-1", "load-aa", "load", "s1", "c1", "w1", text, TRACEBACK, will_retry=False)
+
+
+def test_a_failure_waits_for_its_cause() -> None:
+    bench = Bench()
+    bench.fail()
+    assert bench.ripe() == []
+    bench.cause()
+    (row,) = bench.ripe()
+    assert (row["type"], row["message"], row["cause_type"], row["cause_message"]) == (
+        "RuntimeError",
+        "outer",
+        "KeyError",
+        "inner",
+    )
+    assert (row["traceback"], row["fingerprint"], row["count"]) == ("the whole chain", "f" * 16, 1)
+
+
+def test_not_for_ever() -> None:
+    bench = Bench()
+    bench.fail()
+    bench.now += round(PATIENCE * SECOND)
+    (row,) = bench.ripe()
+    assert (row["type"], row["message"], row["cause_type"]) == ("ValueError", "x", "ValueError")
+    assert row["traceback"] == TRACEBACK
+
+
+def test_at_the_end_nothing_waits() -> None:
+    bench = Bench()
+    bench.fail()
+    assert len(bench.ripe(everything=True)) == 1
+
+
+def test_the_victims_of_another_failure_do_not_wait() -> None:
+    bench = Bench()
+    bench.fail(blamed_key="load-0")
+    (row,) = bench.ripe()
+    assert row["blamed_key"] == "load-0"
+
+
+def test_a_cause_may_come_first() -> None:
+    bench = Bench()
+    bench.cause()
+    assert bench.ripe() == []
+    bench.fail()
+    assert bench.ripe()[0]["cause_type"] == "KeyError"
+
+
+def test_a_cause_belongs_to_the_worker_that_reported_it() -> None:
+    bench = Bench()
+    bench.fail(worker="w2")
+    bench.cause(worker="w1")
+    assert bench.ripe() == []
+
+
+def test_every_try_of_a_retried_task_gets_its_own_cause() -> None:
+    bench = Bench()
+    for number in range(3):
+        bench.fail(will_retry=number < 2)
+        bench.cause(cause_message=f"try {number}")
+    rows = bench.ripe()
+    assert [row["cause_message"] for row in rows] == ["try 0", "try 1", "try 2"]
+    assert [row["will_retry"] for row in rows] == [1, 1, 0]
+
+
+def test_a_key_that_is_not_shown_still_finds_its_cause() -> None:
+    bench = Bench()
+    bench.fail(key="load-aa", known_as="load-secret")
+    bench.cause("load-secret")
+    (row,) = bench.ripe()
+    assert (row["key"], row["cause_type"]) == ("load-aa", "KeyError")
+
+
+def test_causes_nobody_asks_for_make_room_again() -> None:
+    bench = Bench()
+    for number in range(10 * ROWS_PER_FLUSH):
+        bench.cause(f"folded-{number}")
+    held = len(bench.failures._causes)
+    assert held <= 4 * ROWS_PER_FLUSH
+    for _ in range(2):
+        bench.fail()  # something always waits
+        bench.now += round(PATIENCE * SECOND)
+        bench.ripe()
+    bench.fail()
+    bench.cause()
+    assert bench.ripe()[-1]["cause_type"] == "KeyError"
+    assert len(bench.failures._causes) + len(bench.failures._older) < held
+
+
+def test_one_key_does_not_hoard_causes() -> None:
+    bench = Bench()
+    for _ in range(10_000):
+        bench.cause()
+    assert sum(map(len, bench.failures._causes.values())) <= 20
+
+
+def test_a_million_failures_of_one_kind_stay_few_rows_and_an_exact_count() -> None:
+    bench = Bench()
+    one, count = failure(bench.now, "ValueError('x')"), 1_000_000
+    for _ in range(count):
+        bench.failures.failed(one)
+    rows = bench.ripe(everything=True)
+    assert len(rows) <= ROWS_PER_FLUSH + 1
+    assert sum(row["count"] for row in rows) == bench.failures.total == count
+    assert sum(bool(row["traceback"]) for row in rows) == TEXTS_PER_FINGERPRINT
+
+
+def test_failures_that_all_say_something_else_stay_few_rows_and_an_exact_count() -> None:
+    bench = Bench()
+    count = 20_000
+    for number in range(count):
+        bench.fail(f"Error{number % 3000}('number {number}')", prefix=f"p{number % 700}", will_retry=bool(number % 2))
+    rows = bench.ripe(everything=True)
+    assert len(rows) <= ROWS_PER_FLUSH + 2 * FINGERPRINTS + 2
+    assert sum(row["count"] for row in rows) == count
+    retried = sum(row["count"] for row in rows if row["will_retry"])
+    assert retried == count // 2
+    assert sum(bool(row["traceback"]) for row in rows) <= FINGERPRINTS * TEXTS_PER_FINGERPRINT
+
+
+def test_only_the_first_of_a_kind_keep_their_traceback_over_the_whole_recording() -> None:
+    bench = Bench()
+    texts = 0
+    for _ in range(10):
+        bench.fail()
+        texts += sum(bool(row["traceback"]) for row in bench.ripe(everything=True))
+    assert texts == TEXTS_PER_FINGERPRINT
+
+
+def test_texts_are_cut_and_masked() -> None:
+    bench = Bench()
+    text = "ValueError('hunter2hunter2 " + "y" * 1_000_000 + "')"
+    bench.fail(text, traceback_text="hunter2hunter2\n" + "z" * 5_000_000 + "\nlast line")
+    (row,) = bench.ripe(everything=True)
+    assert len(row["message"]) <= MESSAGE_LIMIT
+    assert len(row["traceback"]) <= TRACEBACK_LIMIT
+    assert row["traceback"].endswith("last line")
+    assert "hunter2" not in str(row)
+    assert row["type"] == "ValueError"
+
+
+def test_without_texts_type_and_fingerprint_remain() -> None:
+    bench = Bench(texts=False)
+    bench.fail()
+    bench.cause()
+    (row,) = bench.ripe()
+    assert (row["message"], row["cause_message"], row["traceback"]) == ("", "", "")
+    assert (row["type"], row["cause_type"], row["fingerprint"]) == ("RuntimeError", "KeyError", "f" * 16)
+
+
+@pytest.mark.parametrize("text", ["", "no call at all", "<weird>", "Error(", "ValueError(" + "(" * 5000])
+def test_any_text_makes_a_row(text: str) -> None:
+    bench = Bench()
+    bench.fail(text)
+    assert bench.ripe(everything=True)[0]["count"] == 1

@@ -1,0 +1,169 @@
+"""The guard counts, complains once, and takes the collector out when it fails too often."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from daskscope.collector.guard import LIMIT, PLACES, WINDOW_S, Guard, guarded, guarded_async, strict
+from daskscope.testing import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def production(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASKSCOPE_STRICT", "0")
+
+
+class Host:
+    """An object with hooks, as the plugin is one."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.opened: list[str] = []
+        self.guard = Guard(self.clock, self.opened.append)
+        self.calls = 0
+
+    @guarded
+    def hook(self, error: BaseException | None = None) -> str:
+        self.calls += 1
+        if error is not None:
+            raise error
+        return "fine"
+
+    @guarded
+    def other(self) -> None:
+        raise ValueError("other")
+
+    @guarded_async
+    async def closing(self) -> None:
+        raise ValueError("closing")
+
+
+class Mute(Exception):
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+    __str__ = __repr__
+
+
+def test_a_hook_that_works_is_left_alone() -> None:
+    host = Host()
+    assert host.hook() == "fine"
+    assert host.guard.failures == 0
+
+
+def test_a_hook_that_fails_returns_nothing() -> None:
+    host = Host()
+    assert host.hook(ValueError("x")) is None
+    assert (host.guard.failures, host.guard.open) == (1, False)
+
+
+def test_a_coroutine_that_fails_returns_nothing() -> None:
+    host = Host()
+    assert asyncio.run(host.closing()) is None
+    assert host.guard.failures == 1
+
+
+def test_the_first_traceback_of_a_place_is_kept() -> None:
+    host = Host()
+    host.hook(ValueError("first"))
+    host.hook(ValueError("second"))
+    assert list(host.guard.first) == ["hook"]
+    assert "ValueError: first" in host.guard.first["hook"]
+
+
+def test_each_place_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host()
+    for _ in range(5):
+        host.hook(ValueError("x"))
+        host.other()
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+    assert {record.args[0] for record in caplog.records if isinstance(record.args, tuple)} == {"hook", "other"}
+
+
+def test_the_breaker_opens_after_twenty_failures_within_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    host = Host()
+    for _ in range(LIMIT - 1):
+        host.clock.sleep(WINDOW_S / LIMIT)
+        host.hook(ValueError("x"))
+    assert not host.guard.open
+    host.hook(ValueError("x"))
+    assert host.guard.open
+    assert host.opened == ["hook"]
+    assert len(caplog.records) == 2
+
+
+def test_rare_failures_do_not_open_it() -> None:
+    host = Host()
+    for _ in range(10 * LIMIT):
+        host.clock.sleep(WINDOW_S / (LIMIT - 2))
+        host.hook(ValueError("x"))
+    assert not host.guard.open
+
+
+def test_an_open_breaker_does_not_call_the_hook() -> None:
+    host = Host()
+    for _ in range(LIMIT + 30):
+        host.hook(ValueError("x"))
+    assert host.calls == LIMIT
+    assert host.opened == ["hook"]
+
+
+def test_taking_ourselves_out_may_fail_too() -> None:
+    def broken(place: str) -> None:
+        raise RuntimeError(place)
+
+    host = Host()
+    host.guard.on_open = broken
+    for _ in range(LIMIT):
+        assert host.hook(ValueError("x")) is None
+    assert host.guard.open
+    assert "RuntimeError" in host.guard.first["switching off"]
+
+
+def test_an_exception_without_a_text_is_caught() -> None:
+    host = Host()
+    assert host.hook(Mute()) is None
+    assert host.guard.failures == 1
+
+
+def test_places_are_bounded() -> None:
+    host = Host()
+    host.guard.clock = lambda: next(times)
+    times = iter(range(0, 10**9, 1000))
+    for number in range(3 * PLACES):
+        host.guard.caught(f"place {number}", ValueError("x"))
+    assert len(host.guard.first) == PLACES
+    assert host.guard.failures == 3 * PLACES
+
+
+def test_strict_mode_raises_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASKSCOPE_STRICT", "1")
+    host = Host()
+    with pytest.raises(ValueError, match="mine"):
+        host.hook(ValueError("mine"))
+
+
+@pytest.mark.parametrize(("environ", "expected"), [({}, True), ({"DASKSCOPE_STRICT": "0"}, False)])
+def test_tests_are_strict_unless_they_say_otherwise(
+    environ: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DASKSCOPE_STRICT")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert strict() is expected
+
+
+def test_production_is_not_strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DASKSCOPE_STRICT")
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    assert strict() is False
+
+
+def test_base_exceptions_pass() -> None:
+    host: Any = Host()
+    with pytest.raises(KeyboardInterrupt):
+        host.hook(KeyboardInterrupt())

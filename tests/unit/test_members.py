@@ -1,0 +1,169 @@
+"""Workers and clients: rows at every change, and a verdict from whatever was seen."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from daskscope.collector.members import HELD_LIMIT, KEYS_KEPT, Members
+
+A = "tcp://10.0.0.1:4001"
+
+
+class FakeWorker:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.server_id = f"id of {address}"
+        self.name = 3
+        self.host = "10.0.0.1"
+        self.pid = 77
+        self.nthreads = 2
+        self.memory_limit = None
+        self.nanny = None
+        self.versions = {"packages": {"dask": "1"}}
+
+
+class FakeTask:
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class FakeClient:
+    def __init__(self, *sizes: int) -> None:
+        self.versions = {"packages": {"dask": "1"}}
+        self.last_seen = 5.0
+        self.wants_what = {FakeTask(size) for size in sizes}
+
+
+class Bench:
+    def __init__(self, **options: bool) -> None:
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.scheduler = SimpleNamespace(workers={A: FakeWorker(A)}, clients={})
+        self.members = Members(self.scheduler, self.add, **{"hostnames": True, "keys": True, **options})
+        self.members.joined(A, 100)
+
+    def add(self, table: str, **row: Any) -> None:
+        self.rows.append((table, row))
+
+    def left(self, stimulus: str = "handle-worker-cleanup-1") -> dict[str, Any]:
+        self.members.left(A, stimulus, 200)
+        return self.rows[-1][1]
+
+
+def test_a_worker_that_joins_is_written() -> None:
+    table, row = Bench().rows[0]
+    assert table == "workers"
+    assert (row["worker"], row["server_id"], row["name"], row["host"]) == (A, f"id of {A}", "3", "10.0.0.1")
+    assert (row["memory_limit"], row["nanny"], row["start_us"], row["seen_us"]) == (0, "", 100, 100)
+
+
+def test_hostnames_can_be_left_out() -> None:
+    assert Bench(hostnames=False).rows[0][1]["host"] == ""
+
+
+def test_a_worker_that_goes_gets_a_verdict_its_keys_and_its_losses() -> None:
+    bench = Bench()
+    keys = {f"inc-{number}" for number in range(500)}
+    message = {"action": "remove-worker", "processing-tasks": keys, "lost-computed-tasks": {"a", "b"}}
+    bench.members.event(A, message)
+    row = bench.left()
+    assert (row["verdict"], row["end_us"], row["lost_count"], row["processing_count"]) == ("vanished", 200, 2, 500)
+    assert len(row["processing"]) == KEYS_KEPT
+    assert bench.members.workers == {}
+
+
+def test_without_keys_only_their_number_is_kept() -> None:
+    bench = Bench(keys=False)
+    bench.members.event(A, {"action": "remove-worker", "processing-tasks": ["inc-1"]})
+    row = bench.left()
+    assert (row["processing"], row["processing_count"]) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "message", "verdict"),
+    [
+        (A, {"action": "closing-worker", "reason": "nanny-close"}, "closed"),
+        (A, {"action": "closing-worker", "reason": "client-restart-1"}, "restarted"),
+        ("all", {"action": "retire-workers", "retired": {A: {}}}, "retired"),
+        ("all", {"action": "retire-workers", "workers": [SimpleNamespace(address=A)]}, "retired"),
+        ("scheduler", {"action": "worker-ttl-timed-out", "workers": [A], "ttl": 30}, "lost connection"),
+        ("all", {"action": "restart-workers"}, "restarted"),
+        ("all", {"action": "restart-workers", "workers": {A: "OK"}}, "restarted"),
+        ("all", {"action": "remove-worker", "worker": A, "expected": True}, "retired"),
+        ("worker-restart-memory", {"worker": A, "pid": 1, "rss": 10**9}, "memory kill"),
+        ("tcp://other", {"action": "closing-worker", "reason": "x"}, "vanished"),
+    ],
+)
+def test_events_lead_to_verdicts(topic: str, message: dict[str, Any], verdict: str) -> None:
+    bench = Bench()
+    bench.members.event(topic, message)
+    assert bench.left()["verdict"] == verdict
+
+
+@pytest.mark.parametrize("action", ["remove-worker", "closing-worker", "retire-workers", "worker-ttl-timed-out", "x"])
+@pytest.mark.parametrize("value", [None, 5, [[]], {1: 2}, object(), [None, A], "text", float("nan")])
+def test_nonsense_in_events_is_survived(action: str, value: Any) -> None:
+    bench = Bench()
+    names = ("worker", "workers", "retired", "ttl", "reason", "processing-tasks", "lost-computed-tasks", "expected")
+    for topic in (A, "all", "worker-restart-memory"):
+        bench.members.event(topic, {"action": action, "rss": value, **dict.fromkeys(names, value)})
+        bench.members.event(topic, {"action": value})
+    assert bench.left()["verdict"]
+
+
+def test_a_worker_nobody_saw_coming_leaves_without_a_row() -> None:
+    bench = Bench()
+    bench.members.left("tcp://other", "", 200)
+    assert len(bench.rows) == 1
+
+
+def test_the_state_of_an_agent_is_written_when_it_changes() -> None:
+    bench = Bench()
+    for _ in range(3):
+        bench.members.agent(A, "running", 150)
+    bench.members.agent("tcp://gone", "running", 150)
+    assert [row.get("agent") for _, row in bench.rows] == [None, "running"]
+
+
+def client(bench: Bench, *sizes: int) -> FakeClient:
+    made = FakeClient(*sizes)
+    bench.scheduler.clients["client-1"] = made
+    bench.members.connected("client-1", 100)
+    return made
+
+
+def test_what_a_client_holds_is_added_up() -> None:
+    bench = Bench()
+    made = client(bench, 10, 20, -1)
+    bench.members.tick(200)
+    bench.members.tick(300)
+    made.wants_what.clear()
+    bench.members.tick(400)
+    held = [(row.get("held_keys"), row.get("held_nbytes")) for table, row in bench.rows if table == "clients"]
+    assert held == [(None, None), (3, 30), (0, 0)]
+
+
+def test_a_client_that_holds_too_much_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert HELD_LIMIT >= 100_000
+    monkeypatch.setattr("daskscope.collector.members.HELD_LIMIT", 2)
+    bench = Bench()
+    client(bench, 1, 2, 3)
+    bench.members.tick(200)
+    assert bench.rows[-1][1]["held_keys"] == 3
+    assert bench.rows[-1][1]["held_nbytes"] == -1
+
+
+def test_adding_up_can_be_interrupted_and_the_client_may_leave_meanwhile() -> None:
+    bench = Bench()
+    client(bench, *range(1000))
+    steps = bench.members.round(200)
+    next(steps)
+    bench.members.disconnected("client-1", 250)
+    before = len(bench.rows)
+    for _ in steps:
+        pass
+    assert len(bench.rows) == before
+    assert bench.rows[-1][1]["disconnect_us"] == 250
+    assert bench.members.clients == {}

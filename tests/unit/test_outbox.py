@@ -1,0 +1,143 @@
+"""Frames are numbered once, reach everyone, and a subscriber that falls behind loses raw rows first."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from daskscope.collector.outbox import FrameQueue, Outbox, Sealed, SubscriberFailed
+from daskscope.testing import make_columns
+from daskscope.wire.decode import read_frame
+from daskscope.wire.encode import Body, encode_body
+
+
+def body(table: str = "tasks", rows: int = 2) -> Body:
+    return encode_body(table, make_columns(table, [{}] * rows))
+
+
+def sealed(sequence: int, table: str = "tasks", size: int = 10, rows: int = 1) -> Sealed:
+    return Sealed(sequence, table, rows, bytes(size))
+
+
+def test_frames_are_numbered_and_count_the_rows_of_their_table() -> None:
+    outbox, got = Outbox("c", 5), list[Sealed]()
+    outbox.subscribe("me", got.append)
+    outbox.count_dropped("tasks", 7)
+    for table in ("tasks", "events", "tasks"):
+        outbox.publish(body(table))
+    headers = [read_frame(frame.frame).header for frame in got]
+    assert [(h.cluster, h.epoch, h.sequence, h.table, h.kept, h.dropped) for h in headers] == [
+        ("c", 5, 0, "tasks", 2, 7),
+        ("c", 5, 1, "events", 2, 0),
+        ("c", 5, 2, "tasks", 4, 7),
+    ]
+
+
+def test_a_subscriber_that_fails_does_not_cost_the_others_their_frame() -> None:
+    outbox, got = Outbox("c", 5), list[Sealed]()
+
+    def broken(frame: Sealed) -> None:
+        raise ValueError("no")
+
+    outbox.subscribe("broken", broken)
+    outbox.subscribe("me", got.append)
+    for _ in range(2):
+        with pytest.raises(SubscriberFailed):
+            outbox.publish(body())
+    assert [frame.sequence for frame in got] == [0, 1]
+
+
+def test_a_body_that_cannot_be_sealed_takes_no_number() -> None:
+    outbox, got = Outbox("c" * 1000, 5), list[Sealed]()
+    outbox.subscribe("me", got.append)
+    with pytest.raises(ValueError, match="reader"):
+        outbox.publish(body())
+    outbox.cluster = "c"
+    outbox.publish(body())
+    assert [(frame.sequence, read_frame(frame.frame).header.kept) for frame in got] == [(0, 2)]
+
+
+def test_the_event_loop_never_waits_for_a_subscriber() -> None:
+    outbox, inside, go_on = Outbox("c", 5), threading.Event(), threading.Event()
+
+    def slow_disk(frame: Sealed) -> None:
+        inside.set()
+        assert go_on.wait(30)
+
+    outbox.subscribe("disk", slow_disk)
+    writer = threading.Thread(target=outbox.publish, args=(body(),))
+    writer.start()
+    assert inside.wait(30)
+    # All of this happens on the event loop; with the lock held above it would never return.
+    outbox.count_dropped("tasks", 1)
+    outbox.subscribe("other", lambda frame: None)
+    outbox.unsubscribe("other")
+    assert outbox.subscribers == ["disk"]
+    go_on.set()
+    writer.join(30)
+
+
+def test_a_queue_gives_frames_until_they_are_acknowledged() -> None:
+    queue = FrameQueue(1000)
+    for number in range(5):
+        queue.put(sealed(number))
+    assert [frame.sequence for frame in queue.peek(25)] == [0, 1]
+    assert [frame.sequence for frame in queue.peek(25)] == [0, 1]
+    queue.acknowledge(1)
+    assert [frame.sequence for frame in queue.peek(1)] == [2]
+    assert (len(queue), queue.size) == (3, 30)
+
+
+def test_frames_that_were_taken_can_be_given_back() -> None:
+    queue = FrameQueue(1000)
+    for number in range(4):
+        queue.put(sealed(number))
+    taken = queue.take(20)
+    assert (len(queue), queue.size) == (2, 20)
+    queue.give_back(taken)
+    assert [frame.sequence for frame in queue.take_all()] == [0, 1, 2, 3]
+    assert queue.size == 0
+
+
+def test_the_oldest_raw_rows_go_first_and_are_counted() -> None:
+    queue = FrameQueue(100)
+    for number in range(10):
+        queue.put(sealed(number, "exceptions" if number % 2 else "tasks", rows=3))
+    queue.put(sealed(10, rows=3))
+    kept = queue.peek(10_000)
+    assert [frame.sequence for frame in kept if frame.table == "exceptions"] == [1, 3, 5, 7, 9]
+    assert queue.size <= 100
+    assert queue.dropped_rows == 3 * (11 - len(kept)) > 0
+
+
+def test_totals_and_errors_go_only_at_twice_the_limit() -> None:
+    queue = FrameQueue(100)
+    for number in range(20):
+        queue.put(sealed(number, "exceptions"))
+    assert len(queue) == 20
+    queue.put(sealed(20, "exceptions"))
+    assert queue.size <= 100
+    assert queue.peek(1)[0].sequence > 0
+
+
+def test_an_overflow_takes_the_oldest() -> None:
+    queue, spilled = FrameQueue(100), list[int]()
+
+    def overflow(frames: list[Sealed]) -> bool:
+        spilled.extend(frame.sequence for frame in frames)
+        return True
+
+    queue.overflow = overflow
+    for number in range(30):
+        queue.put(sealed(number))
+    assert spilled + [frame.sequence for frame in queue.take_all()] == list(range(30))
+    assert queue.dropped_rows == 0
+
+
+def test_an_overflow_that_refuses_leaves_the_queue_bounded() -> None:
+    queue = FrameQueue(100, overflow=lambda frames: False)
+    for number in range(1000):
+        queue.put(sealed(number, "exceptions" if number % 50 == 0 else "tasks"))
+    assert queue.size <= 300
+    assert sum(frame.table == "exceptions" for frame in queue.peek(10**9)) >= 10

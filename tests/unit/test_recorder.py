@@ -1,0 +1,391 @@
+"""Hook calls in, rows out: the recorder over a scheduler that is a few attributes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from daskscope.collector import recorder as module
+from daskscope.collector.privacy import Scrubber
+from daskscope.collector.recorder import METRIC_TOPIC, SAMPLES_PER_TICK, WINDOW_TOPIC, WINDOWS, Recorder
+from daskscope.collector.settings import Settings
+
+T0 = 1_700_000_000
+US = T0 * 1_000_000
+
+
+class KilledWorker(Exception):
+    def __str__(self) -> str:
+        return f"Attempted to run task {self.args[0]!r} on 4 workers"
+
+
+class FakeGroup:
+    def __init__(self, prefix: str) -> None:
+        self.name = f"{prefix}-group"
+        self.prefix = SimpleNamespace(name=prefix)
+        self.span_id = "s1"
+
+
+class FakeTask:
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.group = FakeGroup(key.partition("-")[0])
+        self.run_id = 4
+        self.retries = 0
+        self.state = "processing"
+        self.exception_blame: FakeTask | None = None
+        self.exception_text = ""
+        self.dependencies: set[FakeTask] = set()
+
+
+class FakeWorker:
+    """What a sample reads of a worker."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.metrics: dict[str, Any] = {"cpu": 5.0, "task_counts": {"executing": 1}}
+        self.memory = SimpleNamespace(process=1, managed=2, unmanaged_old=3, unmanaged_recent=4, spilled=5)
+        self.processing: dict[str, float] = {}
+        self.has_what: dict[str, None] = {}
+        self.occupancy = 0.5
+
+
+class Bench:
+    def __init__(self, **settings: Any) -> None:
+        self.now_ns = T0 * 10**9
+        self.step_ns = 0
+        self.errors: list[tuple[str, BaseException]] = []
+        self.scheduler = SimpleNamespace(
+            id="Scheduler-1",
+            address="tcp://10.0.0.9:8786",
+            time_started=float(T0 - 100),
+            tasks={},
+            workers={},
+            clients={},
+            computations=[],
+            extensions={},
+            cumulative_worker_metrics={},
+            unrunnable={},
+            queued=[],
+            idle_since=None,
+            idle_timeout=None,
+            total_nthreads=0,
+            monitor=None,
+        )
+        self.recorder = Recorder(
+            self.scheduler, Settings(**settings), Scrubber(["hunter2hunter2"]), self.clock, self.caught
+        )
+
+    def clock(self) -> int:
+        self.now_ns += self.step_ns
+        return self.now_ns
+
+    def caught(self, place: str, error: BaseException) -> None:
+        self.errors.append((place, error))
+
+    def task(self, key: str) -> FakeTask:
+        made = self.scheduler.tasks[key] = FakeTask(key)
+        return made
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        self.recorder.failures.ripen(self.now_ns // 1000, everything=True)
+        found: list[dict[str, Any]] = []
+        for name, columns, count, _ in self.recorder.rows.take():
+            if name == table:
+                made = columns()
+                found = [{column: values[row] for column, values in made.items()} for row in range(count)]
+        return found
+
+
+def test_the_cluster_is_written_when_it_begins_changes_and_ends() -> None:
+    bench = Bench(name="mine", user="me", host="my-host")
+    bench.recorder.begin({"dask": "1"}, {"array.chunk-size": "1 MiB"})
+    (row,) = bench.rows("clusters")
+    assert (row["cluster"], row["name"], row["user"], row["host"]) == ("Scheduler-1", "mine", "me", "my-host")
+    assert (row["start_us"], row["recording_us"], row["end_us"]) == (US - 100_000_000, US, 0)
+    assert json.loads(row["config"]) == {"array.chunk-size": "1 MiB"}
+    bench.recorder.tick_state(US)
+    assert bench.rows("clusters") == []
+    bench.scheduler.total_nthreads = 4
+    bench.recorder.tick_state(US)
+    assert bench.rows("clusters")[0]["threads"] == 4
+    bench.recorder.end("closed")
+    assert bench.rows("clusters")[-1]["end_reason"] == "closed"
+
+
+def test_hostnames_can_be_left_out() -> None:
+    bench = Bench(host="my-host", hostnames=False)
+    bench.recorder.begin({}, {})
+    assert bench.rows("clusters")[0]["host"] == ""
+
+
+def erred(bench: Bench, key: str = "load-1", start: str = "processing", **kw: Any) -> None:
+    bench.recorder.executions.transition(key, start, "erred", stimulus_id="s", **kw)
+
+
+def test_a_task_that_raised() -> None:
+    bench = Bench()
+    bench.task("load-1")
+    computed = ({"action": "compute", "start": T0, "stop": T0 + 1},)
+    erred(bench, worker="w1", exception_text="ValueError('x')", traceback_text="", thread=3, startstops=computed)
+    (row,) = bench.rows("exceptions")
+    assert (row["key"], row["prefix"], row["type"], row["message"], row["worker"]) == (
+        "load-1",
+        "load",
+        "ValueError",
+        "x",
+        "w1",
+    )
+    assert bench.recorder.rotate().statuses == [(0, "error")]
+
+
+def test_a_task_whose_workers_died() -> None:
+    bench = Bench()
+    bench.task("load-1")
+    erred(bench, worker="w1", exception=pickle.dumps(KilledWorker("load-1")), cause="load-1")
+    (row,) = bench.rows("exceptions")
+    assert (row["type"], row["message"]) == ("KilledWorker", "Attempted to run task 'load-1' on 4 workers")
+    assert bench.recorder.rotate().statuses == [(0, "killed")]
+
+
+def test_a_task_no_worker_may_run_has_no_execution() -> None:
+    bench = Bench()
+    bench.task("load-1")
+    erred(bench, start="no-worker", exception=pickle.dumps(RuntimeError("no worker")), cause="load-1")
+    assert bench.rows("exceptions")[0]["message"] == "no worker"
+    assert bench.recorder.rotate().rows == 0
+
+
+def test_a_task_that_depends_on_a_failed_one() -> None:
+    bench = Bench()
+    culprit = bench.task("load-1")
+    culprit.exception_text = "ValueError('x')"
+    bench.task("sum-1").exception_blame = culprit
+    erred(bench, "sum-1", "waiting")
+    (row,) = bench.rows("exceptions")
+    assert (row["key"], row["blamed_key"], row["type"]) == ("sum-1", "load-1", "ValueError")
+
+
+def test_a_failure_with_retries_left() -> None:
+    bench = Bench()
+    bench.task("load-1").retries = 1
+    message = {"key": "load-1", "worker": "w1", "exception_text": "ValueError('x')", "traceback_text": "", "run_id": 4}
+    bench.recorder.before_task_erred(message)
+    assert bench.rows("exceptions")[0]["will_retry"] == 1
+    assert bench.recorder.rotate().statuses == [(0, "retried")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"retries": 0}, {}), ({"state": "memory"}, {}), ({}, {"run_id": 3}), ({}, {"key": "unknown"})],
+)
+def test_a_failure_that_is_final_stale_or_unknown_is_not_a_retry(
+    changes: dict[str, Any], message: dict[str, Any]
+) -> None:
+    bench = Bench()
+    task = bench.task("load-1")
+    task.retries = 1
+    for name, value in changes.items():
+        setattr(task, name, value)
+    bench.recorder.before_task_erred({"key": "load-1", "worker": "w1", "run_id": 4, **message})
+    assert bench.rows("exceptions") == []
+
+
+def test_without_keys_no_key_is_in_a_failure() -> None:
+    bench = Bench(keys=False)
+    bench.task("load-mark7").retries = 0
+    erred(bench, "load-mark7", worker="w1", exception=pickle.dumps(KilledWorker("load-mark7")))
+    bench.task("sum-mark8").exception_blame = bench.scheduler.tasks["load-mark7"]
+    erred(bench, "sum-mark8", "waiting")
+    one, two = bench.rows("exceptions")
+    assert "mark" not in str([one, two])
+    assert (one["key"], two["key"], two["blamed_key"]) == ("load-group", "sum-group", "load-group")
+
+
+def test_an_unknown_task_is_reported_not_raised() -> None:
+    bench = Bench()
+    erred(bench, "unknown")
+    assert [(place, type(error)) for place, error in bench.errors] == [("transition", KeyError)]
+
+
+def test_only_events_on_the_list_are_kept() -> None:
+    bench = Bench()
+    for topic in ("all", "print", "warn", "mine", "tcp://10.0.0.1:1"):
+        bench.recorder.event(topic, {"action": "something", "text": "x"})
+    assert [row["topic"] for row in bench.rows("events")] == ["all"]
+
+
+def test_with_a_star_all_are_kept() -> None:
+    bench = Bench(topics=("*",))
+    bench.recorder.event("mine", "hello")
+    assert [row["topic"] for row in bench.rows("events")] == ["mine"]
+
+
+def test_metrics() -> None:
+    bench = Bench()
+    message = {"name": "events", "value": 5, "unit": "1", "labels": {"dataset": "hunter2hunter2", "n": 3}}
+    bench.recorder.event(METRIC_TOPIC, message)
+    (row,) = bench.rows("metrics")
+    assert (row["name"], row["value"], row["unit"]) == ("events", 5.0, "1")
+    assert json.loads(row["labels"]) == {"dataset": "***", "n": 3}
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __float__ = __str__
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        None,
+        "text",
+        {"name": "x"},
+        {"name": "x", "value": "text"},
+        {"name": "x", "value": Hostile()},
+        {"window": Hostile(), "name": Hostile(), "labels": Hostile(), "done": True, "error": Hostile()},
+        {"window": ["a"], "labels": [1, 2]},
+    ],
+)
+@pytest.mark.parametrize("topic", [METRIC_TOPIC, WINDOW_TOPIC])
+def test_nonsense_under_our_own_topics_is_survived(topic: str, message: Any) -> None:
+    bench = Bench()
+    bench.recorder.event(topic, message)
+    assert bench.rows("metrics") == []
+
+
+def test_metrics_out_of_bounds() -> None:
+    bench = Bench()
+    labels: dict[Any, Any] = {(1, 2): Hostile(), "long": "x" * 100_000}
+    bench.recorder.event(METRIC_TOPIC, {"name": "n" * 1000, "value": 10**400, "labels": labels})
+    bench.recorder.event(METRIC_TOPIC, {"name": "n", "value": True, "labels": {"self": labels}})
+    one, two = bench.rows("metrics")
+    assert (len(one["name"]), one["value"], two["value"]) == (200, float("inf"), 1.0)
+    assert all(isinstance(json.loads(row["labels"]), dict) for row in (one, two))
+
+
+def test_windows_open_and_close() -> None:
+    bench = Bench()
+    bench.recorder.window({"window": "w", "kind": "record", "name": "mine"})
+    bench.now_ns += 10**9
+    bench.recorder.window({"window": "w", "done": True, "error": "ValueError: hunter2hunter2"})
+    one, two = bench.rows("windows")
+    assert (one["status"], one["start_us"], one["stop_us"]) == ("open", US, 0)
+    assert (two["status"], two["start_us"], two["stop_us"]) == ("error", US, US + 1_000_000)
+    assert (two["kind"], two["name"], two["error"]) == ("record", "mine", "ValueError: ***")
+
+
+def test_without_exception_text_a_window_names_the_type_only() -> None:
+    bench = Bench(exception_text=False)
+    bench.recorder.window({"window": "w", "done": True, "error": "ValueError: mark"})
+    (row,) = bench.rows("windows")
+    assert (row["error"], row["status"]) == ("ValueError", "error")
+
+
+def test_windows_that_are_never_closed_are_forgotten() -> None:
+    bench = Bench()
+    for number in range(WINDOWS + 100):
+        bench.recorder.window({"window": f"w{number}"})
+    assert len(bench.recorder._windows) == WINDOWS
+
+
+def test_samples_of_workers_and_the_scheduler() -> None:
+    bench = Bench()
+    bench.scheduler.workers = {name: FakeWorker(name) for name in ("a", "b")}
+    bench.scheduler.workers["b"].metrics = {}
+    bench.recorder.children["a"] = {"children": 3}
+    bench.recorder.tick_samples(US, 7)
+    one, two = bench.rows("samples")
+    assert (one["worker"], one["cpu_percent"], one["memory"], one["executing"], one["children"]) == ("a", 5.0, 1, 1, 3)
+    assert (two["worker"], two["loop_lag_us"]) == ("scheduler", 7)
+
+
+@pytest.mark.parametrize("value", ["text", None, [1], float("nan"), float("inf"), {}])
+def test_metrics_users_put_into_heartbeats_are_survived(value: Any) -> None:
+    bench = Bench()
+    bench.scheduler.workers = {"a": FakeWorker("a")}
+    names = ("cpu", "host_net_io", "host_disk_io", "task_counts", "event_loop_interval", "num_fds", "gil_contention")
+    bench.scheduler.workers["a"].metrics = dict.fromkeys(names, value)
+    bench.recorder.tick_samples(US, 0)
+    assert bench.rows("samples")[0]["cpu_percent"] == 0.0
+
+
+def test_many_workers_take_turns() -> None:
+    bench = Bench()
+    count = 2 * SAMPLES_PER_TICK + 100
+    bench.scheduler.workers = {str(number): FakeWorker(str(number)) for number in range(count)}
+    seen: set[str] = set()
+    for _ in range(3):
+        bench.recorder.tick_samples(US, 0)
+        rows = bench.rows("samples")
+        assert len(rows) == SAMPLES_PER_TICK + 1
+        seen |= {row["worker"] for row in rows}
+    assert len(seen) == count + 1
+
+
+def test_children_of_workers_that_are_gone_are_forgotten() -> None:
+    bench = Bench()
+    bench.scheduler.workers = {"a": FakeWorker("a")}
+    bench.recorder.children |= {str(number): {"children": 1} for number in range(100)}
+    bench.recorder.tick_samples(US, 0)
+    assert bench.recorder.children == {}
+
+
+def test_what_unrunnable_tasks_need() -> None:
+    bench = Bench()
+    needs = {"resource_restrictions": {"GPU": 1}, "worker_restrictions": None, "host_restrictions": None}
+    bench.scheduler.unrunnable = dict.fromkeys(map(str, range(3)))
+    bench.scheduler.unrunnable = [SimpleNamespace(**needs) for _ in range(3)]
+    bench.recorder.begin({}, {})
+    (row,) = bench.rows("clusters")
+    assert (row["tasks_unrunnable"], json.loads(row["unrunnable_needs"])) == (3, {"GPU=1": 3})
+
+
+def test_a_round_goes_on_where_its_time_ran_out() -> None:
+    bench = Bench()
+    bench.recorder.begin({}, {})
+    bench.rows("clusters")
+    bench.scheduler.cumulative_worker_metrics.update({("get-data", str(n), "bytes"): 1.0 for n in range(100)})
+    # Every look at the clock takes a tenth of the time a round may have.
+    bench.step_ns = module.ROUND_BUDGET_NS // 10
+    assert bench.recorder.advance() is False
+    bench.recorder.begin_round(US)
+    steps = 0
+    while bench.recorder.advance():
+        bench.recorder.begin_round(US)
+        steps += 1
+    assert 5 <= steps <= 20
+    bench.step_ns = 0
+    assert len(bench.rows("activities")) == 100
+
+
+def test_a_round_that_fails_is_given_up_and_the_next_begins_anew() -> None:
+    bench = Bench()
+    bench.recorder.begin({}, {})
+    broken = bench.scheduler.cumulative_worker_metrics
+    broken["get-data", "x", "bytes"] = "no number"
+    bench.recorder.begin_round(US)
+    with pytest.raises(TypeError):
+        bench.recorder.advance()
+    assert bench.recorder.advance() is False
+    broken["get-data", "x", "bytes"] = 1.0
+    bench.recorder.begin_round(US)
+    assert bench.recorder.advance() is False
+    assert len(bench.rows("activities")) == 1
+
+
+def test_rows_are_bounded_and_what_is_dropped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.rows.LIMIT", 10)
+    bench = Bench()
+    for _ in range(25):
+        bench.recorder.event("all", {"action": "x"})
+    assert len(bench.recorder.rows) == 10
+    ((_, _, count, dropped),) = list(bench.recorder.rows.take())
+    assert (count, dropped) == (10, 15)

@@ -1,0 +1,204 @@
+"""Frames on disk: segments that can be opened, a limit that is kept, and a full disk that costs data only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daskscope import open_recording
+from daskscope.collector.outbox import Sealed
+from daskscope.collector.sender import spooled_bodies
+from daskscope.collector.spool import SUFFIX, Spool
+from daskscope.testing import make_columns
+from daskscope.wire.encode import encode_body, seal
+
+
+def frame(sequence: int, size: int = 0) -> Sealed:
+    rows = [{"topic": f"t{sequence}", "detail": os.urandom(size // 2).hex()}]
+    body = encode_body("events", make_columns("events", rows))
+    data = seal(body, cluster="c", epoch=1, sequence=sequence, kept=sequence + 1, dropped=0)
+    return Sealed(sequence, "events", 1, data)
+
+
+def topics(directory: Path) -> list[str]:
+    return list(open_recording(directory)["events"]["topic"])
+
+
+def total(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def test_segments_are_recordings(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "new" / "folder", "c-1", 1_000_000, segment=300)
+    for number in range(10):
+        spool.put(frame(number))
+    spool.close()
+    segments = spool.segments()
+    assert len(segments) > 2
+    assert topics(tmp_path / "new" / "folder") == [f"t{number}" for number in range(10)]
+    assert all(open_recording(path).damage == "" for path in segments)
+    assert {path.stat().st_mode & 0o777 for path in segments} == {0o600}
+
+
+def test_a_segment_can_be_read_while_it_is_written(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "c-1", 1_000_000)
+    spool.put(frame(0))
+    assert topics(tmp_path) == ["t0"]
+    spool.close()
+
+
+def test_the_limit_is_kept_and_the_oldest_go_first(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "c-1", 20_000)
+    for number in range(200):
+        spool.put(frame(number, 1000))
+        assert total(tmp_path) <= 20_000 + 2_000
+    spool.close()
+    kept = topics(tmp_path)
+    assert kept == [f"t{number}" for number in range(200 - len(kept), 200)]
+    assert spool.dropped_segments > 0
+
+
+def test_a_frame_larger_than_the_limit_is_written_alone(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "c-1", 100)
+    for number in range(3):
+        assert spool.append([frame(number, 5000)])
+    spool.close()
+    assert topics(tmp_path) == ["t2"]
+
+
+def test_what_other_recorders_left_counts_in_a_shared_directory(tmp_path: Path) -> None:
+    for number in range(5):
+        old = tmp_path / f"gone-{number}-00000{SUFFIX}"
+        old.write_bytes(bytes(8_000))
+        os.utime(old, (1_000 + number, 1_000 + number))
+    (tmp_path / "notes.txt").write_bytes(bytes(50_000))
+    spool = Spool(tmp_path, "c-1", 20_000, shared=True)
+    spool.put(frame(0))
+    spool.close()
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"c-1-00000{SUFFIX}", f"gone-4-00000{SUFFIX}", "notes.txt"]
+
+
+def test_what_other_recorders_left_is_not_touched_in_a_directory_of_recordings(tmp_path: Path) -> None:
+    (tmp_path / f"mine-00000{SUFFIX}").write_bytes(bytes(50_000))
+    spool = Spool(tmp_path, "c-1", 20_000)
+    spool.put(frame(0))
+    spool.close()
+    assert (tmp_path / f"mine-00000{SUFFIX}").exists()
+
+
+def test_a_segment_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / f"c-1-00000{SUFFIX}").write_bytes(b"precious")
+    spool = Spool(tmp_path, "c-1", 20_000)
+    assert spool.append([frame(0)]) is False
+    assert spool.append([frame(1)]) is True
+    spool.close()
+    assert (tmp_path / f"c-1-00000{SUFFIX}").read_bytes() == b"precious"
+
+
+class FullDisk:
+    """A file that takes some bytes and then no more."""
+
+    def __init__(self, file: Any, room: int) -> None:
+        self.file = file
+        self.room = room
+
+    def write(self, data: bytes) -> int:
+        taken = data[: max(self.room, 0)]
+        self.room -= len(data)
+        self.file.write(taken)
+        self.file.flush()
+        if len(taken) < len(data):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return len(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def test_a_full_disk_costs_data_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool, real = Spool(tmp_path, "c-1", 1_000_000), os.fdopen
+    first, second = frame(0), frame(1)
+    room = 1000 + len(first.frame)
+    monkeypatch.setattr(os, "fdopen", lambda descriptor, mode: FullDisk(real(descriptor, mode), room))
+    assert spool.append([first])
+    for number in range(1, 50):
+        spool.append([frame(number, 4000)])
+    monkeypatch.setattr(os, "fdopen", lambda descriptor, mode: FullDisk(real(descriptor, mode), 5))
+    for number in range(50, 60):
+        assert spool.append([frame(number)]) is False
+    assert len(caplog.records) == 1
+    assert "No space left" in spool.failed
+    # Nothing half written, and no empty segments that nobody could open.
+    assert all(open_recording(path).damage == "" for path in tmp_path.iterdir())
+    assert topics(tmp_path) == ["t0"]
+    monkeypatch.setattr(os, "fdopen", real)
+    assert spool.append([second])
+    spool.close()
+    assert topics(tmp_path) == ["t0", "t1"]
+
+
+@pytest.mark.parametrize("problem", ["file in the way", "read-only"])
+def test_a_directory_that_cannot_be_written(tmp_path: Path, problem: str, caplog: pytest.LogCaptureFixture) -> None:
+    if problem == "file in the way":
+        (tmp_path / "spool").write_text("")
+        directory = tmp_path / "spool" / "below"
+    else:
+        directory = Path("/proc/daskscope")
+    spool = Spool(directory, "c-1", 1000)
+    for number in range(5):
+        assert spool.append([frame(number)]) is False
+    assert spool.segments() == []
+    spool.close()
+    assert len(caplog.records) == 1
+
+
+SCRIPT = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+from tests.unit.test_spool import Spool, frame
+spool = Spool(sys.argv[1], "c-1", 1_000_000)
+print([spool.append([frame(n, 800)]) for n in range(12)].count(False))
+spool.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no file size limit on this system")
+def test_a_real_limit_of_the_operating_system(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    ran = subprocess.run(
+        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, cwd=root, timeout=60, check=True
+    )
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 3000
+    refused = int(ran.stdout)
+    assert refused > 0
+    assert len(topics(tmp_path)) == 12 - refused
+    assert open_recording(tmp_path).damage == ""
+
+
+def test_bodies_of_a_segment_are_whole_frames_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.sender.BODY_LIMIT", 3000)
+    spool, frames = Spool(tmp_path, "c-1", 1_000_000), [frame(number, 800) for number in range(10)]
+    spool.append([*frames, frame(10, 8000)])
+    spool.close()
+    (path,) = spool.segments()
+    bodies = spooled_bodies(path)
+    assert b"".join(bodies).startswith(b"".join(sealed.frame for sealed in frames))
+    assert [len(body) > 3000 for body in bodies] == [False] * (len(bodies) - 1) + [True]
+    path.write_bytes(path.read_bytes()[:-1])
+    assert b"".join(spooled_bodies(path)) == b"".join(sealed.frame for sealed in frames)
+    path.write_bytes(os.urandom(500))
+    assert spooled_bodies(path) == []
+    path.unlink()
+    assert spooled_bodies(path) == []

@@ -1,0 +1,286 @@
+"""Computations, groups and spans are followed while they change, a piece at a time, and not longer than needed."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from daskscope.collector import waves as module
+from daskscope.collector.privacy import Scrubber
+from daskscope.collector.waves import CODE_LIMIT, Waves
+
+
+class FakeGroup:
+    def __init__(self, name: str, span_id: str = "", **states: int) -> None:
+        self.name = name
+        self.prefix = SimpleNamespace(name=name.partition("-")[0])
+        self.span_id = span_id
+        self.states = {"waiting": 0, "memory": 0, **states}
+        self.all_durations = {"compute": 1.5}
+        self.nbytes_total = 100
+        self.start, self.stop = 10.0, 20.0
+        self.types = {"int"}
+        self.dependencies: set[FakeGroup] = set()
+
+    @property
+    def done(self) -> bool:
+        return not self.states["waiting"]
+
+
+class FakeSpan:
+    def __init__(self, id_: str, parent: FakeSpan | None = None) -> None:
+        self.id = id_
+        self.name = ("outer", id_)
+        self.parent = parent
+        self.children: list[FakeSpan] = []
+        self.groups: set[FakeGroup] = set()
+        self.enqueued = 5.0
+        self.active_cpu_seconds = 3.0
+        if parent is not None:
+            parent.children.append(self)
+
+    def traverse_spans(self) -> list[FakeSpan]:
+        return [self, *(span for child in self.children for span in child.traverse_spans())]
+
+
+class Bench:
+    def __init__(self, *, code: bool = True) -> None:
+        self.rows: list[tuple[str, dict[str, Any]]] = []
+        self.spans: dict[str, FakeSpan] = {}
+        self.computations: list[Any] = []
+        scheduler = SimpleNamespace(
+            computations=self.computations, extensions={"spans": SimpleNamespace(spans=self.spans)}
+        )
+        self.waves = Waves(scheduler, self.add, Scrubber(["hunter2hunter2"]), code=code)
+
+    def add(self, table: str, **row: Any) -> None:
+        self.rows.append((table, row))
+
+    def submit(self, *groups: FakeGroup, new: bool = True) -> str:
+        if new:
+            number = len(self.computations)
+            self.computations.append(SimpleNamespace(id=f"c{number}", start=1.0 + number, groups=set(), code=[]))
+        self.computations[-1].groups |= set(groups)
+        return self.waves.submitted("client-1")
+
+    def tick(self) -> dict[str, list[dict[str, Any]]]:
+        self.rows.clear()
+        self.waves.tick(99)
+        found: dict[str, list[dict[str, Any]]] = {"computations": [], "groups": [], "spans": []}
+        for table, row in self.rows:
+            found[table].append(row)
+        return found
+
+
+def test_a_computation_is_followed_until_its_tasks_are_finished() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", waiting=3)
+    assert bench.submit(group) == "c0"
+    found = bench.tick()
+    assert (found["computations"][0]["state"], found["computations"][0]["unfinished"]) == ("running", 3)
+    assert found["computations"][0]["stop_us"] == 0
+    group.states = {"waiting": 0, "memory": 3}
+    found = bench.tick()
+    (row,) = found["computations"]
+    assert (row["state"], row["memory"], row["tasks"], row["stop_us"]) == ("done", 3, 3, 20_000_000)
+    assert json.loads(found["groups"][0]["states"]) == {"memory": 3}
+    assert json.loads(found["groups"][0]["durations_us"]) == {"compute": 1_500_000}
+    assert (bench.waves.open, list(bench.waves.closed)) == ({}, ["c0"])
+
+
+def test_what_did_not_change_is_not_written_again() -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", waiting=3))
+    bench.tick()
+    assert bench.tick() == {"computations": [], "groups": [], "spans": []}
+
+
+def test_a_reader_that_joins_gets_what_is_running_again() -> None:
+    bench = Bench()
+    bench.spans["s"] = span = FakeSpan("s")
+    span.groups = {FakeGroup("inc-1", "s", waiting=3)}
+    bench.submit(*span.groups)
+    first = bench.tick()
+    bench.waves.repeat()
+    assert bench.tick() == first
+    assert all(first.values())
+
+
+@pytest.mark.parametrize(
+    ("states", "cancelled", "expected"),
+    [
+        ({"memory": 1}, False, "done"),
+        ({"memory": 1, "erred": 1}, False, "erred"),
+        ({"released": 1}, True, "cancelled"),
+        ({"erred": 1}, True, "erred"),
+        ({"queued": 1}, False, "running"),
+        ({"no-worker": 1}, True, "running"),
+    ],
+)
+def test_states(states: dict[str, Any], cancelled: bool, expected: str) -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", **states))
+    if cancelled:
+        bench.waves.cancelled()
+    assert bench.tick()["computations"][0]["state"] == expected
+
+
+def test_the_end_of_the_recording_leaves_running_ones_lost() -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", processing=1))
+    bench.waves.lost(99)
+    assert bench.rows[-1][1]["state"] == "lost"
+    assert bench.waves.open == {}
+
+
+def test_graphs_merged_into_a_computation_are_counted() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", waiting=1)
+    bench.submit(group)
+    bench.submit(group, new=False)
+    assert bench.tick()["computations"][0]["submissions"] == 2
+
+
+def test_a_finished_computation_whose_tasks_run_again_is_followed_again() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", memory=1)
+    bench.submit(group)
+    bench.tick()
+    bench.waves.touched([FakeGroup("other")])
+    assert bench.waves.open == {}
+    group.states = {"waiting": 1, "memory": 0}
+    bench.waves.touched([group])
+    assert bench.tick()["computations"][0]["state"] == "running"
+
+
+def test_a_graph_that_arrives_in_the_middle_of_a_round_is_not_set_aside() -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", memory=1), FakeGroup("inc-2", memory=1))
+    steps = bench.waves.round(99)
+    next(steps)
+    bench.submit(FakeGroup("inc-3", waiting=1), new=False)
+    for _ in steps:
+        pass
+    assert list(bench.waves.open) == ["c0"]
+    assert bench.tick()["computations"][0]["state"] == "running"
+
+
+def test_a_round_stops_after_each_group() -> None:
+    bench = Bench()
+    bench.submit(*(FakeGroup(f"inc-{number}", waiting=1) for number in range(1000)))
+    steps = bench.waves.round(99)
+    for _ in range(10):
+        next(steps)
+    assert len(bench.rows) == 10
+
+
+def test_finished_computations_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 5)
+    bench = Bench()
+    for number in range(20):
+        bench.submit(FakeGroup(f"inc-{number}", memory=1))
+        bench.tick()
+    assert list(bench.waves.closed) == ["c15", "c16", "c17", "c18", "c19"]
+
+
+def test_large_finished_computations_are_forgotten_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GROUPS_REMEMBERED", 100)
+    bench = Bench()
+    for number in range(20):
+        bench.submit(*(FakeGroup(f"inc-{number}-{part}", memory=1) for part in range(30)))
+        bench.tick()
+    assert list(bench.waves.closed) == ["c17", "c18", "c19"]
+
+
+def test_spans_and_their_parents_are_written_and_let_go() -> None:
+    bench = Bench()
+    outer = FakeSpan("outer")
+    inner = FakeSpan("inner", outer)
+    bench.spans |= {"outer": outer, "inner": inner}
+    group = FakeGroup("inc-1", "inner", waiting=1)
+    inner.groups = {group}
+    bench.submit(group)
+    rows = {row["span"]: row for row in bench.tick()["spans"]}
+    assert {name: (row["parent"], row["stop_us"]) for name, row in rows.items()} == {
+        "inner": ("outer", 0),
+        "outer": ("", 0),
+    }
+    assert rows["inner"]["tags"] == ["outer", "inner"]
+    group.states = {"waiting": 0, "memory": 1}
+    rows = {row["span"]: row for row in bench.tick()["spans"]}
+    assert [(row["start_us"], row["stop_us"]) for row in rows.values()] == [(10_000_000, 20_000_000)] * 2
+    assert bench.waves._open_spans == {}
+
+
+def test_nothing_is_kept_of_spans_that_are_done() -> None:
+    bench = Bench()
+    for number in range(1000):
+        name = f"s{number}"
+        bench.spans[name] = span = FakeSpan(name)
+        span.groups = {FakeGroup(f"inc-{number}", name, memory=1)}
+        bench.submit(*span.groups)
+        assert len(bench.tick()["spans"]) == 1
+    assert bench.waves._open_spans == {}
+
+
+def test_a_span_without_finished_tasks_has_not_started() -> None:
+    bench = Bench()
+    bench.spans["s"] = span = FakeSpan("s")
+    group = FakeGroup("inc-1", "s", waiting=1)
+    group.start = 0.0
+    span.groups = {group}
+    bench.submit(group)
+    assert bench.tick()["spans"][0]["start_us"] == 0
+
+
+def test_without_spans_and_computations_nothing_happens() -> None:
+    bench = Bench()
+    bench.waves.scheduler.extensions = {}
+    assert bench.waves.submitted("client-1") == ""
+    bench.waves.cancelled()
+    bench.submit(FakeGroup("inc-1", "s", waiting=1))
+    assert bench.tick()["spans"] == []
+
+
+def source(lines: int, at: int) -> Any:
+    text = "\n".join(f"line {number} hunter2hunter2" for number in range(lines))
+    return SimpleNamespace(code=text, lineno_relative=at, filename="a.py")
+
+
+def test_code_is_cut_to_the_call_and_masked() -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", waiting=1))
+    bench.computations[-1].code = [(source(1000, 500),)]
+    (row,) = bench.tick()["computations"]
+    assert row["code"].splitlines()[row["code_line"]].startswith("line 500 ")
+    assert row["code_file"] == "a.py"
+    assert len(row["code"].splitlines()) == 31
+    assert "hunter2" not in row["code"]
+
+
+def test_code_can_be_switched_off() -> None:
+    bench = Bench(code=False)
+    bench.submit(FakeGroup("inc-1", waiting=1))
+    bench.computations[-1].code = [(source(3, 1),)]
+    (row,) = bench.tick()["computations"]
+    assert (row["code"], row["code_file"]) == ("", "")
+
+
+def test_a_line_of_a_megabyte_is_cut() -> None:
+    bench = Bench()
+    bench.submit(FakeGroup("inc-1", waiting=1))
+    bench.computations[-1].code = ["x" * 1_000_000]
+    assert len(bench.tick()["computations"][0]["code"]) <= CODE_LIMIT
+
+
+def test_long_lists_of_a_group_are_cut() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", waiting=1)
+    group.types = {f"{number}" * 1000 for number in range(50)}
+    group.dependencies = {FakeGroup(f"d-{number}") for number in range(1000)}
+    bench.submit(group)
+    (row,) = bench.tick()["groups"]
+    assert (len(row["types"]), max(map(len, row["types"])), len(row["dependencies"])) == (20, 200, 100)
