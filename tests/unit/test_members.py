@@ -84,7 +84,8 @@ def test_without_keys_only_their_number_is_kept() -> None:
 @pytest.mark.parametrize(
     ("topic", "message", "verdict"),
     [
-        (A, {"action": "closing-worker", "reason": "nanny-close"}, "closed"),
+        (A, {"action": "closing-worker", "reason": "nanny-close"}, "retired"),
+        (A, {"action": "closing-worker", "reason": "worker-close"}, "closed"),
         (A, {"action": "closing-worker", "reason": "client-restart-1"}, "restarted"),
         ("all", {"action": "retire-workers", "retired": {A: {}}}, "retired"),
         ("all", {"action": "retire-workers", "workers": [SimpleNamespace(address=A)]}, "retired"),
@@ -167,3 +168,22 @@ def test_adding_up_can_be_interrupted_and_the_client_may_leave_meanwhile() -> No
     assert len(bench.rows) == before
     assert bench.rows[-1][1]["disconnect_us"] == 250
     assert bench.members.clients == {}
+
+
+@pytest.mark.parametrize(
+    ("left_us", "worked_us", "verdict"),
+    [
+        (20_000_000, 19_000_000, "closed"),
+        (20_000_000, 21_000_000, "retired"),
+        (5_000_000, 1_000_000, "retired"),
+    ],
+    ids=["left after the last work", "left before the last work", "left long ago"],
+)
+def test_workers_closed_by_their_nanny_are_judged_again_when_the_cluster_closes(
+    left_us: int, worked_us: int, verdict: str
+) -> None:
+    bench = Bench()
+    bench.members.event(A, {"action": "closing-worker", "reason": "nanny-close"})
+    bench.members.left(A, "worker-close", left_us)
+    bench.members.cluster_closes(22_000_000, worked_us)
+    assert bench.rows[-1][1]["verdict"] == verdict

@@ -169,7 +169,7 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
                     ended, duration = intervals(startstops)
                 if duration < 0:
                     duration = 0
-                stop = int(ended * 1e6)
+                stop = int(ended * 1e6) or clock_ns() // 1000
                 assigned = -get_live(key, 0) // 1000
                 # From here on nothing can fail, so the columns stay of one length.
                 add_nbytes(nbytes)
@@ -232,16 +232,19 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
 
     def add(execution: Execution) -> None:
         nonlocal total
-        chunk.statuses.append((len(chunk.keys), execution.status))
+        group, worker = group_codes[execution.group], worker_codes[execution.worker]
+        thread, type_ = thread_codes[execution.thread], type_codes[execution.type]
         ended, duration = intervals(execution.startstops)
-        stop, duration = int(ended * 1e6), max(duration, 0)
+        # A killed execution has no times: it ends where the scheduler learned of it.
+        stop, duration = int(ended * 1e6) or clock_ns() // 1000, max(duration, 0)
         assigned = max(0, -pop_live(execution.key, 0) // 1000)
+        chunk.statuses.append((len(chunk.keys), execution.status))
         add_nbytes(execution.nbytes)
         add_key(execution.key)
-        add_group(group_codes[execution.group])
-        add_worker(worker_codes[execution.worker])
-        add_thread(thread_codes[execution.thread])
-        add_type(type_codes[execution.type])
+        add_group(group)
+        add_worker(worker)
+        add_thread(thread)
+        add_type(type_)
         add_stop(stop)
         add_duration(duration)
         add_wait((stop - duration - assigned) & COARSE if assigned else stop - duration)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -12,6 +13,8 @@ from .verdict import Traces, judge
 
 #: Keys named in a worker's last row; the count is always exact.
 KEYS_KEPT = 100
+#: Workers that left this long before the scheduler closes left because of that.
+CLOSING_US = 10_000_000
 #: Keys of one client whose bytes are added up; beyond, -1 is written.
 HELD_LIMIT = 200_000
 
@@ -37,6 +40,8 @@ class Members:
         self.workers: dict[str, Member] = {}
         self.clients: dict[str, dict[str, Any]] = {}
         self.closing = False
+        #: Workers that left in the last moments: when the cluster closes, they were the beginning of it.
+        self._just_left: deque[Member] = deque(maxlen=1000)
 
     def joined(self, address: str, now_us: int) -> None:
         """A worker is there."""
@@ -70,17 +75,32 @@ class Members:
             return
         member.traces.stimulus = stimulus
         member.traces.scheduler_closing |= self.closing
-        verdict, evidence = judge(member.traces)
+        self._just_left.append(member)
         named = [_text(key) for key in islice(member.processing, KEYS_KEPT)] if self.keys else []
         member.row.update(
             end_us=now_us,
-            verdict=verdict,
-            evidence=evidence,
             processing=named,
             processing_count=len(member.processing),
             lost_count=member.lost,
         )
-        self._write(member.row, now_us)
+        self._judge(member, now_us)
+
+    def cluster_closes(self, now_us: int, worked_us: int) -> None:
+        """The scheduler is closing; a LocalCluster has closed its workers by then, which until now looked like a scale-down.
+
+        ``worked_us`` is when the cluster last did anything: a worker that left before was not part of the closing.
+        """
+        self.closing = True
+        for member in self._just_left:
+            if max(worked_us, now_us - CLOSING_US) <= member.row["end_us"]:
+                member.traces.scheduler_closing = True
+                self._judge(member, now_us)
+
+    def _judge(self, member: Member, now_us: int) -> None:
+        verdict, evidence = judge(member.traces)
+        if (member.row.get("verdict"), member.row.get("evidence")) != (verdict, evidence):
+            member.row.update(verdict=verdict, evidence=evidence)
+            self._write(member.row, now_us)
 
     def event(self, topic: str, message: Mapping[Any, Any]) -> None:
         """Keep what an event says about a worker's end. Anybody may log one, so nothing is taken for granted."""

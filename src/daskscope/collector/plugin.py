@@ -39,6 +39,9 @@ from .writer import Writer
 logger = logging.getLogger("daskscope")
 
 TICK = 0.25
+#: Executions wait for each other this long, or until there are this many: a batch of 100 takes 40 bytes a task, of 1,000 half.
+PATIENCE = 4.0
+ENOUGH = 1_000
 #: A tick that takes longer than this makes the next ones rarer.
 TICK_BUDGET = 0.005
 SLOWEST_TICK = 2.0
@@ -67,6 +70,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.sender: Sender | None = None
         self.owners: set[str] = set()
         self.closed = False
+        self._rotated = 0.0
         self.problem = ""
         self.logs: LogCapture | None = None
         self._logs_dropped = 0
@@ -229,8 +233,9 @@ class ClusterPlugin(SchedulerPlugin):
         """Replaced by the recorder's closure once recording begins."""
 
     @guarded
-    def update_graph(self, scheduler: Any, *, client: str = "", **kwargs: Any) -> None:  # noqa: ARG002
-        self.recorder.graph(client)
+    def update_graph(self, scheduler: Any, *, client: str = "", tasks: Any = (), **kwargs: Any) -> None:  # noqa: ARG002
+        # A list of keys now, a mapping by key in older versions.
+        self.recorder.graph(client, tasks if isinstance(tasks, list) else list(tasks))
 
     @guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:  # noqa: ARG002
@@ -262,7 +267,7 @@ class ClusterPlugin(SchedulerPlugin):
     @guarded_async
     async def before_close(self) -> None:
         if self.scheduler is not None:
-            self.recorder.members.closing = True
+            self.recorder.closing()
             await asyncio.wait_for(self.finish("closed", agents=False), CLOSE_TIMEOUT + 0.4)
 
     # -- ticks -----------------------------------------------------------------------------------------------------
@@ -308,10 +313,18 @@ class ClusterPlugin(SchedulerPlugin):
     @guarded
     def flush(self) -> None:
         self.recorder.failures.ripen(self.recorder.now_us())
-        self.flush_rows()
+        now = time.monotonic()
+        if self.recorder.executions.rows() >= ENOUGH or now - self._rotated >= PATIENCE:
+            self._rotated = now
+            self.flush_executions()
+        self.flush_other_rows()
 
     def flush_rows(self) -> None:
         """Hand everything collected so far to the writer thread."""
+        self.flush_executions()
+        self.flush_other_rows()
+
+    def flush_executions(self) -> None:
         chunk = self.recorder.rotate()
         if chunk.rows:
             keys = self.settings.keys
@@ -321,6 +334,8 @@ class ClusterPlugin(SchedulerPlugin):
                 self.writer.write("edges", partial(_edges, chunk, part), len(chunk.dependents[part]))
             if chunk.edges_dropped:
                 self.outbox.count_dropped("edges", chunk.edges_dropped)
+
+    def flush_other_rows(self) -> None:
         if self.logs is not None:
             lost, self._logs_dropped = self.logs.dropped - self._logs_dropped, self.logs.dropped
             if lost > 0:

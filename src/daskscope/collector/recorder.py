@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import pickle
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .activity import Activities
-from .compat import spans
+from .compat import current_computation, spans
 from .eventlog import Plain, event_row
 from .executions import Chunk, Execution, executions
 from .failures import Failure, Failures
@@ -138,6 +138,12 @@ class Recorder:
             self.rows.add("windows", seen_us=now, **row)
         self.waves.repeat()
 
+    def closing(self) -> None:
+        """The scheduler begins to close."""
+        last = current_computation(self.scheduler)
+        worked_us = int(max(last.start, last.stop) * 1e6) if last is not None else 0
+        self.members.cluster_closes(self.now_us(), worked_us)
+
     def end(self, reason: str) -> None:
         """Write the last rows of everything that is still open; what changed was written just before, in rounds."""
         now = self.now_us()
@@ -149,8 +155,8 @@ class Recorder:
 
     # -- hooks -----------------------------------------------------------------------------------------------------
 
-    def graph(self, client: str) -> None:
-        self.executions.computation(self.waves.submitted(client))
+    def graph(self, client: str, keys: Sequence[Any] = ()) -> None:
+        self.executions.computation(self.waves.submitted(client, keys))
 
     def other_transition(self, key: Any, start: str, finish: str, stimulus: str, kw: Mapping[str, Any]) -> None:
         """A transition that is no plain success."""
@@ -163,6 +169,7 @@ class Recorder:
         """A task failed for good: it raised, its worker died too often, or something it depends on failed."""
         task = self.scheduler.tasks[key]
         blame = task.exception_blame
+        self.waves.failed()
         if "exception_text" in kw:
             self._execution(key, task, kw, "error")
             self._failure(key, task, kw.get("worker", ""), str(kw["exception_text"]), str(kw.get("traceback_text", "")))

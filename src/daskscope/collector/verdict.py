@@ -39,9 +39,9 @@ def judge(traces: Traces) -> tuple[str, str]:
         return "retired", "the scheduler retired it (scale-down or retire_workers)"
     if traces.restarted:
         return "restarted", "the client restarted the workers"
-    if traces.closing == "nanny-close":
-        # LocalCluster.scale goes this way as well: the scheduler is told no more than this (2026.8).
-        return "closed", "its nanny closed it (nanny-close): the cluster was scaled down or closing"
+    if traces.closing == "nanny-close" and not traces.scheduler_closing:
+        # All the scheduler is told of a scale-down by LocalCluster.scale (2026.8).
+        return "retired", "its nanny closed it while the cluster went on (scale-down)"
     if traces.closing is not None:
         return "closed", f"it announced its end: {traces.closing or 'no reason given'}"
     if traces.scheduler_closing:

@@ -7,7 +7,7 @@ them, because one graph may have thousands of groups and one second thousands of
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -36,7 +36,11 @@ class Wave:
     client: str
     start_us: int
     submissions: int = 0
+    submitted: int = 0
+    failed: int = 0
     cancelled: bool = False
+    #: The group its tasks belong to, where Dask counts that for an earlier computation.
+    borrowed: Any = None
     signatures: dict[Any, int] = field(default_factory=dict)
     written: tuple[Any, ...] = ()
 
@@ -62,8 +66,8 @@ class Waves:
         self.closed: dict[str, Wave] = {}
         self._open_spans: dict[str, OpenSpan] = {}
 
-    def submitted(self, client: str) -> str:
-        """A graph arrived; returns the id of the computation it belongs to."""
+    def submitted(self, client: str, keys: Sequence[Any] = ()) -> str:
+        """A graph of these tasks arrived; returns the id of the computation it belongs to."""
         computation = current_computation(self.scheduler)
         if computation is None:
             return ""
@@ -74,7 +78,17 @@ class Waves:
         self.open[wave.id] = wave
         self.closed.pop(wave.id, None)
         wave.submissions += 1
+        wave.submitted += len(keys)
+        if not computation.groups and keys:
+            # Dask counts a group for the computation that made it only; ``submit`` of the same function goes on using it.
+            task = self.scheduler.tasks.get(keys[0])
+            wave.borrowed = task.group if task is not None else None
         return wave.id
+
+    def failed(self) -> None:
+        """A task failed for good; its state may be forgotten before anybody looks."""
+        if self.current is not None:
+            self.current.failed += 1
 
     def cancelled(self) -> None:
         if self.current is not None:
@@ -115,6 +129,8 @@ class Waves:
 
     def _follow(self, wave: Wave, now_us: int, *, ended: bool = False) -> Iterator[None]:
         groups = list(wave.computation.groups)
+        if not groups and wave.borrowed is not None:
+            groups = [wave.borrowed]
         states: dict[str, int] = {}
         for group in groups:
             self._write_group(wave, group, now_us)
@@ -125,7 +141,7 @@ class Waves:
         state = self._state(wave, states, unfinished, ended=ended)
         self._write(wave, groups, states, unfinished, state, now_us)
         # A graph may have arrived while the groups were looked at; then it goes on.
-        if (not unfinished and len(groups) == len(wave.computation.groups)) or ended:
+        if (not unfinished and len(groups) >= len(wave.computation.groups)) or ended:
             self._set_aside(wave)
 
     def _set_aside(self, wave: Wave) -> None:
@@ -138,7 +154,7 @@ class Waves:
     def _state(self, wave: Wave, states: dict[str, int], unfinished: int, *, ended: bool) -> str:
         if unfinished:
             return "lost" if ended else "running"
-        if states.get("erred"):
+        if states.get("erred") or wave.failed:
             return "erred"
         return "cancelled" if wave.cancelled else "done"
 
@@ -146,7 +162,8 @@ class Waves:
         self, wave: Wave, groups: list[Any], states: dict[str, int], unfinished: int, state: str, now_us: int
     ) -> None:
         stop_us = 0 if unfinished else int(max((group.stop for group in groups), default=0.0) * 1e6)
-        written = (state, stop_us, wave.submissions, len(groups), *sorted(states.items()))
+        own = bool(wave.computation.groups)
+        written = (state, stop_us, wave.submissions, wave.failed, len(groups), *sorted(states.items()))
         if written == wave.written:
             return
         wave.written = written
@@ -165,9 +182,9 @@ class Waves:
             code_file=file,
             submissions=wave.submissions,
             groups=len(groups),
-            tasks=sum(states.values()),
+            tasks=sum(states.values()) if own else wave.submitted,
             memory=states.get("memory", 0),
-            erred=states.get("erred", 0),
+            erred=max(states.get("erred", 0), wave.failed),
             released=states.get("released", 0),
             forgotten=states.get("forgotten", 0),
             unfinished=unfinished,
