@@ -150,34 +150,44 @@ def run_segment(scheduler: Any, kind: str, n: int) -> int:
     return finished
 
 
+#: Rounds that only warm up caches and Dask's own averages.
+WARM_UP = 3
+
 Variant = Callable[[Any], SchedulerPlugin | None]
 
 
-async def measure(variants: Mapping[str, Variant], kind: str, *, segments: int, tasks: int) -> dict[str, list[float]]:
-    """CPU microseconds per task of each variant, one number per segment."""
+async def measure(variants: Mapping[str, Variant], kind: str, *, rounds: int, tasks: int) -> dict[str, list[float]]:
+    """CPU microseconds per task of each variant, one number per round; a round has every variant once, in random order."""
     scheduler = await start_scheduler()
     results: dict[str, list[float]] = {name: [] for name in variants}
-    plan = [name for name in variants for _ in range(segments + 2)]
-    random.Random(0).shuffle(plan)
+    order, rng = list(variants), random.Random(0)
+    for _ in range(WARM_UP + rounds):
+        rng.shuffle(order)
+        for name in order:
+            results[name].append(_one_segment(scheduler, variants[name], kind, tasks))
+            await asyncio.sleep(0)
+    await close(scheduler)
+    return {name: values[WARM_UP:] for name, values in results.items()}
+
+
+def _one_segment(scheduler: Any, variant: Variant, kind: str, tasks: int) -> float:
+    plugin = variant(scheduler)
+    if plugin is not None:
+        scheduler.plugins["bench"] = plugin
+    # Each segment pays for the garbage it makes itself, not for that of the one before.
     gc.collect()
-    gc.freeze()
-    for name in plan:
-        plugin = variants[name](scheduler)
-        if plugin is not None:
-            scheduler.plugins["bench"] = plugin
-        before = time.process_time()
-        finished = run_segment(scheduler, kind, tasks)
-        if plugin is not None and hasattr(plugin, "flush"):
-            plugin.flush()
-        cost = (time.process_time() - before) / finished * 1e6
-        scheduler.plugins.pop("bench", None)
-        results[name].append(cost)
-        await asyncio.sleep(0)
+    before = time.process_time()
+    finished = run_segment(scheduler, kind, tasks)
+    cost = (time.process_time() - before) / finished * 1e6
+    scheduler.plugins.pop("bench", None)
+    return cost
+
+
+async def close(scheduler: Any) -> None:
     for task in scheduler._bench_tasks:
         task.cancel()
     await asyncio.gather(*scheduler._bench_tasks, return_exceptions=True)
     await scheduler.close()
-    return {name: values[2:] for name, values in results.items()}
 
 
 def percentile(values: list[float], q: float) -> float:

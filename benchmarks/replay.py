@@ -13,7 +13,8 @@ from typing import Any
 import psutil
 
 from benchmarks.result import Result, at_most, equal
-from daskscope.collector.executions import FULL, edge_columns, executions, task_columns
+from daskscope.collector.execution_columns import edge_columns, task_columns
+from daskscope.collector.executions import FULL, executions
 from daskscope.collector.outbox import FrameQueue, Outbox
 from daskscope.collector.writer import Writer
 
@@ -53,7 +54,7 @@ def replay(rows: int) -> tuple[float, int, int]:
         if recorder.rows() >= FULL:
             chunk = recorder.rotate()
             writer.write("tasks", partial(task_columns, chunk), chunk.rows)
-            writer.write("edges", partial(edge_columns, chunk), len(chunk.dependents))
+            writer.write("edges", partial(edge_columns, chunk), len(chunk.dependencies))
             writer.barrier().wait()
             peak = max(peak, process.memory_info().rss)
     writer.stop(10)

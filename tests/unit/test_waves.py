@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from daskscope.collector import waves as module
+from daskscope.collector.executions import Chunk
 from daskscope.collector.privacy import Scrubber
 from daskscope.collector.waves import CODE_LIMIT, Waves
 
@@ -73,6 +74,10 @@ class Bench:
         for table, row in self.rows:
             found[table].append(row)
         return found
+
+
+def ran(group: Any) -> Chunk:
+    return Chunk(0, [("key", group, {}, 0, 0, 0)])
 
 
 def test_a_computation_is_followed_until_its_tasks_are_finished() -> None:
@@ -149,10 +154,10 @@ def test_a_finished_computation_whose_tasks_run_again_is_followed_again() -> Non
     group = FakeGroup("inc-1", memory=1)
     bench.submit(group)
     bench.tick()
-    bench.waves.touched([FakeGroup("other")])
+    bench.waves.touched(ran(FakeGroup("other")))
     assert bench.waves.open == {}
     group.states = {"waiting": 1, "memory": 0}
-    bench.waves.touched([group])
+    bench.waves.touched(ran(group))
     assert bench.tick()["computations"][0]["state"] == "running"
 
 

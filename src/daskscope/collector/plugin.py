@@ -12,7 +12,6 @@ import os
 import tempfile
 import threading
 import time
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from distributed.versions import get_versions
 
 from .agents import Agents
 from .bundle import NAME
-from .executions import FULL, Chunk, edge_columns, task_columns
+from .execution_columns import edge_columns, task_columns
+from .executions import FULL
 from .guard import Guard, guarded, guarded_async
 from .handler import Handler
 from .hooks import Hooks
@@ -329,9 +329,9 @@ class ClusterPlugin(SchedulerPlugin):
         if chunk.rows:
             keys = self.settings.keys
             self.writer.write("tasks", lambda: task_columns(chunk, keys=keys), chunk.rows)
-            for first in range(0, len(chunk.dependents), EDGES_PER_BATCH):
+            for first in range(0, len(chunk.dependencies), EDGES_PER_BATCH):
                 part = slice(first, first + EDGES_PER_BATCH)
-                self.writer.write("edges", partial(_edges, chunk, part), len(chunk.dependents[part]))
+                self.writer.write("edges", partial(edge_columns, chunk, part), len(chunk.dependencies[part]))
             if chunk.edges_dropped:
                 self.outbox.count_dropped("edges", chunk.edges_dropped)
 
@@ -347,10 +347,6 @@ class ClusterPlugin(SchedulerPlugin):
             if dropped:
                 self.outbox.count_dropped(table, dropped)
             self.writer.write(table, columns, rows)
-
-
-def _edges(chunk: Chunk, part: slice) -> dict[str, Any]:
-    return edge_columns(replace(chunk, dependents=chunk.dependents[part], dependencies=chunk.dependencies[part]))
 
 
 def _user_id() -> int:

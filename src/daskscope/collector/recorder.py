@@ -235,7 +235,7 @@ class Recorder:
     def rotate(self) -> Chunk:
         """Hand over the executions so far."""
         chunk = self.executions.rotate()
-        self.waves.touched(chunk.group_codes)
+        self.waves.touched(chunk)
         return chunk
 
     def tick_state(self, now_us: int) -> None:

@@ -7,12 +7,13 @@ them, because one graph may have thousands of groups and one second thousands of
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from .compat import current_computation, group_durations_us, sources, spans
+from .executions import Chunk
 from .privacy import Scrubber, bounded
 
 #: Finished computations that are remembered in case a lost worker makes their tasks run again, and the groups of all of them.
@@ -94,11 +95,11 @@ class Waves:
         if self.current is not None:
             self.current.cancelled = True
 
-    def touched(self, groups: Iterable[Any]) -> None:
-        """Tasks of these groups ran; a finished computation they belong to is followed again."""
+    def touched(self, chunk: Chunk) -> None:
+        """Tasks ran; a finished computation they belong to is followed again."""
         if not self.closed:
             return
-        groups = set(groups)
+        groups = chunk.groups()
         for wave in list(self.closed.values()):
             if not groups.isdisjoint(wave.computation.groups):
                 self.open[wave.id] = self.closed.pop(wave.id)

@@ -229,7 +229,7 @@ EDGES = _table(
     "a dependency between two executions",
     C("task", "int", "id of the execution that needed the result"),
     C("dependency", "int", "id of the execution that produced it, -1 when it ran before recording began"),
-    C("seen_us", "time", "when the last execution of the batch finished"),
+    C("seen_us", "time", "when the batch of the dependent execution was closed"),
     time="seen_us",
     raw=True,
 )

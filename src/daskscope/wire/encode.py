@@ -363,8 +363,10 @@ def integers(writer: BodyWriter, values: Any, *, delta: bool) -> Spec:
         # Times go back now and then; lifted above zero, the differences need two or three planes instead of eight.
         deltas = list(map(sub, deltas, repeat(least)))
     try:
+        array("q", (least,))
         return ["delta", ints[0], least, writer.planes(_narrow([0, *deltas]))]
     except OverflowError:
+        # Differences that need more than 64 bits; nobody's times have them.
         return ["int", writer.planes(ints)]
 
 
