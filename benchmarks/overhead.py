@@ -18,6 +18,7 @@ from benchmarks.core import close, measure, percentile, run_segment, start_sched
 from benchmarks.result import Result, at_most
 from daskscope.collector.execution_columns import edge_columns, task_columns
 from daskscope.collector.executions import Executions, executions
+from daskscope.collector.guard import Guard
 from daskscope.wire.encode import encode_body, seal
 
 
@@ -34,6 +35,22 @@ class Recording(SchedulerPlugin):
         self.transition = self.executions.transition  # type: ignore[method-assign]
 
 
+class Failing(SchedulerPlugin):
+    """A recorder whose hook always fails, until the breaker takes it out after 20 failures."""
+
+    def __init__(self, _: Any) -> None:
+        self.guard = Guard(time.monotonic, self.disable)
+        hot = executions({}, time.time_ns, _ignore, lambda error: self.guard.caught("transition", error))
+        self.transition = hot.transition  # type: ignore[method-assign]
+
+    def disable(self, _: str) -> None:
+        self.transition = _nothing  # type: ignore[method-assign]
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """What the breaker leaves behind."""
+
+
 def _ignore(*_: Any) -> None:
     """Only plain successes happen here."""
 
@@ -47,6 +64,7 @@ VARIANTS = {
     "empty hook": lambda _: Empty(),
     "TaskStreamPlugin": lambda scheduler: TaskStreamPlugin(scheduler, maxlen=100_000),
     "recorder": Recording,
+    "failing recorder": Failing,
 }
 
 
@@ -73,6 +91,12 @@ def run(rounds: int = 200, tasks: int = 300) -> list[Result]:
             at_most(f"CPU per task over none, with encoding, {label}", 1 + (ours + encoding) / bare, 1.08, "×"),
             at_most(f"added CPU over TaskStreamPlugin's, event loop, {label}", ours / stream, 1.5, "×"),
             at_most(f"added CPU over TaskStreamPlugin's, with encoding, {label}", (ours + encoding) / stream, 1.5, "×"),
+            at_most(
+                f"CPU per task over none when every call of ours fails, {label}",
+                p10["failing recorder"] / bare,
+                1.08,
+                "×",
+            ),
         ]
     return results
 

@@ -26,6 +26,9 @@ __all__ = ["dask_setup", "register", "unregister"]
 logger = logging.getLogger("daskscope")
 
 OWNER = "register"
+#: Clients of this process that send code because they registered.
+_sending: set[str] = set()
+
 NOWHERE = (
     "There is nowhere to record to. Set a directory on the scheduler's machine, "
     "dask.config.set({'daskscope.directory': '/path'}) or DASK_DASKSCOPE__DIRECTORY=/path."
@@ -44,8 +47,9 @@ def register(client: distributed.Client | None = None) -> Awaitable[None] | None
 
 async def _register(client: distributed.Client, chosen: Settings) -> None:
     await install(client, chosen, OWNER, lasting=True)
-    if chosen.code and can_send(client):
+    if chosen.code and can_send(client) and client.id not in _sending:
         # Read by this process at each submission; without it no code is ever sent to the scheduler.
+        _sending.add(client.id)
         calling_code.acquire()
 
 
@@ -56,6 +60,9 @@ def unregister(client: distributed.Client | None = None) -> Awaitable[None] | No
 
 
 async def _unregister(client: distributed.Client) -> None:
+    if client.id in _sending:
+        _sending.discard(client.id)
+        calling_code.release()
     await ask(client, "unsubscribe", reader=OWNER)
 
 

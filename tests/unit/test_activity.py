@@ -110,7 +110,7 @@ def test_totals_without_a_tuple_and_with_any_tuple() -> None:
     totals |= {"latency": 0.5, ("p3p", "where", "background", "busy", "count"): 2.0, ("alone",): 1.0, (): 3.0}
     activities.flush(1, added.add)
     assert added.sums() == {
-        ("latency", "", "", "total", ""): 0.5,
+        ("latency", "", "", "total", "seconds"): 0.5,
         ("p3p", "", "where", "background/busy", "count"): 2.0,
         ("alone", "", "", "", ""): 1.0,
         ("()", "", "", "total", ""): 3.0,

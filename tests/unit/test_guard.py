@@ -147,20 +147,16 @@ def test_strict_mode_raises_again(monkeypatch: pytest.MonkeyPatch) -> None:
         host.hook(ValueError("mine"))
 
 
-@pytest.mark.parametrize(("environ", "expected"), [({}, True), ({"DASKSCOPE_STRICT": "0"}, False)])
-def test_tests_are_strict_unless_they_say_otherwise(
+@pytest.mark.parametrize(
+    ("environ", "expected"), [({}, False), ({"DASKSCOPE_STRICT": "0"}, False), ({"DASKSCOPE_STRICT": "1"}, True)]
+)
+def test_only_who_asks_for_it_is_strict_also_under_pytest(
     environ: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DASKSCOPE_STRICT")
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert strict() is expected
-
-
-def test_production_is_not_strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DASKSCOPE_STRICT")
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    assert strict() is False
 
 
 def test_base_exceptions_pass() -> None:

@@ -60,7 +60,7 @@ def test_a_warning_of_distributed_becomes_a_row(capture: LogCapture) -> None:
 def test_times_are_on_the_schedulers_clock() -> None:
     capture = LogCapture(Scrubber(), delay=lambda: 100.0)
     record = worker_log.makeRecord("distributed.worker", 30, "f", 1, "x", (), None)
-    capture.handle(record)
+    capture.emit(record)
     assert capture.drain("w")["time_us"] == [round((record.created + 100) * 1e6)]
 
 
@@ -89,7 +89,7 @@ def test_a_stall_of_the_event_loop_is_kept_on_request(monkeypatch: pytest.Monkey
     text = "Event loop was unresponsive in Scheduler for 3.50s."
     for wanted in (False, True):
         capture = LogCapture(Scrubber(), loop_stalls=wanted)
-        capture.handle(worker_log.makeRecord("distributed.core", logging.INFO, "f", 1, text, (), None))
+        capture.emit(worker_log.makeRecord("distributed.core", logging.INFO, "f", 1, text, (), None))
         assert messages(capture) == [text] * wanted
 
 
@@ -186,7 +186,7 @@ def test_our_own_lines_are_not_kept(capture: LogCapture) -> None:
 
 def test_a_line_that_cannot_be_written_is_counted_and_does_not_raise(capture: LogCapture) -> None:
     record = worker_log.makeRecord("distributed.worker", 30, "f", 1, "%d things", ("no number",), None)
-    capture.handle(record)
+    capture.emit(record)
     assert messages(capture) == []
     assert capture.dropped == 1
 
@@ -198,7 +198,7 @@ def test_an_argument_that_logs_does_not_recurse(capture: LogCapture) -> None:
             return "loud"
 
     record = worker_log.makeRecord("distributed.worker", 30, "f", 1, "%s", (Loud(),), None)
-    capture.handle(record)
+    capture.emit(record)
     assert messages(capture) == ["loud"]
 
 
@@ -223,9 +223,11 @@ def test_a_process_has_one_capture_until_its_last_user_leaves() -> None:
     assert first is second
     assert first.loop_stalls
     shared.release()
-    assert first in logging.getLogger().handlers
+    worker_log.warning("heard")
+    assert messages(first) == ["heard"]
     shared.release()
-    assert first not in logging.getLogger().handlers
+    worker_log.warning("unheard")
+    assert messages(first) == []
 
 
 def test_a_warning_nobody_else_listens_to_is_still_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,3 +249,34 @@ def test_a_warning_nobody_else_listens_to_is_still_printed_once(monkeypatch: pyt
         second.remove()
 
     assert printed == ["look"]
+
+
+def test_the_users_own_configuration_of_logging_works_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", logging.WARNING)
+    capture = LogCapture(Scrubber([]))
+    capture.install()
+    try:
+        logging.basicConfig(level=logging.INFO)
+        assert len(root.handlers) == 1
+        assert root.level == logging.INFO
+    finally:
+        capture.remove()
+
+
+def test_records_pass_unchanged() -> None:
+    seen: list[logging.LogRecord] = []
+    capture = LogCapture(Scrubber([]))
+    capture.install()
+    handler = logging.Handler()
+    handler.emit = seen.append  # type: ignore[assignment,method-assign]
+    logger = logging.getLogger("somebody.else")
+    logger.addHandler(handler)
+    try:
+        logger.warning("look")
+    finally:
+        logger.removeHandler(handler)
+        capture.remove()
+    assert not [name for name in vars(seen[0]) if "daskscope" in name]
+    assert messages(capture) == ["look"]

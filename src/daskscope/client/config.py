@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import getpass
 import socket
+from dataclasses import fields
 from typing import Any
 
 import dask.config
 from dask.utils import parse_bytes, parse_timedelta
 
 from daskscope.collector.settings import DEFAULT_TOPICS, Settings
+from daskscope.errors import DaskscopeError
 
 DEFAULTS: dict[str, Any] = {
     "daskscope": {
@@ -68,6 +70,11 @@ def settings(**overrides: Any) -> Settings:
         "spool": get("daskscope.spool.directory") or "",
         "spool_limit": int(parse_bytes(get("daskscope.spool.limit"))),
     }
+    known = [item.name for item in fields(Settings)]
+    unknown = [name for name in overrides if name not in known]
+    if unknown:
+        switches = ", ".join(name for name, value in values.items() if isinstance(value, bool))
+        raise DaskscopeError(f"There is no switch {unknown[0]!r}. The switches are {switches}.")
     return Settings.of({**values, **overrides})
 
 

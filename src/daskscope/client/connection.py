@@ -114,7 +114,19 @@ async def install(
             f"The scheduler runs a recorder of another daskscope (protocol {hello['protocol']}, this one speaks {PROTOCOL}). "
             "Use the same version on both sides."
         )
+    if not lasting:
+        _check_switches(settings, hello.get("records") or {})
     return hello
+
+
+def _check_switches(settings: Settings, running: dict[str, bool]) -> None:
+    """A recorder that was there before us may record what this recording must not have."""
+    refused = [name for name, on in settings.private().items() if not on and running.get(name)]
+    if refused:
+        raise ClusterError(
+            f"This cluster is already being recorded with {', '.join(refused)} switched on, which cannot be taken out again for "
+            "you. Record without that switch, or after the other recording has ended."
+        )
 
 
 async def _register(client: distributed.Client, plugin: bytes) -> None:

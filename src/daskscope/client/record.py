@@ -7,6 +7,7 @@ file, so a client killed in the middle leaves a file that is good up to the last
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import traceback
 import uuid
@@ -32,6 +33,7 @@ logger = logging.getLogger("daskscope")
 POLL_S = 1.0
 #: A call at the end of the block. The scheduler gives its workers 2.5 s and its writer 5 s to bring the last of it.
 END_TIMEOUT = 15.0
+ABANDON_TIMEOUT = 3.0
 
 
 class record:
@@ -73,6 +75,8 @@ class record:
         try:
             client.sync(self._begin)
         except BaseException:
+            with contextlib.suppress(Exception):
+                client.sync(self._abandon)
             self._close(began=False)
             raise
         return self
@@ -96,6 +100,8 @@ class record:
         try:
             await self._begin()
         except BaseException:
+            with contextlib.suppress(Exception):
+                await self._abandon()
             self._close(began=False)
             raise
         return self
@@ -127,6 +133,11 @@ class record:
         output.begin()
         self._ending = asyncio.Event()
         self._poll = asyncio.get_running_loop().create_task(self._fetch_for_ever())
+
+    async def _abandon(self) -> None:
+        """Give back the claim on the recorder that a beginning gone wrong may have left."""
+        assert self.client is not None
+        await asyncio.wait_for(call(self.client, "unsubscribe", reader=self._id), ABANDON_TIMEOUT)
 
     async def _end(self, error: BaseException | None) -> None:
         client = self.client

@@ -48,7 +48,7 @@ class Activities:
             yield
 
     def _emit_total(self, key: Any, time_us: int, add: Callable[..., None]) -> None:
-        labels: Key = key if isinstance(key, tuple) and key else (key, "total", "")
+        labels: Key = key if isinstance(key, tuple) and key else (key, "total", _unit(key))
         if labels[0] in self._contexts:
             return
         value = self.totals.get(key, 0)
@@ -83,3 +83,9 @@ def _text(label: Hashable) -> str:
         return str(label)[:500]
     except Exception:  # noqa: BLE001 (a label is whatever the user made it)
         return f"<{type(label).__name__}>"
+
+
+def _unit(name: Hashable) -> str:
+    """The unit of one of Dask's plain digests, which do not say: ``tick-duration``, ``latency``, ``transfer-bandwidth`` …"""
+    text = str(name)
+    return "seconds" if text == "latency" or text.endswith("-duration") else ""

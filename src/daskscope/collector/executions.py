@@ -104,11 +104,14 @@ def executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share
     get_live, pop_live, pop_queued = live.get, live.pop, queued.pop
     most = MAX_DEPENDENCIES if edges else 0
 
-    def transition(key: Any, start: str, finish: str, stimulus_id: str = "", **kw: Any) -> None:
+    def transition(key: Any, start: str, finish: str, stimulus_id: str = "", **kw: Any) -> None:  # noqa: PLR0912
         nonlocal total
         try:
             if start == "processing":
                 if finish != "memory":
+                    # It may be queued anew, which counts from then.
+                    if queued and finish != "erred":
+                        pop_queued(key, None)
                     on_other(key, start, finish, stimulus_id, kw)
                     return
                 task = tasks[key]

@@ -49,6 +49,9 @@ class Handler:
             if asyncio.iscoroutine(answer):
                 answer = await answer
             return {"status": "OK", **(answer or {})}
+        except (KeyError, TypeError, ValueError) as error:
+            # What the caller sent cannot be used: its fault, and no reason to open the breaker for everybody.
+            return {"status": "refused", "why": repr(error)[:500]}
         except Exception as error:  # noqa: BLE001 (a handler's exception would be logged with a traceback each time)
             plugin.guard.caught(f"on_{action}", error)
             return {"status": "refused", "why": repr(error)[:500]}
@@ -61,7 +64,12 @@ class Handler:
                 self.clients[owner] = client
         if settings is not None:
             self._write_to(Settings.of(settings))
-        return {"protocol": PROTOCOL, "cluster": self.plugin.outbox.cluster, "time_ns": time.time_ns()}
+        return {
+            "protocol": PROTOCOL,
+            "cluster": self.plugin.outbox.cluster,
+            "time_ns": time.time_ns(),
+            "records": self.plugin.settings.private(),
+        }
 
     def _write_to(self, settings: Settings) -> None:
         """Only where it goes is taken over: what may be recorded was said by whoever came first."""
@@ -85,7 +93,7 @@ class Handler:
         bodies: Sequence[dict[str, Any]] = (),
         causes: Sequence[dict[str, Any]] = (),
         children: dict[str, Any] | None = None,
-        quality: dict[str, Any] | None = None,  # noqa: ARG002
+        quality: dict[str, Any] | None = None,
     ) -> None:
         """A worker's agent sends what it collected; its bodies are passed on as they are."""
         recorder = self.plugin.recorder
@@ -100,7 +108,9 @@ class Handler:
             recorder.failures.cause(worker, cause)
         if children is not None:
             recorder.children[worker] = {name: value for name, value in children.items() if name != "time_us"}
-        recorder.members.agent(worker, "running", recorder.now_us())
+        errors = (quality or {}).get("errors") or {}
+        failing = "; ".join(f"{part} failed: {why}" for part, why in errors.items())
+        recorder.members.agent(worker, f"running, but {failing}" if failing else "running", recorder.now_us())
 
     async def on_subscribe(self, reader: str) -> None:
         """Keep every frame from now on for this reader; living entities are written again for it."""

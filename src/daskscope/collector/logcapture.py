@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from distributed.worker import get_worker
 
@@ -46,7 +47,7 @@ class Line:
         )
 
 
-class LogCapture(logging.Handler):
+class LogCapture:
     """Captures WARNING and worse; with ``loop_stalls`` also Dask's INFO line about its event loop.
 
     ``delay`` is the scheduler's clock minus ours. A record of the scheduler's own logger, or of a task's thread, names its
@@ -63,7 +64,6 @@ class LogCapture(logging.Handler):
         loop_stalls: bool = False,
         max_lines: int = MAX_LINES,
     ) -> None:
-        super().__init__(logging.INFO)
         self.dropped = 0
         self.loop_stalls = loop_stalls
         self._scrubber = scrubber
@@ -73,26 +73,42 @@ class LogCapture(logging.Handler):
         self._max_lines = max_lines
         self._lines: deque[Line] = deque()
         self._busy = threading.local()
-        self._installed_on: list[logging.Logger] = []
+        self._lock = threading.RLock()
+        self._listening = False
+        self._original: Any = None
+        self._wrapper: Any = None
 
     def install(self) -> None:
-        """Listen to the root logger and to every logger of distributed that keeps its records to itself."""
-        for logger in _listening_posts():
-            logger.addHandler(self)
-            self._installed_on.append(logger)
+        """Listen to every record of this process, without being a handler of any logger.
+
+        A handler on the root logger would turn the user's own ``logging.basicConfig()`` into a no-op and stop Python from
+        printing warnings nobody handles; so the one method that every record passes once is wrapped instead.
+        """
+        original = logging.Logger.callHandlers
+
+        def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
+            if self._listening:
+                self.emit(record)
+            original(logger, record)
+
+        self._listening, self._original, self._wrapper = True, original, call_handlers
+        logging.Logger.callHandlers = call_handlers  # type: ignore[assignment,method-assign]
 
     def remove(self) -> None:
-        while self._installed_on:
-            self._installed_on.pop().removeHandler(self)
+        self._listening = False
+        # Where somebody wrapped it after us, ours stays below and does nothing any more.
+        if self._wrapper is not None and logging.Logger.callHandlers is self._wrapper:
+            logging.Logger.callHandlers = self._original  # type: ignore[method-assign]
+        self._wrapper = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        _show(record)
         # Writing a message runs the user's __str__, which may log.
         if getattr(self._busy, "yes", False) or not self._wanted(record):
             return
         self._busy.yes = True
         try:
-            self._keep(record)
+            with self._lock:
+                self._keep(record)
         except Exception:  # noqa: BLE001 - a log line must never break the program that wrote it
             self.dropped += 1
         finally:
@@ -101,11 +117,8 @@ class LogCapture(logging.Handler):
     def drain(self, worker: str) -> Columns:
         """All lines so far; those that name no process become this worker's."""
         columns = empty(LOGS)
-        self.acquire()
-        try:
+        with self._lock:
             lines, self._lines = self._lines, deque()
-        finally:
-            self.release()
         for line in lines:
             columns["time_us"].append(round(line.time * 1e6))
             columns["worker"].append(line.worker or worker)
@@ -116,12 +129,8 @@ class LogCapture(logging.Handler):
         return columns
 
     def _wanted(self, record: logging.LogRecord) -> bool:
-        if record.name.partition(".")[0] == _OWN_LOGGERS or self in getattr(record, "daskscope_seen", ()):
+        if record.name.partition(".")[0] == _OWN_LOGGERS:
             return False
-        record.daskscope_seen = (
-            *getattr(record, "daskscope_seen", ()),
-            self,
-        )  # it may pass us again on its way to the root logger
         if record.levelno >= logging.WARNING:
             return True
         return self.loop_stalls and isinstance(record.msg, str) and record.msg.startswith(LOOP_STALL)
@@ -167,29 +176,6 @@ class SharedCapture:
 
 #: Scheduler and worker agents of this process take it from here.
 shared = SharedCapture()
-
-
-def _show(record: logging.LogRecord) -> None:
-    """Print what Python would print without us: it stops printing warnings of its own once any handler listens."""
-    last = logging.lastResort
-    if last is None or record.levelno < last.level or getattr(record, "daskscope_shown", False):
-        return
-    record.daskscope_shown = True
-    logger: logging.Logger | None = logging.getLogger(record.name)
-    while logger is not None:
-        # By name: recorders of two versions of daskscope have two classes.
-        if any(type(handler).__name__ != LogCapture.__name__ for handler in logger.handlers):
-            return
-        logger = logger.parent if logger.propagate else None
-    last.handle(record)
-
-
-def _listening_posts() -> list[logging.Logger]:
-    posts = [logging.getLogger(), logging.getLogger("distributed")]
-    for name, logger in list(logging.Logger.manager.loggerDict.items()):
-        if name.startswith("distributed.") and isinstance(logger, logging.Logger) and not logger.propagate:
-            posts.append(logger)
-    return posts
 
 
 def _process_of(record: logging.LogRecord) -> str:

@@ -187,7 +187,8 @@ class ClusterPlugin(SchedulerPlugin):
             stopped = self._take_down()
             # The handler stays until the end: it tells a client that comes now to wait until the next recorder can begin.
             try:
-                await stopped
+                # A disk that hangs keeps the writer, but not the scheduler.
+                await asyncio.wait({stopped}, timeout=CLOSE_TIMEOUT)
             finally:
                 self.scheduler.handlers.pop(NAME, None)
 
@@ -251,10 +252,15 @@ class ClusterPlugin(SchedulerPlugin):
     def add_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002
         self.recorder.members.connected(client, self.recorder.now_us())
 
-    @guarded
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002
+        self.client_gone(client)
+        # Also after the breaker opened: the frames it will not fetch any more are let go.
+        if self.scheduler is not None and not self.closed:
+            self.handler.client_left(client)
+
+    @guarded
+    def client_gone(self, client: str) -> None:
         self.recorder.members.disconnected(client, self.recorder.now_us())
-        self.handler.client_left(client)
 
     @guarded
     def restart(self, scheduler: Any) -> None:  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The stacks of threads that execute tasks, sampled by a thread of our own.
+"""The stacks of threads that execute tasks, sampled by a thread of our own or, where that is not safe, by the event loop.
 
 Unlike Dask's profiler it counts the leaf frame with its current line, and knows the span besides the prefix.
 """
@@ -42,9 +42,9 @@ MAX_ROWS = 50_000
 def looks_from_loop(version: tuple[int, ...]) -> bool:
     """Whether this interpreter crashes when another thread looks at the frames of its event loop.
 
-    CPython 3.11 and 3.12 do: a worker under load died of a segmentation fault in the garbage collector once in 15 s at 500
-    looks a second (3.11.7, 3.12.1), and never when the event loop's own thread looked, as Dask's profiler does. 3.10 and
-    3.13 never did. The price is that a blocked event loop is not sampled; ``ticks`` against ``ticks_expected`` shows it.
+    CPython 3.11 and 3.12 do: under many short tasks a worker died of a segmentation fault in the garbage collector once in 15 s
+    at 50 looks a second (3.11.7, 3.12.1), and never when the event loop's own thread looked, as Dask's profiler does. 3.10
+    and 3.13 never did. The price is that a blocked event loop is not sampled; ``ticks`` against ``ticks_expected`` shows it.
     """
     return (3, 11) <= version[:2] < (3, 13)
 

@@ -65,6 +65,10 @@ class Settings:
     def plain(self) -> dict[str, Any]:
         return {**asdict(self), "topics": list(self.topics)}
 
+    def private(self) -> dict[str, bool]:
+        """The switches that keep a class of text out."""
+        return {name: getattr(self, name) for name in ("code", "profile", "exception_text", "keys", "hostnames")}
+
     def agent(self) -> dict[str, Any]:
         """The part a worker needs; no token among it."""
         return {

@@ -35,6 +35,8 @@ class Writer:
         self.on_error = on_error
         self._jobs: deque[Job] = deque()
         self._forwarding = 0
+        #: Jobs to encode; bodies that only pass through have a limit of their own.
+        self._encoding = 0
         self._lock = threading.Lock()
         self._ready = threading.Event()
         self._stopping = False
@@ -46,9 +48,11 @@ class Writer:
     def write(self, table: str, columns: Columns, rows: int) -> None:
         """Encode later; raw rows are refused where too many jobs wait, totals and errors only at twice that."""
         limit = JOBS if TABLES[table].raw else 2 * JOBS
-        if len(self._jobs) >= limit or self._stopping:
+        if self._encoding >= limit or self._stopping:
             self.outbox.count_dropped(table, rows)
             return
+        with self._lock:
+            self._encoding += 1
         self._jobs.append((table, columns, rows))
         self._ready.set()
 
@@ -98,6 +102,8 @@ class Writer:
                 self._publish(job.table, job.rows, lambda: job)
             else:
                 table, columns, rows = job
+                with self._lock:
+                    self._encoding -= 1
                 self._publish(table, rows, lambda: encode_body(table, columns()))
         except Exception as error:  # noqa: BLE001 (the top of a thread; the guard counts and reports it)
             try:
