@@ -148,6 +148,9 @@ def test_a_worker_over_its_memory_limit_was_killed_for_it(tmp_path: Path) -> Non
     assert "bytes of resident memory" in row["evidence"]
     assert row["processing_count"] == 1
     assert list(recording["tasks"]["status"]) == ["killed"]
+    assert set(recording["tasks"]["worker"]) == set(
+        recording["workers"]["worker"][recording["workers"]["verdict"] != ""]
+    )
     assert list(recording["exceptions"]["type"]) == ["KilledWorker"]
     assert "Attempted to run task" in recording["exceptions"]["message"][0]
     assert list(recording["exceptions"]["worker"]) == [address]
@@ -215,7 +218,10 @@ def test_a_task_that_kills_its_workers_is_an_exception(tmp_path: Path) -> None:
         with daskscope.record(path, client), pytest.raises(KilledWorker):
             client.submit(die, pure=False).result()
         recording = daskscope.open_recording(path)
-    assert list(recording["tasks"]["status"]) == ["killed"]
+    assert list(recording["tasks"]["status"]) == ["killed", "killed"]
+    assert set(recording["tasks"]["worker"]) == set(
+        recording["workers"]["worker"][recording["workers"]["verdict"] != ""]
+    )
     assert list(recording["exceptions"]["type"]) == ["KilledWorker"]
     verdicts = [verdict for verdict in recording["workers"]["verdict"] if verdict]
     assert verdicts == ["vanished", "vanished"]

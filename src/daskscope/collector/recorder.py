@@ -11,6 +11,7 @@ import json
 import pickle
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from .activity import Activities
@@ -49,6 +50,8 @@ CONFIG_KEYS = (
 ROUND_BUDGET_NS = 3_000_000
 #: Windows that may be open; the oldest is forgotten.
 WINDOWS = 1_000
+#: Executions written when a worker is lost (3 µs each); it rarely has more than a few times its threads.
+LOST_PER_WORKER = 1_000
 METRIC_TOPIC = "daskscope-metric"
 WINDOW_TOPIC = "daskscope-window"
 
@@ -201,6 +204,8 @@ class Recorder:
         # Exactly a dict: what Dask sends is one, and a user's own mapping may do anything.
         if type(message) is dict:
             self.members.event(topic, message)
+            if topic == "all" and message.get("action") == "remove-worker":
+                self._executions_lost(message)
             if topic == METRIC_TOPIC:
                 self._metric(now, message)
                 return
@@ -211,6 +216,17 @@ class Recorder:
             row = event_row(topic, message, self.scrubber, keys=settings.keys, exception_text=settings.exception_text)
             if row is not None:
                 self.rows.add("events", time_us=now, **row)
+
+    def _executions_lost(self, message: Mapping[Any, Any]) -> None:
+        """A worker is gone with what it was processing; the tasks run again elsewhere, but these executions end here."""
+        keys, worker = message.get("processing-tasks"), message.get("worker")
+        if not isinstance(keys, (set, frozenset, list, tuple, dict)) or not isinstance(worker, str):
+            return
+        for key in islice(keys, LOST_PER_WORKER):
+            task = self.scheduler.tasks.get(key)
+            # Those that failed for good because of it have been written already.
+            if task is not None and task.state == "processing":
+                self._execution(key, task, {"worker": worker}, "killed")
 
     def window(self, message: Mapping[str, Any]) -> None:
         """A named stretch of time begins or ends: ``window`` (its id), ``done`` at its end, and what else is known."""

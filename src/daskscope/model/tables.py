@@ -210,7 +210,7 @@ TASKS = _table(
     C("stop_us", "time", "when it stopped computing"),
     C("nbytes", "int", "size of the result"),
     C("type", "str", "type of the result"),
-    C("status", "str", "ok, error, retried, killed"),
+    C("status", "str", "ok, error, retried, killed (ended with its worker; start and stop are when that was noticed)"),
     C(
         "interval_action",
         "str[]",
