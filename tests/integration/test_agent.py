@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +19,10 @@ import distributed.worker
 import pytest
 from distributed import get_worker, span
 
+import daskscope
 from daskscope.collector import agent
 from daskscope.collector.agent import NAME, flush_agent, start_agent, stop_agent
-from daskscope.collector.pending import Pending
+from daskscope.collector.logcapture import MAX_LINES
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import Body, encode_body, seal
 
@@ -66,14 +70,19 @@ class Recorder:
                     found += rows_of(body)
         return found
 
+    def dropped(self) -> dict[str, int]:
+        sums: Counter[str] = Counter()
+        for push in list(self.pushes):
+            sums.update(push["dropped"])
+        return dict(sums)
+
     def causes(self) -> list[dict[str, str]]:
         return [cause for push in list(self.pushes) for cause in push["causes"]]
 
 
 def rows_of(pushed: dict[str, Any]) -> list[dict[str, Any]]:
     """Decode a body the way it reaches a reader."""
-    fields = {name: value for name, value in pushed.items() if name != "dropped"}
-    frame = seal(Body(**fields), cluster="c", epoch=1, sequence=0, kept=pushed["rows"], dropped=pushed["dropped"])
+    frame = seal(Body(**pushed), cluster="c", epoch=1, sequence=0, kept=pushed["rows"], dropped=0)
     table = read_frame(frame).table()
     return [{name: table[name][row] for name in table} for row in range(table.rows)]
 
@@ -349,6 +358,68 @@ def test_what_was_refused_is_sent_later() -> None:
         until(lambda: [row for row in recorder.rows("logs") if row["message"] == "patience"])
 
 
+def warn_often(times: int) -> None:
+    for number in range(times):
+        logging.getLogger("analysis").warning("line %d", number)
+
+
+def broken_for(table: str) -> Callable[[str, Any], Body]:
+    def broken(name: str, columns: Any) -> Body:
+        if name == table:
+            raise ValueError("put in by a test")
+        return encode_body(name, columns)
+
+    return broken
+
+
+def test_rows_that_cannot_be_encoded_are_counted_and_those_of_other_tables_arrive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent, "encode_body", broken_for("logs"))
+    with recorded(processes=False, workers=1, push_interval_s=LONG) as (client, recorder):
+        client.submit(warn_often, 5).result()
+        client.submit(crunch, 0.3).result()
+        for _ in range(2):
+            assert list(client.run(flush_agent).values()) == [True]
+    assert recorder.dropped() == {"logs": 5}
+    assert recorder.rows("logs") == []
+    assert {row["prefix"] for row in recorder.rows("profiles")} == {"crunch"}
+    assert recorder.pushes[0]["quality"]["errors"] == {"logs": "ValueError: put in by a test"}
+
+
+def test_a_loss_is_told_once_where_workers_share_a_process_and_a_push_is_refused() -> None:
+    with recorded(processes=False, push_interval_s=LONG) as (client, recorder):
+        recorder.answer = None
+        client.submit(warn_often, MAX_LINES + 200).result()
+        assert list(client.run(flush_agent).values()) == [False, False]
+        recorder.answer = {"status": "OK"}
+        client.run(flush_agent)
+        client.run(flush_agent)
+    assert recorder.dropped() == {"logs": 200}
+    assert len(recorder.rows("logs")) == MAX_LINES
+
+
+def break_encoding(dask_worker: Any) -> None:
+    """In a worker, whose agent is the one that was shipped there."""
+    module: Any = sys.modules[type(dask_worker.plugins[NAME]).__module__]
+    module.encode_body = broken_for("logs")
+
+
+def test_a_loss_reaches_the_recording_where_no_batch_of_its_table_follows(tmp_path: Path) -> None:
+    with (
+        LocalCluster(n_workers=1, processes=True, dashboard_address=None, memory_limit=0) as cluster,
+        Client(cluster) as client,
+        daskscope.record(tmp_path / "run.daskscope", client) as run,
+    ):
+        until(lambda: all(client.run(lambda dask_worker: NAME in dask_worker.plugins).values()))
+        client.run(break_encoding)
+        client.submit(warn_often, 7).result()
+    assert run.recording is not None
+    assert run.recording["logs"].rows == 0
+    assert json.loads(run.recording["clusters"]["dropped"][0]) == {"logs": 7}
+    assert list(run.recording["workers"]["agent"]) == ["running, but logs failed: ValueError: put in by a test"]
+
+
 def test_a_scheduler_without_the_handler_does_not_disturb_the_worker() -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
         client.run(start_agent, settings=SETTINGS)
@@ -365,47 +436,6 @@ def test_flushing_brings_dasks_own_metrics() -> None:
         before = client.run_on_scheduler(last_seen)
         assert list(client.run(flush_agent).values()) == [True]
         assert client.run_on_scheduler(last_seen) > before
-
-
-def a_body(rows: int) -> Body:
-    columns = {
-        "time_us": [1] * rows,
-        "worker": ["w"] * rows,
-        "level": [30] * rows,
-        "logger": ["l"] * rows,
-        "message": ["m"] * rows,
-        "repeats": [1] * rows,
-    }
-    return encode_body("logs", columns)
-
-
-def test_the_oldest_bodies_are_dropped_and_their_rows_counted() -> None:
-    size = len(a_body(3).data)
-    pending = Pending(max_bytes=size * 2)
-    for _ in range(3):
-        pending.add_body(a_body(3))
-    assert pending.dropped({"logs": 4, "profiles": 0}) == {"logs": 7, "profiles": 0}
-
-
-def test_a_loss_is_named_once() -> None:
-    pending = Pending()
-    pending.add_body(a_body(1))
-    pending.add_body(a_body(1))
-    dropped = {"logs": 5}
-    bodies, causes = pending.contents(dropped)
-    assert [body["dropped"] for body in bodies] == [5, 0]
-    pending.sent(bodies, causes, dropped)
-    pending.add_body(a_body(1))
-    assert pending.contents({"logs": 6})[0][0]["dropped"] == 1
-
-
-def test_what_comes_while_sending_is_kept() -> None:
-    pending = Pending()
-    pending.add_causes([{"key": "a"}])
-    bodies, causes = pending.contents({})
-    pending.add_causes([{"key": "b"}])
-    pending.sent(bodies, causes, {})
-    assert pending.contents({})[1] == [{"key": "b"}]
 
 
 def test_flushing_a_worker_without_an_agent_says_no() -> None:

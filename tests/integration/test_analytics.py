@@ -71,6 +71,22 @@ class TestRegister:
         assert recording["tasks"].rows == 10
         assert list(recording["clusters"]["end_reason"]) == ["closed"]
 
+    def test_what_still_runs_when_the_cluster_closes_is_lost(self, directory: Path, opened: Opened) -> None:
+        with (
+            LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            analytics.register()
+            compute(client)
+            future = client.submit(operator.pos, 1, resources={"nobody has it": 1})
+            until(lambda: cluster.scheduler.unrunnable)
+            # Before the client: what it leaves behind is released.
+            cluster.close()
+            assert future.status != "finished"
+
+        computations = opened(directory)["computations"]
+        assert sorted(zip(computations["state"], computations["unfinished"])) == [("done", 0), ("lost", 1)]
+
     def test_registering_twice_is_harmless(self, client: Any, directory: Path, opened: Opened) -> None:
         analytics.register()
         analytics.register(client)

@@ -247,23 +247,35 @@ def test_spans(recorded: tuple[Recording, Facts]) -> None:
     assert tags[parents[inner]] == ("outer",)
 
 
+def startstops_of(key: str, dask_worker: Any) -> list[str]:
+    """What a worker has reported with the last run of a task."""
+    return [each["action"] for each in dask_worker.state.tasks[key].startstops]
+
+
 def test_a_key_that_runs_again_counts_each_interval_once(
     client: Any, cluster: Any, tmp_path: Path, opened: Callable[[Path], Recording]
 ) -> None:
-    address = next(iter(cluster.scheduler.workers))
-    path = tmp_path / "again.daskscope"
+    """A worker keeps a released task while another one there depends on it, and reports its earlier intervals again."""
+    here, there = cluster.scheduler.workers
+    path, key = tmp_path / "again.daskscope", "total-again"
     with daskscope.record(path, client):
-        for _ in range(3):
-            future = client.submit(inc, 1, key="inc-again", workers=[address])
-            future.result()
+        part = client.submit(inc, 1, key="inc-part", workers=[there])
+        future = client.submit(total_of, [part], key=key, workers=[here])
+        kept = client.submit(inc, future, key="inc-kept", workers=[here])
+        wait(kept)
+        for _ in range(2):
             future.release()
-            until(lambda: "inc-again" not in cluster.scheduler.tasks)
+            until(lambda: cluster.scheduler.tasks[key].state == "released")
+            future = client.submit(total_of, [part], key=key, workers=[here])
+            wait(future)
+        reported = client.run(startstops_of, key, workers=[here])[here]
+    assert reported == ["transfer", "compute", "compute", "compute"]
     table = opened(path)["tasks"]
-    rows = table.take(table["key"] == "inc-again")
+    rows = table.take(table["key"] == key)
     starts, stops = rows["start_us"].tolist(), rows["stop_us"].tolist()
     assert len(starts) == len(set(starts)) == 3
     assert all(stop <= start for stop, start in zip(stops, starts[1:], strict=False))
-    assert sum(map(len, rows["interval_action"])) == 0
+    assert [list(actions) for actions in rows["interval_action"]] == [["transfer"], [], []]
 
 
 def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:

@@ -12,6 +12,11 @@ class Added(list[dict[str, Any]]):
         assert table == "activities"
         self.append(row)
 
+    def take(self, activities: Activities, time_us: int) -> None:
+        """A whole round."""
+        for _ in activities.round(time_us, self.add):
+            pass
+
     def sums(self) -> dict[tuple[str, ...], float]:
         sums: dict[tuple[str, ...], float] = {}
         for row in self:
@@ -28,9 +33,9 @@ class Unprintable:
 def test_what_was_there_before_the_recording_is_not_counted() -> None:
     totals = {("get-data", "network", "bytes"): 100.0}
     activities, added = Activities(totals, spans=True), Added()
-    activities.flush(1, added.add)
+    added.take(activities, 1)
     totals["get-data", "network", "bytes"] = 130.0
-    activities.flush(2, added.add)
+    added.take(activities, 2)
     assert added.sums() == {("get-data", "", "", "network", "bytes"): 30.0}
 
 
@@ -38,8 +43,8 @@ def test_what_did_not_move_makes_no_row() -> None:
     totals = {("get-data", "network", "bytes"): 100.0}
     activities, added = Activities({}, spans=True), Added()
     activities.totals = totals
-    activities.flush(1, added.add)
-    activities.flush(2, added.add)
+    added.take(activities, 1)
+    added.take(activities, 2)
     assert len(added) == 1
 
 
@@ -51,8 +56,8 @@ def test_metrics_of_a_span_are_taken_where_they_arrive_and_not_from_the_totals_a
         totals["execute", "inc", "thread-cpu", "seconds"] = (
             totals.get(("execute", "inc", "thread-cpu", "seconds"), 0) + 1.5
         )
-    activities.flush(1, added.add)
-    activities.flush(2, added.add)
+    added.take(activities, 1)
+    added.take(activities, 2)
     assert added.sums() == {("execute", "s1", "inc", "thread-cpu", "seconds"): 3.0}
 
 
@@ -67,7 +72,7 @@ def test_a_context_that_gets_spans_one_day_is_not_counted_twice() -> None:
     totals["new", "prefix", "work", "seconds"] = 2.0
     for _ in round_:
         pass
-    activities.flush(2, added.add)
+    added.take(activities, 2)
     assert added.sums() == {("new", "s1", "prefix", "work", "seconds"): 2.0}
 
 
@@ -75,7 +80,7 @@ def test_without_the_spans_extension_everything_comes_from_the_totals() -> None:
     totals: dict[Any, float] = {}
     activities, added = Activities(totals, spans=False), Added()
     totals["execute", "inc", "thread-cpu", "seconds"] = 4.0
-    activities.flush(1, added.add)
+    added.take(activities, 1)
     assert added.sums() == {("execute", "", "inc", "thread-cpu", "seconds"): 4.0}
 
 
@@ -92,7 +97,7 @@ def test_any_label_any_unit_any_depth() -> None:
             ("execute", "s1", Unprintable(), "x", "y"): 7.0,
         }
     )
-    activities.flush(1, added.add)
+    added.take(activities, 1)
     assert added.sums() == {
         ("execute", "s1", "inc", "42", "furlongs"): 1.0,
         ("execute", "s1", "inc", "None", "('a', 1)"): 2.0,
@@ -108,7 +113,7 @@ def test_totals_without_a_tuple_and_with_any_tuple() -> None:
     totals: dict[Any, float] = {}
     activities, added = Activities(totals, spans=True), Added()
     totals |= {"latency": 0.5, ("p3p", "where", "background", "busy", "count"): 2.0, ("alone",): 1.0, (): 3.0}
-    activities.flush(1, added.add)
+    added.take(activities, 1)
     assert added.sums() == {
         ("latency", "", "", "total", "seconds"): 0.5,
         ("p3p", "", "where", "background/busy", "count"): 2.0,
@@ -120,7 +125,7 @@ def test_totals_without_a_tuple_and_with_any_tuple() -> None:
 def test_long_labels_are_cut() -> None:
     activities, added = Activities({}, spans=True), Added()
     activities.heartbeat({("execute", "s", "inc", "x" * 10_000, "seconds"): 1.0})
-    activities.flush(1, added.add)
+    added.take(activities, 1)
     assert len(added[0]["activity"]) == 500
 
 
@@ -132,7 +137,7 @@ def test_a_round_given_up_in_the_middle_loses_and_doubles_nothing() -> None:
     for steps in (5, 10, 100):
         for _, _step in zip(activities.round(1, added.add), range(steps)):
             pass
-    activities.flush(2, added.add)
+    added.take(activities, 2)
     sums = added.sums()
     assert len(sums) == 20
     assert set(sums.values()) == {1.0}

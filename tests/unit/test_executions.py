@@ -382,7 +382,10 @@ def test_a_message_that_lacks_something_leaves_the_columns_aligned(missing: str)
     assert aligned(chunk)
     found = rows(chunk)
     assert [row["key"] for row in found] == ["inc-1", "inc-2", "inc-3"]
-    assert [row["worker"] for row in found] == [WORKER, "", WORKER]
+    kept = {name: found[1][name] for name in ("worker", "nbytes", "type", "thread")}
+    said = {"worker": WORKER, "nbytes": 1, "type": "int", "thread": 1}
+    column = "type" if missing == "typename" else missing
+    assert kept == {name: type(value)() if name == column else value for name, value in said.items()}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,10 @@ class Bench:
     def add(self, table: str, **row: Any) -> None:
         self.rows.append((table, row))
 
+    def round(self, now_us: int) -> None:
+        for _ in self.members.round(now_us):
+            pass
+
     def left(self, stimulus: str = "handle-worker-cleanup-1") -> dict[str, Any]:
         self.members.left(A, stimulus, 200)
         return self.rows[-1][1]
@@ -138,10 +142,10 @@ def client(bench: Bench, *sizes: int) -> FakeClient:
 def test_what_a_client_holds_is_added_up() -> None:
     bench = Bench()
     made = client(bench, 10, 20, -1)
-    bench.members.tick(200)
-    bench.members.tick(300)
+    bench.round(200)
+    bench.round(300)
     made.wants_what.clear()
-    bench.members.tick(400)
+    bench.round(400)
     held = [(row.get("held_keys"), row.get("held_nbytes")) for table, row in bench.rows if table == "clients"]
     assert held == [(None, None), (3, 30), (0, 0)]
 
@@ -151,7 +155,7 @@ def test_a_client_that_holds_too_much_is_not_added_up(monkeypatch: pytest.Monkey
     monkeypatch.setattr("daskscope.collector.members.HELD_LIMIT", 2)
     bench = Bench()
     client(bench, 1, 2, 3)
-    bench.members.tick(200)
+    bench.round(200)
     assert bench.rows[-1][1]["held_keys"] == 3
     assert bench.rows[-1][1]["held_nbytes"] == -1
 

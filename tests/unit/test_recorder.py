@@ -99,6 +99,11 @@ class Bench:
         made = self.scheduler.tasks[key] = FakeTask(key)
         return made
 
+    def round(self) -> None:
+        self.recorder.begin_round(self.now_ns // 1000)
+        while self.recorder.advance():
+            pass
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         self.recorder.failures.ripen(self.now_ns // 1000, everything=True)
         found: list[dict[str, Any]] = []
@@ -116,10 +121,10 @@ def test_the_cluster_is_written_when_it_begins_changes_and_ends() -> None:
     assert (row["cluster"], row["name"], row["user"], row["host"]) == ("Scheduler-1", "mine", "me", "my-host")
     assert (row["start_us"], row["recording_us"], row["end_us"]) == (US - 100_000_000, US, 0)
     assert json.loads(row["config"]) == {"array.chunk-size": "1 MiB"}
-    bench.recorder.tick_state(US)
+    bench.round()
     assert bench.rows("clusters") == []
     bench.scheduler.total_nthreads = 4
-    bench.recorder.tick_state(US)
+    bench.round()
     assert bench.rows("clusters")[0]["threads"] == 4
     bench.recorder.end("closed")
     assert bench.rows("clusters")[-1]["end_reason"] == "closed"

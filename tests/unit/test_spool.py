@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 from daskscope import open_recording
+from daskscope.collector.claim import LOCK
 from daskscope.collector.outbox import Sealed
-from daskscope.collector.sender import spooled_bodies
-from daskscope.collector.spool import SUFFIX, Spool
+from daskscope.collector.segments import SUFFIX, spooled_bodies
+from daskscope.collector.spool import Spool
+from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
 
@@ -62,8 +64,20 @@ def test_the_limit_is_kept_and_the_oldest_go_first(tmp_path: Path) -> None:
         assert total(tmp_path) <= 20_000 + 2_000
     spool.close()
     kept = topics(tmp_path)
-    assert kept == [f"t{number}" for number in range(200 - len(kept), 200)]
-    assert spool.dropped_segments > 0
+    # The first stays, so that a reader knows what is missing between it and the others.
+    assert kept == ["t0", *(f"t{number}" for number in range(201 - len(kept), 200))]
+    assert open_recording(tmp_path).completeness == {"events": Completeness(len(kept), 0, 200 - len(kept))}
+    assert len(kept) < 100
+
+
+def test_a_first_segment_that_is_gone_is_not_missed(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "c-1", 20_000)
+    for number in range(100):
+        assert spool.append([frame(number, 1000)])
+        (tmp_path / f"c-1-00000{SUFFIX}").unlink(missing_ok=True)
+    spool.close()
+    assert topics(tmp_path)[-1] == "t99"
+    assert total(tmp_path) <= 20_000 + 2_000
 
 
 def test_a_frame_larger_than_the_limit_is_written_alone(tmp_path: Path) -> None:
@@ -80,11 +94,11 @@ def test_what_other_recorders_left_counts_in_a_shared_directory(tmp_path: Path) 
         old.write_bytes(bytes(8_000))
         os.utime(old, (1_000 + number, 1_000 + number))
     (tmp_path / "notes.txt").write_bytes(bytes(50_000))
-    spool = Spool(tmp_path, "c-1", 20_000, shared=True)
+    spool = Spool(tmp_path, "c-1", 20_000, destination="http://server")
     spool.put(frame(0))
-    spool.close()
+    spool.release()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [f"c-1-00000{SUFFIX}", f"gone-4-00000{SUFFIX}", "notes.txt"]
+    assert names == [f"c-1-00000{SUFFIX}", f"c-1{LOCK}", f"gone-4-00000{SUFFIX}", "notes.txt"]
 
 
 def test_what_other_recorders_left_is_not_touched_in_a_directory_of_recordings(tmp_path: Path) -> None:
@@ -188,7 +202,7 @@ def test_a_real_limit_of_the_operating_system(tmp_path: Path) -> None:
 
 
 def test_bodies_of_a_segment_are_whole_frames_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskscope.collector.sender.BODY_LIMIT", 3000)
+    monkeypatch.setattr("daskscope.collector.segments.BODY_LIMIT", 3000)
     spool, frames = Spool(tmp_path, "c-1", 1_000_000), [frame(number, 800) for number in range(10)]
     spool.append([*frames, frame(10, 8000)])
     spool.close()

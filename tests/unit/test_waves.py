@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daskscope.collector import waves as module
-from daskscope.collector.executions import Chunk
+from daskscope.collector.executions import NOTHING, Chunk
 from daskscope.collector.privacy import Scrubber
 from daskscope.collector.waves import CODE_LIMIT, Waves
 
@@ -69,7 +69,8 @@ class Bench:
 
     def tick(self) -> dict[str, list[dict[str, Any]]]:
         self.rows.clear()
-        self.waves.tick(99)
+        for _ in self.waves.round(99):
+            pass
         found: dict[str, list[dict[str, Any]]] = {"computations": [], "groups": [], "spans": []}
         for table, row in self.rows:
             found[table].append(row)
@@ -77,7 +78,7 @@ class Bench:
 
 
 def ran(group: Any) -> Chunk:
-    return Chunk(0, [("key", group, {}, 0, 0, 0)])
+    return Chunk(0, ["key", group, *NOTHING.values(), 0, 0, 0])
 
 
 def test_a_computation_is_followed_until_its_tasks_are_finished() -> None:
@@ -135,9 +136,16 @@ def test_states(states: dict[str, Any], cancelled: bool, expected: str) -> None:
 
 def test_the_end_of_the_recording_leaves_running_ones_lost() -> None:
     bench = Bench()
-    bench.submit(FakeGroup("inc-1", processing=1))
-    bench.waves.lost(99)
-    assert bench.rows[-1][1]["state"] == "lost"
+    bench.submit(FakeGroup("inc-1", processing=1), FakeGroup("inc-2", memory=1))
+    bench.submit(FakeGroup("inc-3", processing=1))
+    steps = bench.waves.lost(99)
+    next(steps)
+    # It stops after each group.
+    assert [table for table, _ in bench.rows] == ["groups"]
+    for _ in steps:
+        pass
+    states = [(row["computation"], row["state"]) for table, row in bench.rows if table == "computations"]
+    assert states == [("c0", "lost"), ("c1", "lost")]
     assert bench.waves.open == {}
 
 

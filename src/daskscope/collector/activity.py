@@ -31,13 +31,11 @@ class Activities:
             spanned[key] = spanned.get(key, 0) + value
             contexts.add(key[0])
 
-    def flush(self, time_us: int, add: Callable[..., None]) -> None:
-        """Emit a row for everything that moved."""
-        for _ in self.round(time_us, add):
-            pass
-
     def round(self, time_us: int, add: Callable[..., None]) -> Iterator[None]:
-        """The same a piece at a time: there may be a million labels. What arrives meanwhile waits for the next round."""
+        """Emit a row for everything that moved, a piece at a time: there may be a million labels.
+
+        What arrives meanwhile waits for the next round.
+        """
         for key in list(self._spanned):
             value = self._spanned.pop(key, 0)
             context, span, *labels = (*key, "") if len(key) < 2 else key

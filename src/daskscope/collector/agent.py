@@ -15,6 +15,7 @@ from typing import Any
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from ..wire.encode import encode_body
+from .columns import Columns
 from .pending import Pending
 from .probes import Probes, Settings
 
@@ -89,21 +90,31 @@ class Agent(WorkerPlugin):
 
     def _collect(self, whole: bool) -> dict[str, float] | None:  # noqa: FBT001 - called through an executor
         for table, columns in self._probes.tables(whole=whole).items():
-            self._pending.add_body(encode_body(table, columns))
+            self._encode(table, columns)
+        for table, rows in self._probes.losses().items():
+            self._pending.lose(table, rows)
         self._pending.add_causes(self._probes.causes())
         return self._probes.children()
 
+    def _encode(self, table: str, columns: Columns) -> None:
+        """Rows that cannot be encoded are lost, and counted; those of the other tables are not."""
+        try:
+            self._pending.add_body(encode_body(table, columns))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, they are drained and cannot be had again
+            self._probes.errors[table] = f"{type(error).__name__}: {error}"[:200]
+            self._pending.lose(table, max(map(len, columns.values())))
+
     async def _send(self, children: dict[str, float] | None) -> bool:
-        dropped = self._pending.dropped(self._probes.dropped())
-        bodies, causes = self._pending.contents(dropped)
-        quality = {**self._probes.quality(), "dropped": dropped}
+        contents = self._pending.contents()
+        quality = {**self._probes.quality(), "causes_lost": self._probes.causes_lost + self._pending.causes_lost}
         try:
             # Not named "op": distributed has that name for the handler itself.
             call = self._worker.scheduler.daskscope(
                 action="push",
                 worker=self._worker.address,
-                bodies=bodies,
-                causes=causes,
+                bodies=contents.bodies,
+                causes=contents.causes,
+                dropped=contents.dropped,
                 children=children,
                 quality=quality,
             )
@@ -113,7 +124,7 @@ class Agent(WorkerPlugin):
         # A handler the scheduler does not know gives None, not an error.
         if reply is None or (isinstance(reply, Mapping) and reply.get("status") == "refused"):
             return False
-        self._pending.sent(bodies, causes, dropped)
+        self._pending.sent(contents)
         self._said = self._loop.time()
         return True
 

@@ -1,7 +1,7 @@
 """Executions as columns of the ``tasks`` and ``edges`` tables; runs in the writer thread.
 
-What a message says is taken by list comprehensions, column by column (25 to 30 ns a value). A message that lacks something or
-holds nonsense must not cost the rows around it: then every row is looked at by itself, and what cannot be used is empty.
+The columns of a chunk are strided slices of its values; only the intervals are walked, once. A message that holds nonsense must
+not cost the rows around it: then every row is looked at by itself, and one that cannot be used keeps its key alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from operator import sub
 from typing import Any
 
 from ..wire.encode import Coded, CodedIntegers, Const, Delta, Gap, Ragged, Runs, Via, microseconds
-from .executions import Chunk, Row
+from .executions import NOTHING, WIDTH, Chunk
 
 #: Waiting times are kept in steps of 128 µs: the clocks of scheduler and worker agree no better than that, and the digits
 #: below are noise that costs a byte a task.
@@ -27,53 +27,69 @@ Intervals = list[tuple[int, str, float, float, str]]
 def task_columns(chunk: Chunk, *, keys: bool = True) -> dict[str, Any]:
     """The chunk as columns of the ``tasks`` table. Durations are rounded as Dask rounds them, so that sums agree exactly."""
     try:
-        said = _said(chunk.executions)
+        said = _said(chunk.values)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        chunk.executions[:] = map(_usable, chunk.executions)
-        said = _said(chunk.executions)
-    names, groups, _, assigned_ns, queued_ns, _ = zip(*chunk.executions)
+        rows = (chunk.values[first : first + WIDTH] for first in range(0, len(chunk.values), WIDTH))
+        chunk.values[:] = chain.from_iterable(map(_usable, rows))
+        said = _said(chunk.values)
+    groups = chunk.values[1::WIDTH]
     distinct = list(dict.fromkeys(groups))
     numbers = {group: number for number, group in enumerate(distinct)}
     group = Coded(list(map(numbers.__getitem__, groups)), [group.name for group in distinct])
-    waits, queues = _waits(said, assigned_ns, queued_ns)
     return {
         "id": range(chunk.first_id, chunk.first_id + chunk.rows),
-        "key": names if keys else group,
+        "key": chunk.values[0::WIDTH] if keys else group,
         "group": group,
         "prefix": Via("group", [group.prefix.name for group in distinct]),
         "span": Via("group", [group.span_id or "" for group in distinct]),
         "computation": Runs(chunk.computation_starts, chunk.computation_ids),
         **said,
-        "queued_us": Gap("assigned_us", -1, queues),
-        "assigned_us": Gap("start_us", -1, waits),
         "status": _statuses(chunk) if chunk.statuses else Const("ok"),
         "labels": Const(""),
     }
 
 
-def _said(executions: Sequence[Row]) -> dict[str, Any]:
-    """The columns that come from the messages."""
-    messages = [row[2] for row in executions]
-    threads = _coded([message["thread"] or 0 for message in messages])
+def _said(values: list[Any]) -> dict[str, Any]:
+    """The columns that come from the workers' messages."""
+    return {
+        "worker": _texts(values[2::WIDTH]),
+        "thread": _coded([thread or 0 for thread in values[3::WIDTH]]),
+        "nbytes": array("q", values[4::WIDTH]).tolist(),
+        "type": _texts(values[5::WIDTH]),
+        **_times(values[6::WIDTH], values[7::WIDTH], values[8::WIDTH]),
+    }
+
+
+def _times(
+    all_startstops: list[Sequence[Mapping[str, Any]]], assigned_ns: list[int], queued_ns: list[int]
+) -> dict[str, Any]:
+    """When each execution computed, for how long it lay on its worker and was queued before, and what else it did."""
     stops: list[int] = []
     durations: list[int] = []
+    waits: list[int] = []
+    queues: list[int] = []
     intervals: Intervals = []
-    for row, message in enumerate(messages):
-        startstops = message["startstops"]
+    for row, (startstops, assigned, queued) in enumerate(zip(all_startstops, assigned_ns, queued_ns)):
         if len(startstops) == 1:
             only = startstops[0]
-            stop, duration = only["stop"], only["stop"] - only["start"]
+            end = only["stop"]
+            seconds = end - only["start"]
         else:
-            stop, duration = _besides(row, startstops, intervals)
-        stops.append(int(stop * 1e6))
-        durations.append(round(duration * 1e6) if duration > 0 else 0)
+            end, seconds = _besides(row, startstops, intervals)
+        stop, duration = int(end * 1e6), round(seconds * 1e6) if seconds > 0 else 0
+        stops.append(stop)
+        durations.append(duration)
+        if assigned > 0:
+            waits.append((stop - duration - assigned // 1000) & COARSE)
+            queues.append((assigned - queued) // 1000 & COARSE if queued else 0)
+        else:
+            waits.append(stop - duration)
+            queues.append(0)
     return {
-        "worker": [message["worker"] + "" for message in messages],
-        "thread": threads,
-        "nbytes": array("q", [message["nbytes"] for message in messages]).tolist(),
-        "type": [message["typename"] + "" for message in messages],
         "stop_us": stops,
         "start_us": Gap("stop_us", -1, durations),
+        "assigned_us": Gap("start_us", -1, waits),
+        "queued_us": Gap("assigned_us", -1, queues),
         **_interval_columns(intervals),
     }
 
@@ -98,6 +114,14 @@ def _besides(row: int, startstops: Sequence[Mapping[str, Any]], intervals: Inter
     return compute["stop"], compute["stop"] - compute["start"]
 
 
+def _texts(values: list[str]) -> Coded:
+    """Strings of which few are distinct; ``TypeError`` where one is none."""
+    distinct = list(dict.fromkeys(values))
+    "".join(distinct)
+    numbers = {value: number for number, value in enumerate(distinct)}
+    return Coded(list(map(numbers.__getitem__, values)), distinct)
+
+
 def _coded(values: list[int]) -> Any:
     distinct = list(dict.fromkeys(values))
     if len(distinct) > len(values) // 2:
@@ -106,29 +130,12 @@ def _coded(values: list[int]) -> Any:
     return CodedIntegers(list(map(numbers.__getitem__, values)), array("q", distinct))
 
 
-def _waits(
-    said: Mapping[str, Any], assigned_ns: Sequence[int], queued_ns: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """How long each execution lay on its worker, and how long it was queued before."""
-    waits: list[int] = []
-    queues: list[int] = []
-    for stop, duration, assigned, queued in zip(said["stop_us"], said["start_us"].gaps, assigned_ns, queued_ns):
-        if assigned > 0:
-            waits.append((stop - duration - assigned // 1000) & COARSE)
-            queues.append((assigned - queued) // 1000 & COARSE if queued else 0)
-        else:
-            waits.append(stop - duration)
-            queues.append(0)
-    return waits, queues
-
-
-def _usable(row: Row) -> Row:
+def _usable(row: list[Any]) -> list[Any]:
     """The row if it can be encoded, else with an empty message."""
     try:
-        _said([row])
+        _said(row)
     except Exception:  # noqa: BLE001 (whatever is wrong with it, the rows around it are worth having)
-        empty = {"worker": "", "thread": 0, "typename": "", "nbytes": 0, "startstops": ()}
-        return (row[0], row[1], empty, *row[3:])
+        return [*row[:2], *NOTHING.values(), *row[7:]]
     return row
 
 
@@ -153,8 +160,10 @@ def _interval_columns(intervals: Intervals) -> dict[str, Any]:
 
 def edge_columns(chunk: Chunk, part: slice = ALL) -> dict[str, Any]:
     """The chunk's dependencies, or a part of them, as columns of the ``edges`` table."""
-    counted = ((chunk.first_id + row, execution[5]) for row, execution in enumerate(chunk.executions) if execution[5])
-    dependents = list(chain.from_iterable(repeat(task, count) for task, count in counted))[part]
+    counts = chunk.values[9::WIDTH]
+    dependents = list(chain.from_iterable(map(repeat, range(chunk.first_id, chunk.first_id + chunk.rows), counts)))[
+        part
+    ]
     # A key assigned again after its result was used (negative) or that ran before recording began (None) has no number.
     dependencies = [-1 if number is None or number < 0 else number for number in chunk.dependencies[part]]
     return {

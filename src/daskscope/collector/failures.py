@@ -66,7 +66,6 @@ class Failures:
         self.scrubber = scrubber
         self.later = later
         self.texts = texts
-        self.total = 0
         self._waiting: list[Failure] = []
         # Causes by worker and key, of this stretch of time and of the one before: what nobody asked for in two is given up.
         self._causes: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -76,7 +75,6 @@ class Failures:
         self._folded: dict[tuple[str, str, bool], Folded] = {}
 
     def failed(self, failure: Failure) -> None:
-        self.total += 1
         if len(self._waiting) < ROWS_PER_FLUSH:
             self._waiting.append(failure)
         else:

@@ -92,25 +92,25 @@ class Handler:
         worker: str,
         bodies: Sequence[dict[str, Any]] = (),
         causes: Sequence[dict[str, Any]] = (),
+        dropped: dict[str, int] | None = None,
         children: dict[str, Any] | None = None,
         quality: dict[str, Any] | None = None,
     ) -> None:
         """A worker's agent sends what it collected; its bodies are passed on as they are."""
         recorder = self.plugin.recorder
-        for item in bodies:
-            if item["table"] not in TABLES:
-                continue
-            body = Body(item["table"], item["rows"], item["t0"], item["t1"], item["raw"], bytes(item["data"]))
-            if item.get("dropped"):
-                self.plugin.outbox.count_dropped(body.table, item["dropped"])
+        known = [item for item in bodies if item["table"] in TABLES]
+        # All of them first: a push that is refused comes again, and must not be counted or forwarded in part.
+        made = [Body(i["table"], i["rows"], i["t0"], i["t1"], i["raw"], bytes(i["data"])) for i in known]
+        lost = {table: int(rows) for table, rows in (dropped or {}).items() if table in TABLES}
+        for table, rows in lost.items():
+            self.plugin.outbox.count_dropped(table, rows)
+        for body in made:
             self.plugin.writer.forward(body)
         for cause in causes:
             recorder.failures.cause(worker, cause)
         if children is not None:
             recorder.children[worker] = {name: value for name, value in children.items() if name != "time_us"}
-        errors = (quality or {}).get("errors") or {}
-        failing = "; ".join(f"{part} failed: {why}" for part, why in errors.items())
-        recorder.members.agent(worker, f"running, but {failing}" if failing else "running", recorder.now_us())
+        recorder.members.agent(worker, _agent_state(quality or {}), recorder.now_us())
 
     async def on_subscribe(self, reader: str) -> None:
         """Keep every frame from now on for this reader; living entities are written again for it."""
@@ -174,3 +174,11 @@ class Handler:
         """Wait until everything collected so far is published."""
         reached = self.plugin.writer.barrier()
         await asyncio.get_running_loop().run_in_executor(None, reached.wait, FLUSH_TIMEOUT)
+
+
+def _agent_state(quality: dict[str, Any]) -> str:
+    """What a worker's row says of its agent."""
+    troubles = [f"{part} failed: {why}" for part, why in (quality.get("errors") or {}).items()]
+    if quality.get("causes_lost"):
+        troubles.append(f"{quality['causes_lost']} causes of failures were lost")
+    return f"running, but {'; '.join(troubles)}" if troubles else "running"

@@ -64,6 +64,7 @@ class LogCapture:
         loop_stalls: bool = False,
         max_lines: int = MAX_LINES,
     ) -> None:
+        #: Lines lost that nobody has taken note of yet.
         self.dropped = 0
         self.loop_stalls = loop_stalls
         self._scrubber = scrubber
@@ -110,7 +111,8 @@ class LogCapture:
             with self._lock:
                 self._keep(record)
         except Exception:  # noqa: BLE001 - a log line must never break the program that wrote it
-            self.dropped += 1
+            with self._lock:
+                self.dropped += 1
         finally:
             self._busy.yes = False
 
@@ -127,6 +129,12 @@ class LogCapture:
             columns["message"].append(line.text)
             columns["repeats"].append(line.repeats)
         return columns
+
+    def take_dropped(self) -> int:
+        """Lines lost since the last call: counted by one of those who share the capture, not by each."""
+        with self._lock:
+            taken, self.dropped = self.dropped, 0
+        return taken
 
     def _wanted(self, record: logging.LogRecord) -> bool:
         if record.name.partition(".")[0] == _OWN_LOGGERS:

@@ -156,13 +156,11 @@ class Members:
             row["disconnect_us"] = now_us
             self.add("clients", seen_us=now_us, **row)
 
-    def tick(self, now_us: int) -> None:
-        """Clients hold results; how many and how large is half the answer to 'why is it still running'."""
-        for _ in self.round(now_us):
-            pass
-
     def round(self, now_us: int) -> Iterator[None]:
-        """The same a piece at a time: a client may hold a million keys."""
+        """Clients hold results; how many and how large is half the answer to 'why is it still running'.
+
+        A piece at a time: a client may hold a million keys.
+        """
         for client, row in list(self.clients.items()):
             state = self.scheduler.clients.get(client)
             if state is None or client not in self.clients:

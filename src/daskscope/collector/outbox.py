@@ -2,7 +2,7 @@
 
 A subscriber that falls behind loses the oldest *raw* rows first (tasks, samples, profiles …); totals and errors are kept while
 anything else is left to drop. Nothing has to be said about the loss: every frame carries the number of rows its table has had so
-far, so a reader that misses frames knows exactly how many rows it misses.
+far, and the first and the newest frame of each table are never dropped, so a reader knows exactly how many rows it misses.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ class FrameQueue:
         self.limit = limit
         self.overflow = overflow
         self.size = 0
-        self.dropped_rows = 0
         self._frames: deque[Sealed] = deque()
+        #: The first frame of each table that was ever put here.
+        self._first: dict[str, int] = {}
         self._lock = threading.Lock()
         self.arrived = threading.Event()
 
@@ -48,6 +49,7 @@ class FrameQueue:
     def put(self, sealed: Sealed) -> None:
         with self._lock:
             self._frames.append(sealed)
+            self._first.setdefault(sealed.table, sealed.sequence)
             self.size += len(sealed.frame)
             if self.size > self.limit:
                 self._shrink()
@@ -109,10 +111,12 @@ class FrameQueue:
 
     def _drop(self, target: int, *, raw: bool) -> None:
         kept: deque[Sealed] = deque()
+        # What lies between two frames that a reader has is missing; what lies outside of them it would not know of.
+        ends = {*self._first.values(), *{sealed.table: sealed.sequence for sealed in self._frames}.values()}
         for sealed in self._frames:
-            if self.size > target and (not raw or TABLES[sealed.table].raw):
+            droppable = (not raw or TABLES[sealed.table].raw) and sealed.sequence not in ends
+            if self.size > target and droppable:
                 self.size -= len(sealed.frame)
-                self.dropped_rows += sealed.rows
             else:
                 kept.append(sealed)
         self._frames = kept
@@ -137,10 +141,6 @@ class Outbox:
     def unsubscribe(self, name: str) -> None:
         with self._lock:
             self._subscribers.pop(name, None)
-
-    @property
-    def subscribers(self) -> list[str]:
-        return list(self._subscribers)
 
     def count_dropped(self, table: str, rows: int) -> None:
         """Rows of a table that were given up before they became a frame."""

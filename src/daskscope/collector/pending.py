@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .causes import Record
 
 MAX_BYTES = 4_000_000
 MAX_CAUSES = 500
+
+
+@dataclass(frozen=True)
+class Contents:
+    """One push: encoded batches, causes of failures, rows lost by table."""
+
+    bodies: list[dict[str, Any]]
+    causes: list[Record]
+    dropped: dict[str, int]
 
 
 class Pending:
@@ -20,42 +29,40 @@ class Pending:
         self._causes: deque[Record] = deque()
         self._max_bytes = max_bytes
         self._max_causes = max_causes
+        #: Rows by table that are lost, which the scheduler does not know yet.
         self._lost: dict[str, int] = {}
-        self._reported: dict[str, int] = {}
+        #: Not rows: a failure whose cause is lost still has its row.
+        self.causes_lost = 0
 
     def __bool__(self) -> bool:
-        return bool(self._bodies or self._causes)
+        return bool(self._bodies or self._causes or self._lost)
 
     def add_body(self, body: Any) -> None:
         names = ("table", "rows", "t0", "t1", "raw", "data")
         self._bodies.append({name: getattr(body, name) for name in names})
         while sum(len(waiting["data"]) for waiting in self._bodies) > self._max_bytes:
             oldest = self._bodies.popleft()
-            self._lose(oldest["table"], oldest["rows"])
+            self.lose(oldest["table"], oldest["rows"])
 
     def add_causes(self, causes: list[Record]) -> None:
         self._causes.extend(causes)
         while len(self._causes) > self._max_causes:
             self._causes.popleft()
-            self._lose("exceptions", 1)
+            self.causes_lost += 1
 
-    def contents(self, dropped: Mapping[str, int]) -> tuple[list[dict[str, Any]], list[Record]]:
-        """Everything that waits. The first body of a table names its rows lost since the last push that was taken."""
-        news = {table: rows - self._reported.get(table, 0) for table, rows in dropped.items()}
-        return [{**body, "dropped": news.pop(body["table"], 0)} for body in self._bodies], list(self._causes)
-
-    def dropped(self, by_probes: Mapping[str, int]) -> dict[str, int]:
-        """Rows lost so far by table, in the probes and here."""
-        tables = {*by_probes, *self._lost}
-        return {table: by_probes.get(table, 0) + self._lost.get(table, 0) for table in sorted(tables)}
-
-    def sent(self, bodies: list[dict[str, Any]], causes: list[Record], dropped: Mapping[str, int]) -> None:
-        for _ in bodies:
-            self._bodies.popleft()
-        for _ in causes:
-            self._causes.popleft()
-        for body in bodies:
-            self._reported[body["table"]] = dropped.get(body["table"], 0)
-
-    def _lose(self, table: str, rows: int) -> None:
+    def lose(self, table: str, rows: int) -> None:
+        """Rows of a table are gone; told with the next push, whether it has a body of that table or not."""
         self._lost[table] = self._lost.get(table, 0) + rows
+
+    def contents(self) -> Contents:
+        """Everything that waits."""
+        return Contents(list(self._bodies), list(self._causes), dict(self._lost))
+
+    def sent(self, contents: Contents) -> None:
+        """The scheduler has taken this; what came meanwhile stays."""
+        for _ in contents.bodies:
+            self._bodies.popleft()
+        for _ in contents.causes:
+            self._causes.popleft()
+        left = {table: rows - contents.dropped.get(table, 0) for table, rows in self._lost.items()}
+        self._lost = {table: rows for table, rows in left.items() if rows}

@@ -73,7 +73,6 @@ class ClusterPlugin(SchedulerPlugin):
         self._rotated = 0.0
         self.problem = ""
         self.logs: LogCapture | None = None
-        self._logs_dropped = 0
         self._task: asyncio.Task[None] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -106,6 +105,7 @@ class ClusterPlugin(SchedulerPlugin):
         scrubber = Scrubber.gather(os.environ, dask.config.config)
         self.recorder = Recorder(scheduler, settings, scrubber, time.time_ns, self.guard.caught)
         self.outbox = Outbox(scheduler.id, self.recorder.now_us())
+        self.recorder.dropped = self.outbox.dropped
         self.writer = Writer(self.outbox, self.guard.caught)
         self.subscribe()
         versions = get_versions()
@@ -139,7 +139,7 @@ class ClusterPlugin(SchedulerPlugin):
         if settings.server:
             directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{_user_id()}"
             queue = FrameQueue(settings.queue_limit)
-            spool = Spool(directory, name, settings.spool_limit, shared=True)
+            spool = Spool(directory, name, settings.spool_limit, destination=settings.server.rstrip("/"))
             self.sender = Sender(poster(settings.server, settings.token), queue, spool)
             self.outbox.subscribe("server", queue.put)
             self.sender.start()
@@ -156,10 +156,13 @@ class ClusterPlugin(SchedulerPlugin):
     async def settle(self) -> None:
         """Write everything that changed, a few milliseconds at a time."""
         self.recorder.begin_round(self.recorder.now_us())
-        while self.recorder.advance():
-            await asyncio.sleep(0)
+        await self._go_on()
         # The first may have been half through with what has changed since.
         self.recorder.begin_round(self.recorder.now_us())
+        await self._go_on()
+
+    async def _go_on(self) -> None:
+        """Finish the round; the scheduler gets its turn in between."""
         while self.recorder.advance():
             await asyncio.sleep(0)
 
@@ -179,6 +182,9 @@ class ClusterPlugin(SchedulerPlugin):
             if agents:
                 await self.agents.stop()
             await self.settle()
+            if reason == "closed":
+                self.recorder.begin_last_round(self.recorder.now_us())
+                await self._go_on()
             self.recorder.end(reason)
             self.flush_rows()
         except Exception as error:  # noqa: BLE001 (closing a scheduler must not fail because of us)
@@ -343,8 +349,8 @@ class ClusterPlugin(SchedulerPlugin):
 
     def flush_other_rows(self) -> None:
         if self.logs is not None:
-            lost, self._logs_dropped = self.logs.dropped - self._logs_dropped, self.logs.dropped
-            if lost > 0:
+            lost = self.logs.take_dropped()
+            if lost:
                 self.outbox.count_dropped("logs", lost)
             logs = self.logs.drain("scheduler")
             if logs["time_us"]:

@@ -43,6 +43,7 @@ class Probes:
         self._causes: CauseLog | None = None
         self._transfers: TransferLog | None = None
         self._children: ChildWatcher | None = None
+        self._lost_before: dict[str, int] = {}
         try:
             self._open(settings, notify)
         except BaseException:
@@ -100,10 +101,19 @@ class Probes:
         sample = self._guarded("children", self._children.sample)
         return None if sample is None else {"time_us": round(self.clock() * 1e6), **sample}
 
-    def dropped(self) -> dict[str, int]:
-        """Rows lost so far, by table."""
-        parts = {"profiles": self.sampler, "transfers": self._transfers, "logs": self._logs, "exceptions": self._causes}
-        return {table: part.dropped for table, part in parts.items() if part is not None}
+    def losses(self) -> dict[str, int]:
+        """Rows lost since the last call, by table."""
+        parts = {"profiles": self.sampler, "transfers": self._transfers}
+        totals = {table: part.dropped for table, part in parts.items() if part is not None}
+        news = {table: total - self._lost_before.get(table, 0) for table, total in totals.items()}
+        self._lost_before = totals
+        if self._logs is not None:
+            news["logs"] = self._logs.take_dropped()
+        return {table: rows for table, rows in news.items() if rows}
+
+    @property
+    def causes_lost(self) -> int:
+        return self._causes.dropped if self._causes is not None else 0
 
     def quality(self) -> dict[str, Any]:
         """How good the data is: what profiles, at what rate, at what cost."""

@@ -6,9 +6,7 @@ here runs on the scheduler's event loop and is bounded: what may grow with the c
 
 from __future__ import annotations
 
-import io
 import json
-import pickle
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -23,6 +21,7 @@ from .members import Members
 from .privacy import Scrubber
 from .rows import Rows
 from .samples import scheduler_sample, worker_sample
+from .schedulererror import exception_text
 from .settings import Settings
 from .waves import Waves
 
@@ -84,6 +83,8 @@ class Recorder:
             edges=settings.edges,
         )
         self.children: dict[str, dict[str, Any]] = {}
+        #: Rows dropped so far by table; whoever writes the rows counts them.
+        self.dropped: Mapping[str, int] = {}
         self._next_worker = 0
         self._cluster: dict[str, Any] = {}
         self._last_cluster: tuple[Any, ...] = ()
@@ -151,8 +152,6 @@ class Recorder:
     def end(self, reason: str) -> None:
         """Write the last rows of everything that is still open; what changed was written just before, in rounds."""
         now = self.now_us()
-        if reason == "closed":
-            self.waves.lost(now)
         self.failures.ripen(now, everything=True)
         self._cluster.update(end_us=now, end_reason=reason)
         self.cluster_state(now)
@@ -181,7 +180,7 @@ class Recorder:
             # Made by the scheduler itself (KilledWorker, NoValidWorkerError), so unpickling it is safe.
             if start == "processing":
                 self._execution(key, task, kw, "killed")
-            self._failure(key, task, kw.get("worker") or "", _scheduler_exception(kw["exception"]), "")
+            self._failure(key, task, kw.get("worker") or "", exception_text(kw["exception"]), "")
         elif blame is not None and blame.key != key:
             blamed = _text(blame.key) if self.settings.keys else blame.group.name
             self._failure(key, task, "", blame.exception_text or "", "", blamed=blamed)
@@ -255,15 +254,17 @@ class Recorder:
         self.waves.touched(chunk)
         return chunk
 
-    def tick_state(self, now_us: int) -> None:
-        """Write what changed of computations, activities, clients and the cluster, all at once."""
-        for _ in self._state(now_us):
-            pass
-
     def begin_round(self, now_us: int) -> None:
-        """The same, but ``advance`` does the work; a round that is under way goes on."""
+        """Write what changed of computations, activities, clients and the cluster; a round that is under way goes on.
+
+        ``advance`` does the work.
+        """
         if self._round is None:
             self._round = self._state(now_us)
+
+    def begin_last_round(self, now_us: int) -> None:
+        """Write what will never be seen to finish, after a round that wrote everything else."""
+        self._round = self.waves.lost(now_us)
 
     def advance(self) -> bool:
         """Work on the round for a few milliseconds; True while there is more to do."""
@@ -312,6 +313,8 @@ class Recorder:
             "unrunnable_needs": _needs(unrunnable),
             "workers": len(scheduler.workers),
             "threads": scheduler.total_nthreads,
+            # A frame tells it of its own table only, and there may come none any more. Copied: other threads count, too.
+            "dropped": json.dumps(dict(self.dropped), sort_keys=True) if self.dropped else "",
             "end_us": self._cluster.get("end_us", 0),
         }
         if tuple(facts.values()) != self._last_cluster:
@@ -404,45 +407,6 @@ def _float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
-
-
-def _scheduler_exception(payload: Any) -> str:
-    if isinstance(payload, (bytes, bytearray)):
-        try:
-            error = _Exceptions(io.BytesIO(payload)).load()
-            return f"{type(error).__name__}: {error}"
-        except Exception:  # noqa: BLE001 (whatever it is, the scheduler did not make it)
-            return "Exception: of a kind that is not read here"
-    return f"{type(payload).__name__}('reported by the scheduler without a text')"
-
-
-class _Exceptions(pickle.Unpickler):
-    """Loads exceptions made by the scheduler, and nothing a worker could have put in their place."""
-
-    #: What a WorkerState, named by KilledWorker, is made of; and how distributed has exceptions pickled: the function makes an
-    #: instance of the class it is given, which is looked up here as well.
-    HARMLESS = frozenset(
-        (
-            ("builtins", "int"),
-            ("builtins", "float"),
-            ("builtins", "set"),
-            ("collections", "deque"),
-            ("collections", "defaultdict"),
-            ("collections", "OrderedDict"),
-            ("distributed.scheduler", "WorkerState"),
-            ("distributed.core", "Status"),
-            ("tblib.pickling_support", "unpickle_exception"),
-            ("tblib.pickling_support", "unpickle_exception_with_attrs"),
-        )
-    )
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name) if module.partition(".")[0] in ("distributed", "builtins") else None
-        if isinstance(found, type) and issubclass(found, Exception):
-            return found
-        if (module, name) in self.HARMLESS:
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"{module}.{name} is not an exception")
 
 
 def _text(key: Any) -> str:

@@ -1,5 +1,7 @@
 """A thread that posts frames to a daskscope server, and keeps them on disk while the server is away.
 
+What recorders that are gone left there for the same server is sent as well, whenever there is nothing of its own to send.
+
 One log line per outage, not per try. Retries back off with jitter, so that a thousand schedulers do not come back at once.
 Nothing here can block the scheduler: it owns a bounded queue, and shutting down takes at most the time it is given.
 """
@@ -17,14 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..wire.layout import FILE_MAGIC, MAGIC, PREFIX
+from .claim import leftovers
 from .outbox import FrameQueue, Sealed
+from .segments import BODY_LIMIT, Segments
 from .spool import Spool
 
 logger = logging.getLogger("daskscope")
 
-#: Bodies stay under 1 MB: proxies commonly refuse more.
-BODY_LIMIT = 900_000
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 TIMEOUT = 10.0
@@ -91,7 +92,10 @@ def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
 
 
 class Sender:
-    """Drains a queue to a server: what is under way first, then what lies on disk, then the queue; so frames stay in order."""
+    """Drains a queue to a server: what is under way first, then what lies on disk, then the queue; so frames stay in order.
+
+    Last comes what others left, which no order binds to ours.
+    """
 
     def __init__(
         self,
@@ -116,8 +120,11 @@ class Sender:
         self._flying: list[Sealed] = []
         #: Whether segments may lie on disk that the server does not have.
         self.behind = False
-        #: The segment being sent and those of its bodies that are still to be accepted.
-        self._segment: tuple[Path, list[bytes]] | None = None
+        self._own = Segments(self._oldest)
+        self._left = leftovers(spool.directory, spool.destination)
+        self._others = Segments(lambda: next(self._left, None))
+        #: Where the body under way comes from, None where from the queue.
+        self._source: Segments | None = None
         queue.overflow = self._spill
 
     def start(self) -> None:
@@ -133,7 +140,7 @@ class Sender:
         rest = self._flying + self.queue.take_all()
         if rest:
             self.spool.append(rest)
-        self.spool.close()
+        self.spool.release()
 
     def _spill(self, frames: list[Sealed]) -> bool:
         """The queue is full. Called by it, under its lock."""
@@ -142,6 +149,13 @@ class Sender:
         return spilled
 
     def _run(self) -> None:
+        try:
+            self._drain()
+        finally:
+            # Here, because only this thread goes through them: what it did not get to is for others.
+            self._left.close()
+
+    def _drain(self) -> None:
         delay = self.first_delay
         while not (self._stopping.is_set() and self.clock() >= self._deadline):
             body = self._next()
@@ -156,6 +170,10 @@ class Sender:
                 delay = self.first_delay
                 self._delivered()
                 continue
+            if answer.refused and self._source is self._others:
+                # It takes ours, so something is wrong with these: nothing that would have to keep ours.
+                self._others.skip()
+                continue
             if answer.refused:
                 self._give_up(answer)
                 return
@@ -167,32 +185,33 @@ class Sender:
     def _next(self) -> bytes | None:
         """What has to go next, None if there is nothing."""
         if not self._flying:
-            if self.behind and self._next_segment():
-                assert self._segment is not None
-                return self._segment[1][0]
+            spooled = self._own.body() if self.behind else None
+            if spooled is not None:
+                self._source = self._own
+                return spooled
             frames = self.queue.take(BODY_LIMIT)
             if frames and self.behind:
                 # Spilled while we took them: what lies on disk is older.
                 self.queue.give_back(frames)
                 return self._next()
             self._flying = frames
-        return b"".join(sealed.frame for sealed in self._flying) if self._flying else None
+        self._source = None if self._flying else self._others
+        return b"".join(sealed.frame for sealed in self._flying) if self._flying else self._leftover()
 
-    def _next_segment(self) -> bool:
-        """Whether there is a body on disk to send; it is the first of ``_segment`` then."""
-        while self._segment is None or not self._segment[1]:
-            self._segment = None
-            # In this order: what is spilled between the two lines is seen by one of them.
-            self.behind = False
-            segments = self.spool.segments()
-            if not segments:
-                return False
-            self.behind = True
-            self.spool.close()
-            self._segment = segments[0], spooled_bodies(segments[0])
-            if not self._segment[1]:
-                _remove(segments[0])
-        return True
+    def _oldest(self) -> Path | None:
+        """The oldest of our own segments that the server does not have."""
+        # In this order: what is spilled between the two lines is seen by one of them.
+        self.behind = False
+        segments = [path for path in self.spool.segments() if path not in self._own.stuck]
+        if not segments:
+            return None
+        self.behind = True
+        self.spool.close()
+        return segments[0]
+
+    def _leftover(self) -> bytes | None:
+        """Once the server has taken something of ours, so that what it refuses of others is their fault; not on the way out."""
+        return self._others.body() if self.sent and not self._stopping.is_set() else None
 
     def _send(self, body: bytes) -> Answer:
         try:
@@ -217,12 +236,8 @@ class Sender:
             self.sent += len(self._flying)
             self._flying = []
             return
-        assert self._segment is not None
-        path, bodies = self._segment
-        bodies.pop(0)
-        if not bodies:
-            _remove(path)
-            self._segment = None
+        assert self._source is not None
+        self._source.delivered()
 
     def _give_up(self, answer: Answer) -> None:
         self.refused = f"{answer.status} {answer.reason[:200]}"
@@ -232,36 +247,6 @@ class Sender:
             self.refused,
             self.spool.directory,
         )
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        # Sent again the next time, which the server notices by the sequence numbers.
-        pass
-
-
-def spooled_bodies(path: Path) -> list[bytes]:
-    """The whole frames of a segment, in bodies the server takes; none where it is gone or cannot be read."""
-    try:
-        data = path.read_bytes()[len(FILE_MAGIC) :]
-    except OSError:
-        return []
-    bodies: list[bytes] = []
-    start = offset = 0
-    while offset + PREFIX.size <= len(data):
-        magic, header, body, _ = PREFIX.unpack_from(data, offset)
-        size = PREFIX.size + header + body
-        if magic != MAGIC or offset + size > len(data):
-            break
-        if offset > start and offset + size - start > BODY_LIMIT:
-            bodies.append(data[start:offset])
-            start = offset
-        offset += size
-    if offset > start:
-        bodies.append(data[start:offset])
-    return bodies
 
 
 def _seconds(value: str | None) -> float:

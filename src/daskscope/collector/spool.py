@@ -1,7 +1,8 @@
 """Frames on disk, in segments that are recordings themselves.
 
-A recording directory and the spool of a server that is away are the same thing: files of whole frames, the oldest given up when
-they exceed a limit. Each can be opened with ``daskscope show``, and a directory of them too.
+A recording directory and the spool of a server that is away are the same thing: files of whole frames, the oldest given
+up when they exceed a limit. Each can be opened with ``daskscope show``, and a directory of them too. The very first frame
+is not given up: by it a reader knows that what lies between it and the next one is missing.
 """
 
 from __future__ import annotations
@@ -14,30 +15,32 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..wire.layout import FILE_MAGIC
+from .claim import Claim
 from .outbox import Sealed
+from .segments import SUFFIX, find, segments_of
 
 logger = logging.getLogger("daskscope")
 
 SEGMENT = 4 * 1024 * 1024
-SUFFIX = ".daskscope"
 
 
 class Spool:
     """Appends frames to segment files below a byte limit. A full disk costs data and one log line, nothing else.
 
-    The limit counts the segments of this recorder, or with ``shared`` all that lie in the directory: what recorders that are
-    gone could not deliver must not fill the disk.
+    With a ``destination`` the frames wait there for a server, in a directory shared with other recorders: these segments
+    are claimed until ``release``, and the limit counts all that lie in the directory, because what recorders that are gone
+    could not deliver must not fill the disk. Without one the limit counts the segments of this recorder.
     """
 
     def __init__(
-        self, directory: str | Path, name: str, limit: int, segment: int = SEGMENT, *, shared: bool = False
+        self, directory: str | Path, name: str, limit: int, segment: int = SEGMENT, *, destination: str = ""
     ) -> None:
         self.directory = Path(directory)
         self.name = name
         self.limit = limit
         self.segment = min(segment, max(limit // 4, 1))
-        self.shared = shared
-        self.dropped_segments = 0
+        self.destination = destination
+        self._claim = Claim(self.directory, name, destination) if destination else None
         self.failed = ""
         # The writer thread spools what overflows while the sender thread catches up.
         self._lock = threading.RLock()
@@ -47,6 +50,8 @@ class Spool:
         self._written = 0
         #: Bytes of the current segment that are whole frames, on disk.
         self._whole = 0
+        #: The segment with the very first frame, and where that frame ends.
+        self._first: tuple[Path, int] | None = None
 
     def put(self, sealed: Sealed) -> None:
         self.append([sealed])
@@ -59,6 +64,7 @@ class Spool:
                     file = self._open()
                     file.write(sealed.frame)
                     self._written += len(sealed.frame)
+                    self._first = self._first or (self._path, self._written)
                 if self._file is not None:
                     # To the operating system, not to the platter: survives the process, and costs 5 µs, not milliseconds.
                     self._file.flush()
@@ -71,7 +77,14 @@ class Spool:
 
     def segments(self) -> list[Path]:
         """The segments of this recorder on disk, oldest first."""
-        return self._find(f"{self.name}-*{SUFFIX}")
+        return segments_of(self.directory, self.name)
+
+    def release(self) -> None:
+        """Nothing more is written; whoever comes may deliver what is left."""
+        with self._lock:
+            self.close()
+            if self._claim is not None:
+                self._claim.release()
 
     def close(self) -> None:
         """End the current segment; the next frame begins another."""
@@ -90,6 +103,8 @@ class Spool:
             self.close()
         if self._file is None:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self._claim is not None:
+                self._claim.take()
             self._make_room()
             self._path = self.directory / f"{self.name}-{self._number:05d}{SUFFIX}"
             self._number += 1
@@ -100,22 +115,28 @@ class Spool:
             self._written = len(FILE_MAGIC)
         return self._file
 
-    def _find(self, pattern: str) -> list[Path]:
-        try:
-            return sorted(self.directory.glob(pattern))
-        except OSError:
-            return []
-
     def _make_room(self) -> None:
-        found = [(_stat(path), path) for path in self._find(f"*{SUFFIX}" if self.shared else f"{self.name}-*{SUFFIX}")]
+        counted = find(self.directory, f"*{SUFFIX}") if self._claim is not None else self.segments()
+        found = [(_stat(path), path) for path in counted]
         size = sum(length for (_, length), _ in found)
         # The oldest first; segments of the same moment by their number.
         for (_, length), path in sorted(found):
             if size + self.segment <= self.limit:
                 break
-            path.unlink(missing_ok=True)
-            size -= length
-            self.dropped_segments += 1
+            size -= length - self._give_up(path)
+
+    def _give_up(self, path: Path) -> int:
+        """Remove a segment; returns the bytes that stay, the first frame's where it is in this segment and not too large."""
+        first, end = self._first or (None, 0)
+        try:
+            if path == first and end <= self.segment:
+                os.truncate(path, end)
+                return end
+            path.unlink()
+        except FileNotFoundError:
+            # The sender was faster.
+            pass
+        return 0
 
     def _abandon(self) -> None:
         """A frame may have been written in part: cut it off again, and leave no segment without a frame behind."""
@@ -131,6 +152,8 @@ class Spool:
                 os.truncate(self._path, self._whole)
             else:
                 self._path.unlink(missing_ok=True)
+                if self._first is not None and self._first[0] == self._path:
+                    self._first = None
         except OSError:
             pass
 

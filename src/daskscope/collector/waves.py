@@ -104,13 +104,11 @@ class Waves:
             if not groups.isdisjoint(wave.computation.groups):
                 self.open[wave.id] = self.closed.pop(wave.id)
 
-    def tick(self, now_us: int, *, everything: bool = False) -> None:  # noqa: ARG002 (a round is always everything)
-        """Write what changed; computations whose tasks are all finished are written a last time and set aside."""
-        for _ in self.round(now_us):
-            pass
-
     def round(self, now_us: int) -> Iterator[None]:
-        """The same a group or a span at a time (3 to 30 µs each): there may be 100,000 of them."""
+        """Write what changed; computations whose tasks are all finished are written a last time and set aside.
+
+        A group or a span at a time (3 to 30 µs each): there may be 100,000 of them.
+        """
         for wave in list(self.open.values()):
             yield from self._follow(wave, now_us)
         yield from self._write_spans(now_us)
@@ -122,11 +120,10 @@ class Waves:
         for mine in self._open_spans.values():
             mine.written = None
 
-    def lost(self, now_us: int) -> None:
-        """The recording ends: what still runs will never be seen to finish."""
+    def lost(self, now_us: int) -> Iterator[None]:
+        """The scheduler closes: what still runs will never be seen to finish. A group at a time, as in a round."""
         for wave in list(self.open.values()):
-            for _ in self._follow(wave, now_us, ended=True):
-                pass
+            yield from self._follow(wave, now_us, ended=True)
 
     def _follow(self, wave: Wave, now_us: int, *, ended: bool = False) -> Iterator[None]:
         groups = list(wave.computation.groups)

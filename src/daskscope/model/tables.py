@@ -85,7 +85,7 @@ CLUSTERS = _table(
     C("unrunnable_needs", "str", "JSON object: what the unrunnable tasks ask for, and how many do"),
     C("workers", "int", "workers connected"),
     C("threads", "int", "threads of all connected workers"),
-    C("dropped", "str", "JSON object: rows dropped so far by table, and why"),
+    C("dropped", "str", "JSON object: rows dropped so far by table, empty while there are none"),
     time="seen_us",
     key=("cluster",),
 )
@@ -99,7 +99,7 @@ CLIENTS = _table(
     C("last_seen_us", "time", "last heartbeat of the client"),
     C("disconnect_us", "time", "when the client left, 0 while connected"),
     C("held_keys", "int", "keys whose results the client asks the cluster to keep"),
-    C("held_nbytes", "int", "bytes of those results in cluster memory"),
+    C("held_nbytes", "int", "bytes of those results in cluster memory, -1 (not added up) above 200,000 keys"),
     C("versions", "str", "JSON object: package versions of the client"),
     time="seen_us",
     key=("client",),
