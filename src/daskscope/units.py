@@ -27,7 +27,7 @@ NOTHING = "–"
 
 
 def duration(us: float) -> str:
-    """A length of time: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 m 20 s``, ``2 h 5 m``, ``3 d 4 h``."""
+    """A length of time: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 d 4 h``."""
     if round(us) < 0:
         return "-" + duration(-us)
     # Each step compares the rounded number, so that 999.6 ms is 1.00 s and not 1000 ms.
@@ -39,10 +39,10 @@ def duration(us: float) -> str:
         return f"{us / SECOND:.2f} s" if us < 9.995 * SECOND else f"{us / SECOND:.1f} s"
     seconds = round(us / SECOND)
     if seconds < 3600:
-        return f"{seconds // 60} m {seconds % 60} s"
+        return f"{seconds // 60} min {seconds % 60} s"
     minutes = round(us / MINUTE)
     if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} m"
+        return f"{minutes // 60} h {minutes % 60} min"
     hours = round(us / HOUR)
     return f"{hours // 24:,} d {hours % 24} h"
 

@@ -90,9 +90,9 @@ PAGE = """\
 nightly of anna
 id        Scheduler-1
 address   tcp://s:8786
-recorded  2025-11-15T22:00:00Z to 2025-11-15T22:01:35Z, 1 m 35 s
+recorded  2025-11-15T22:00:00Z to 2025-11-15T22:01:35Z, 1 min 35 s
 state     closed
-          recording began 6 m 40 s after the scheduler; what happened before is not known
+          recording began 6 min 40 s after the scheduler; what happened before is not known
 versions  python 3.11.7, dask 2026.8.0
 
 Computations
@@ -113,9 +113,9 @@ Activities
 
 Workers
 -------
-worker     name  threads  tasks   busy     lived  peak memory  left
-tcp://a:1  one         4      2  83 ms  3 m 20 s        2 GiB  memory kill
-tcp://b:1  –           4      0   0 µs  1 m 35 s            –  connected
+worker     name  threads  tasks   busy       lived  peak memory  left
+tcp://a:1  one         4      2  83 ms  3 min 20 s        2 GiB  memory kill
+tcp://b:1  –           4      0   0 µs  1 min 35 s            –  connected
   tcp://a:1: memory kill: at 95 % of its limit
     was processing 7 tasks: k1, k2 …; 1 result lost with it
 
@@ -339,7 +339,7 @@ def test_on_a_terminal_nothing_is_wider_than_it(
 
     page = show(path, capsys, {**EVERYTHING, "tasks": [{**long, "worker": "tcp://a:1"}]})
     assert max(map(len, page.splitlines())) <= columns
-    assert "16 m 40 s" in page
+    assert "16 min 40 s" in page
     assert "931 GiB" in page
 
 

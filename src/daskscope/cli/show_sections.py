@@ -114,7 +114,7 @@ def _prefixes(summary: Summary, out: Output, top: int | None) -> None:
             Column("prefix", right=False, name=True),
             Column("count"),
             Column("total"),
-            Column("mean"),
+            Column("mean", optional=True),
             Column("p50", optional=True),
             Column("p95"),
             Column("max"),
