@@ -331,9 +331,7 @@ def test_a_stopped_agent_leaves_nothing_behind() -> None:
     with recorded(processes=False) as (client, _):
         assert worker_module.error_message is not original
         assert set(client.run(stop_agent).values()) == {"off"}
-        assert client.run(lambda dask_worker: NAME in dask_worker.plugins) == dict.fromkeys(
-            client.scheduler_info()["workers"], False
-        )
+        assert not any(client.run(lambda dask_worker: NAME in dask_worker.plugins).values())
         assert worker_module.error_message is original
         assert logging.getLogger("distributed").handlers == handlers
         assert client.submit(abs, -1).result() == 1
@@ -372,9 +370,7 @@ def broken_for(table: str) -> Callable[[str, Any], Body]:
     return broken
 
 
-def test_rows_that_cannot_be_encoded_are_counted_and_those_of_other_tables_arrive(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rows_that_cannot_be_encoded_are_counted_and_others_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent, "encode_body", broken_for("logs"))
     with recorded(processes=False, workers=1, push_interval_s=LONG) as (client, recorder):
         client.submit(warn_often, 5).result()
@@ -383,7 +379,7 @@ def test_rows_that_cannot_be_encoded_are_counted_and_those_of_other_tables_arriv
             assert list(client.run(flush_agent).values()) == [True]
     assert recorder.dropped() == {"logs": 5}
     assert recorder.rows("logs") == []
-    assert {row["prefix"] for row in recorder.rows("profiles")} == {"crunch"}
+    assert "crunch" in {row["prefix"] for row in recorder.rows("profiles")}
     assert recorder.pushes[0]["quality"]["errors"] == {"logs": "ValueError: put in by a test"}
 
 

@@ -16,7 +16,7 @@ import pytest
 from daskscope import open_recording
 from daskscope.collector.claim import LOCK
 from daskscope.collector.outbox import Sealed
-from daskscope.collector.segments import SUFFIX, spooled_bodies
+from daskscope.collector.segments import SUFFIX
 from daskscope.collector.spool import Spool
 from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
@@ -199,20 +199,3 @@ def test_a_real_limit_of_the_operating_system(tmp_path: Path) -> None:
     assert refused > 0
     assert len(topics(tmp_path)) == 12 - refused
     assert open_recording(tmp_path).damage == ""
-
-
-def test_bodies_of_a_segment_are_whole_frames_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskscope.collector.segments.BODY_LIMIT", 3000)
-    spool, frames = Spool(tmp_path, "c-1", 1_000_000), [frame(number, 800) for number in range(10)]
-    spool.append([*frames, frame(10, 8000)])
-    spool.close()
-    (path,) = spool.segments()
-    bodies = spooled_bodies(path)
-    assert b"".join(bodies).startswith(b"".join(sealed.frame for sealed in frames))
-    assert [len(body) > 3000 for body in bodies] == [False] * (len(bodies) - 1) + [True]
-    path.write_bytes(path.read_bytes()[:-1])
-    assert b"".join(spooled_bodies(path)) == b"".join(sealed.frame for sealed in frames)
-    path.write_bytes(os.urandom(500))
-    assert spooled_bodies(path) == []
-    path.unlink()
-    assert spooled_bodies(path) == []

@@ -100,7 +100,7 @@ class Agent(WorkerPlugin):
         """Rows that cannot be encoded are lost, and counted; those of the other tables are not."""
         try:
             self._pending.add_body(encode_body(table, columns))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with them, they are drained and cannot be had again
+        except Exception as error:  # noqa: BLE001 - they are drained, and cannot be had again
             self._probes.errors[table] = f"{type(error).__name__}: {error}"[:200]
             self._pending.lose(table, max(map(len, columns.values())))
 

@@ -1,9 +1,9 @@
 """Whose segments are whose, where recorders that come and go share a spool.
 
-A recorder holds a lock file beside its segments. The lock is the operating system's: it goes when the process goes, however
-it goes, and unlike a process id it means the same in every container. The file says where the segments were meant to go,
-and nobody adopts what was meant for another server. Where the system has no such locks (Windows), nothing is claimed, and
-what is not claimed is never adopted.
+A recorder holds a lock file beside its segments. The lock is the operating system's: it goes when the process goes,
+however it goes, and unlike a process id it means the same in every container. The file says where the segments were meant
+to go, and nobody adopts what was meant for another server. Where the system has no such locks (Windows), nothing is
+claimed, and what is not claimed is never adopted.
 """
 
 from __future__ import annotations

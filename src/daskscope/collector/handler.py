@@ -154,6 +154,8 @@ class Handler:
             await self.plugin.remove()
 
     def on_window(self, **message: Any) -> None:
+        """A stretch of time begins or ends; however short it is, it has a sample at both ends."""
+        self.plugin.sample(0)
         self.plugin.recorder.window(message)
 
     def client_left(self, client: str) -> None:

@@ -1,8 +1,9 @@
 """Frames on their way out: numbered once, handed to every subscriber, bounded by bytes.
 
 A subscriber that falls behind loses the oldest *raw* rows first (tasks, samples, profiles …); totals and errors are kept while
-anything else is left to drop. Nothing has to be said about the loss: every frame carries the number of rows its table has had so
-far, and the first and the newest frame of each table are never dropped, so a reader knows exactly how many rows it misses.
+anything else is left to drop. Nothing has to be said about the loss: every frame carries the number of rows its table has
+had so far, and the first and the newest frame of each table are never dropped, so a reader knows exactly how many rows it
+misses.
 """
 
 from __future__ import annotations

@@ -313,7 +313,7 @@ class Recorder:
             "unrunnable_needs": _needs(unrunnable),
             "workers": len(scheduler.workers),
             "threads": scheduler.total_nthreads,
-            # A frame tells it of its own table only, and there may come none any more. Copied: other threads count, too.
+            # A frame tells it of its own table only, and there may come none any more. Copied: threads count, too.
             "dropped": json.dumps(dict(self.dropped), sort_keys=True) if self.dropped else "",
             "end_us": self._cluster.get("end_us", 0),
         }

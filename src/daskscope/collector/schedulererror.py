@@ -21,8 +21,8 @@ def exception_text(payload: Any) -> str:
 class _Exceptions(pickle.Unpickler):
     """Loads exceptions made by the scheduler, and nothing a worker could have put in their place."""
 
-    #: What a WorkerState, named by KilledWorker, is made of; and how distributed has exceptions pickled: the function makes an
-    #: instance of the class it is given, which is looked up here as well.
+    #: What a WorkerState, named by KilledWorker, is made of; and how distributed has exceptions pickled: the function makes
+    #: an instance of the class it is given, which is looked up here as well.
     HARMLESS = frozenset(
         (
             ("builtins", "int"),

@@ -1,6 +1,6 @@
 """A thread that posts frames to a daskscope server, and keeps them on disk while the server is away.
 
-What recorders that are gone left there for the same server is sent as well, whenever there is nothing of its own to send.
+What recorders that are gone left there for the same server is sent as well, whenever there is nothing else to send.
 
 One log line per outage, not per try. Retries back off with jitter, so that a thousand schedulers do not come back at once.
 Nothing here can block the scheduler: it owns a bounded queue, and shutting down takes at most the time it is given.
@@ -92,9 +92,9 @@ def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
 
 
 class Sender:
-    """Drains a queue to a server: what is under way first, then what lies on disk, then the queue; so frames stay in order.
+    """Drains a queue to a server: what is under way first, then what lies on disk, then the queue.
 
-    Last comes what others left, which no order binds to ours.
+    So frames stay in order. Last comes what others left, which no order binds to ours.
     """
 
     def __init__(
@@ -210,7 +210,10 @@ class Sender:
         return segments[0]
 
     def _leftover(self) -> bytes | None:
-        """Once the server has taken something of ours, so that what it refuses of others is their fault; not on the way out."""
+        """Something of others, but not on the way out.
+
+        And not before the server has taken something of ours: what it refuses then is the fault of what they left.
+        """
         return self._others.body() if self.sent and not self._stopping.is_set() else None
 
     def _send(self, body: bytes) -> Answer:

@@ -1,8 +1,8 @@
 """Frames on disk, in segments that are recordings themselves.
 
 A recording directory and the spool of a server that is away are the same thing: files of whole frames, the oldest given
-up when they exceed a limit. Each can be opened with ``daskscope show``, and a directory of them too. The very first frame
-is not given up: by it a reader knows that what lies between it and the next one is missing.
+up when they exceed a limit. Each can be opened with ``daskscope show``, and a directory of them too. The very first
+frame is not given up: by it a reader knows that what lies between it and the next one is missing.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ SEGMENT = 4 * 1024 * 1024
 class Spool:
     """Appends frames to segment files below a byte limit. A full disk costs data and one log line, nothing else.
 
-    With a ``destination`` the frames wait there for a server, in a directory shared with other recorders: these segments
-    are claimed until ``release``, and the limit counts all that lie in the directory, because what recorders that are gone
+    With a ``destination`` the frames wait there for a server, in a directory that other recorders use as well: our
+    segments are claimed until ``release``, and the limit counts all that lie there, because what recorders that are gone
     could not deliver must not fill the disk. Without one the limit counts the segments of this recorder.
     """
 
@@ -126,7 +126,7 @@ class Spool:
             size -= length - self._give_up(path)
 
     def _give_up(self, path: Path) -> int:
-        """Remove a segment; returns the bytes that stay, the first frame's where it is in this segment and not too large."""
+        """Remove a segment, but not the very first frame unless it is too large; returns the bytes that stay."""
         first, end = self._first or (None, 0)
         try:
             if path == first and end <= self.segment:

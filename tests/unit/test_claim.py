@@ -1,0 +1,227 @@
+"""What recorders that are gone left in a spool arrives; what belongs to others is not touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daskscope.collector import claim as module
+from daskscope.collector.claim import LOCK, leftovers
+from daskscope.collector.outbox import FrameQueue, Sealed
+from daskscope.collector.segments import SUFFIX
+from daskscope.collector.sender import Sender, poster
+from daskscope.collector.spool import Spool
+from daskscope.testing import make_columns
+from daskscope.testing.processes import until
+from daskscope.testing.server import Server
+from daskscope.wire.encode import encode_body, seal
+
+HERE = "http://server"
+
+
+def frame(cluster: str, sequence: int) -> Sealed:
+    body = encode_body("events", make_columns("events", [{"topic": "t"}]))
+    data = seal(body, cluster=cluster, epoch=1, sequence=sequence, kept=sequence + 1, dropped=0)
+    return Sealed(sequence, "events", 1, data)
+
+
+def spool(directory: Path, name: str, frames: int = 0, destination: str = HERE) -> Spool:
+    """The spool of a recorder that lives, with a frame in each segment."""
+    made = Spool(directory, name, 10**9, segment=1, destination=destination)
+    made.append(frame(name, number) for number in range(frames))
+    return made
+
+
+def left(directory: Path, name: str, frames: int = 2, destination: str = HERE) -> None:
+    """What a recorder leaves behind that could not deliver it."""
+    spool(directory, name, frames, destination).release()
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def files(name: str, frames: int = 2) -> list[str]:
+    return [*(f"{name}-{number:05d}{SUFFIX}" for number in range(frames)), f"{name}{LOCK}"]
+
+
+def found(directory: Path, destination: str = HERE) -> list[str]:
+    return [path.name for path in leftovers(directory, destination)]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+class Bench:
+    """A recorder that has something to send."""
+
+    def __init__(self, server: Server, directory: Path) -> None:
+        self.queue = FrameQueue(10**9)
+        self.sender = Sender(
+            poster(server.url, "token"), self.queue, spool(directory, "new", destination=HERE), first_delay=0.01
+        )
+        self.queue.put(frame("new", 0))
+
+
+@pytest.fixture
+def bench(server: Server, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(server, tmp_path)
+    yield made
+    made.sender.stop(5.0)
+
+
+def test_what_is_left_is_sent_after_our_own_oldest_first_and_removed(
+    server: Server, bench: Bench, tmp_path: Path
+) -> None:
+    # The names are in another order than the times.
+    for number, name in enumerate(("old-b", "old-c", "old-a")):
+        left(tmp_path, name)
+        os.utime(tmp_path / f"{name}{LOCK}", (1_000 + number, 1_000 + number))
+    bench.sender.start()
+    until(lambda: names(tmp_path) == [])
+    assert server.frames == [("new", 0), *((name, n) for name in ("old-b", "old-c", "old-a") for n in range(2))]
+
+
+def test_a_segment_stays_until_the_server_has_it(server: Server, bench: Bench, tmp_path: Path) -> None:
+    left(tmp_path, "old")
+    server.answers = [(200, {}, b""), (500, {}, b""), (0, {}, b""), (200, {}, b"")]
+    bench.sender.start()
+    until(lambda: names(tmp_path) == [])
+    assert server.frames == [("new", 0), ("old", 0), ("old", 1)]
+    assert len(server.posts) == 5
+
+
+def test_the_segments_of_a_recorder_that_lives_are_left_alone(server: Server, bench: Bench, tmp_path: Path) -> None:
+    alive = spool(tmp_path, "alive", 3)
+    os.utime(tmp_path / f"alive{LOCK}", (1_000, 1_000))
+    left(tmp_path, "old")
+    bench.sender.start()
+    until(lambda: ("old", 1) in server.frames)
+    until(lambda: not (tmp_path / f"old{LOCK}").exists())
+    assert server.frames == [("new", 0), ("old", 0), ("old", 1)]
+    assert names(tmp_path) == files("alive", 3)
+    assert alive.append([frame("alive", 3)])
+    alive.release()
+    assert found(tmp_path) == files("alive", 4)[:-1]
+
+
+def test_what_the_server_refuses_of_others_keeps_nothing_back(server: Server, bench: Bench, tmp_path: Path) -> None:
+    left(tmp_path, "bad", 1)
+    os.utime(tmp_path / f"bad{LOCK}", (1_000, 1_000))
+    left(tmp_path, "good", 1)
+    server.answers = [(200, {}, b""), (422, {}, b"of another time")]
+    bench.sender.start()
+    until(lambda: ("good", 0) in server.frames)
+    bench.queue.put(frame("new", 1))
+    until(lambda: ("new", 1) in server.frames)
+    assert bench.sender.refused == ""
+    until(lambda: names(tmp_path) == files("bad", 1))
+
+
+def test_a_server_that_refuses_us_is_not_asked_about_others(server: Server, bench: Bench, tmp_path: Path) -> None:
+    left(tmp_path, "old")
+    server.default = (401, {}, b"no")
+    bench.sender.start()
+    until(lambda: bench.sender.refused)
+    bench.sender.stop(5.0)
+    assert len(server.posts) == 1
+    assert names(tmp_path) == [*files("new", 1), *files("old")]
+
+
+def test_a_sender_that_stops_lets_go_of_what_it_adopted(server: Server, bench: Bench, tmp_path: Path) -> None:
+    left(tmp_path, "old")
+    server.answers = [(200, {}, b""), (503, {"Retry-After": "300"}, b"")]
+    bench.sender.start()
+    until(lambda: bench.sender.away)
+    assert found(tmp_path) == []
+    bench.sender.stop(5.0)
+    assert found(tmp_path) == files("old")[:-1]
+
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+from tests.unit.test_claim import spool
+kept = spool(Path(sys.argv[1]), "killed", 2)
+print("written", flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pause"), reason="no such signals on this system")
+def test_a_recorder_that_is_killed_leaves_its_segments_to_others(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    with subprocess.Popen([sys.executable, "-c", SCRIPT, tmp_path], cwd=root, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"written\n"
+        assert found(tmp_path) == []
+        process.kill()
+        process.wait(30)
+    assert found(tmp_path) == files("killed")[:-1]
+
+
+def test_what_was_meant_for_another_server_stays_here(tmp_path: Path) -> None:
+    left(tmp_path, "old", destination="http://user:secret@elsewhere")
+    assert found(tmp_path) == []
+    assert b"secret" not in (tmp_path / f"old{LOCK}").read_bytes()
+    assert names(tmp_path) == files("old")
+    assert found(tmp_path, "http://user:secret@elsewhere") == files("old")[:-1]
+
+
+def test_what_nobody_claimed_or_cannot_be_read_stays_here(tmp_path: Path) -> None:
+    left(tmp_path, "old", 3)
+    (tmp_path / f"old-00001{SUFFIX}").write_bytes(b"of a newer version")
+    (tmp_path / f"old-00002{SUFFIX}").unlink()
+    (tmp_path / f"old-00002{SUFFIX}").symlink_to(tmp_path / f"old-00000{SUFFIX}")
+    Spool(tmp_path, "unclaimed", 10**9).append([frame("unclaimed", 0)])
+    # Somebody is just coming, and will write into it once the lock is held.
+    (tmp_path / f"coming{LOCK}").write_bytes(b"")
+    before = names(tmp_path)
+    assert found(tmp_path) == [f"old-00000{SUFFIX}"]
+    assert names(tmp_path) == before
+
+
+def test_files_of_another_user_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left(tmp_path, "old")
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert found(tmp_path) == []
+
+
+def test_a_lock_without_segments_is_tidied_up(tmp_path: Path) -> None:
+    left(tmp_path, "old")
+    for path in tmp_path.glob(f"*{SUFFIX}"):
+        path.unlink()
+    assert found(tmp_path) == []
+    assert names(tmp_path) == []
+
+
+def test_no_more_recorders_than_a_few_are_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ADOPTED", 2)
+    for name in "abc":
+        left(tmp_path, name, 1)
+    assert len(found(tmp_path)) == 2
+
+
+def test_without_locks_nothing_is_claimed_or_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left(tmp_path, "old")
+    monkeypatch.setattr(module, "fcntl", None)
+    left(tmp_path, "new")
+    assert names(tmp_path) == [*files("new")[:-1], *files("old")]
+    assert found(tmp_path) == []
+
+
+def test_a_directory_that_takes_no_lock_takes_frames(tmp_path: Path) -> None:
+    (tmp_path / f"new{LOCK}").mkdir()
+    left(tmp_path, "new")
+    assert names(tmp_path) == files("new")
