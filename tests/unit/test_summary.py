@@ -65,8 +65,8 @@ def test_prefix_totals_are_exact_sums_of_executions() -> None:
     ).prefixes
 
     assert found == (
-        Prefix("mul", 1, 2**50, 2**50, 2**50, 2**50, 2**50, 0, 0, 0, 0, 0, 0, {}),
-        Prefix("add", 3, 60, 20, 20, 30, 30, 7, 1, 1, 1, 0, 0, {}),
+        Prefix("mul", 1, 2**50, 2**50, 2**50, 2**50, 2**50, 0, 0, 0, 0, 0, 0, {}, p99_us=2**50),
+        Prefix("add", 3, 60, 20, 20, 30, 30, 7, 1, 1, 1, 0, 0, {}, std_us=8, p99_us=30),
     )
 
 
@@ -154,6 +154,7 @@ def test_a_worker_is_told_from_joining_to_leaving() -> None:
                 "worker": "tcp://a",
                 "server_id": "W1",
                 "name": "one",
+                "host": "h",
                 "nthreads": 2,
                 "memory_limit": 8,
                 "start_us": T,
@@ -170,11 +171,12 @@ def test_a_worker_is_told_from_joining_to_leaving() -> None:
             task("add", 5, worker="tcp://b"),
             task("x", 9, "killed", worker="tcp://a"),
         ],
-        samples=[{"worker": "tcp://a", "memory": m, "time_us": T} for m in (3, 7, 5)],
+        samples=[{"worker": "tcp://a", "memory": m, "spilled": 10 * m, "time_us": T} for m in (3, 7, 5)],
     ).workers
 
+    left = (50, "memory kill", "95 %", 1, 10, 7, ("k1", "k2"), 5, 3)
     assert found == (
-        Worker("tcp://a", "W1", "one", 2, 8, T, T + 50, 50, "memory kill", "95 %", 1, 10, 7, ("k1", "k2"), 5, 3),
+        Worker("tcp://a", "W1", "one", 2, 8, T, T + 50, *left, host="h", utilisation=0.1, spilled=70, recomputed_us=0),
     )
 
 
@@ -220,8 +222,9 @@ def test_failures_with_one_fingerprint_are_one() -> None:
         ]
     ).errors
 
+    first = (T, T + 9, "early", "w", "the text", ("w",), ("early", "late"))
     assert found == (
-        Failure("f", "ValueError", "no", "OSError", "disk", 5, 4, ("add", "mul"), T, T + 9, "early", "w", "the text"),
+        Failure("f", "ValueError", "no", "OSError", "disk", 5, 4, ("add", "mul"), *first),
         Failure("other", "KeyError", "no", "", "", 1, 0, ("",), T, T, "", "", ""),
     )
 

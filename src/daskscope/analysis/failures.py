@@ -29,6 +29,13 @@ class Failure:
     key: str
     worker: str
     traceback: str
+    workers: tuple[str, ...] = ()
+    #: Some of the tasks that failed, in the order in which they did.
+    keys: tuple[str, ...] = ()
+
+
+#: Keys named for each failure.
+MOST_KEYS = 10
 
 
 def failures(recording: Recording) -> tuple[Failure, ...]:
@@ -52,7 +59,7 @@ def _failure(table: Table, rows: Array) -> Failure:
         strings = table.strings(column)
         return str(strings.values[strings.codes[first]])
 
-    prefix = table.strings("prefix")
+    prefix, workers = table.strings("prefix"), table.strings("worker")
     return Failure(
         fingerprint=text("fingerprint"),
         type=text("type"),
@@ -67,7 +74,17 @@ def _failure(table: Table, rows: Array) -> Failure:
         key=text("key"),
         worker=text("worker"),
         traceback=_traceback(table, rows),
+        workers=tuple(sorted(filter(None, workers.values[np.unique(workers.codes[rows])].tolist()))),
+        keys=_keys(table, rows[np.argsort(times, kind="stable")]),
     )
+
+
+def _keys(table: Table, rows: Array) -> tuple[str, ...]:
+    """The first few distinct keys."""
+    strings = table.strings("key")
+    _, firsts = np.unique(strings.codes[rows], return_index=True)
+    found = strings.values[strings.codes[rows[np.sort(firsts)]]][: MOST_KEYS + 1].tolist()
+    return tuple(filter(None, found))[:MOST_KEYS]
 
 
 def _traceback(table: Table, rows: Array) -> str:

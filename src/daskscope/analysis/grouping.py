@@ -77,3 +77,49 @@ def interval_sums(owners: Array, size: int, actions: Lists, starts: Lists, stops
         {str(names.values[i]): int(totals[owner, i]) for i in np.flatnonzero(used[owner]).tolist()}
         for owner in range(size)
     ]
+
+
+#: Cells up to which a table with a place for each is faster than sorting: 32 MB.
+DENSE = 2**22
+
+
+def sum_by(keys: Array, values: Array, size: int) -> tuple[Array, Array]:
+    """The keys (below ``size``) whose values do not add up to zero, in order, and the exact integer sums."""
+    if size <= DENSE:
+        totals = sums(keys, values, size)
+        found = np.flatnonzero(totals)
+        return found, totals[found]
+    if not len(keys):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    # Sums of integers do not depend on the order, and sorting without keeping it is twice as fast.
+    order = np.argsort(keys)
+    ordered = keys[order]
+    firsts = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1))
+    totals = np.add.reduceat(values[order], firsts)
+    held = totals != 0
+    return ordered[firsts[held]], totals[held]
+
+
+def renumber(keys: Array, size: int) -> tuple[Array, Array]:
+    """Keys (below ``size``) as codes without gaps, and the key of each code."""
+    if size <= DENSE:
+        held = np.zeros(size, dtype=bool)
+        held[keys] = True
+        codes: Array = (np.cumsum(held) - 1)[keys]
+        return codes, np.flatnonzero(held)
+    distinct, codes = np.unique(keys, return_inverse=True)
+    return codes, distinct
+
+
+def product(columns: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, list[Array]]:
+    """One code without gaps per combination of code columns, and the codes of each combination, column by column."""
+    combined, parts = np.zeros(len(columns[0]), dtype=np.int64), list[Array]()
+    held = 1
+    for column, size in zip(columns, sizes, strict=True):
+        width = max(1, size)
+        # Made dense after each column, so that the product of many dictionaries cannot overflow.
+        combined, distinct = renumber(combined * width + column, held * width)
+        parts = [part[distinct // width] for part in parts]
+        parts.append(distinct % width)
+        held = len(distinct)
+    return combined, parts

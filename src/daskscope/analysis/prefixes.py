@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.grouping import combine, counts, interval_sums, percentile, rows_by_group, sums, where
+from daskscope.analysis.peaks import peaks_during
+from daskscope.analysis.recomputed import recomputed_rows
 from daskscope.model.recording import Recording
 
 #: Executions that came to an end by themselves. A killed one has no duration that was measured.
@@ -34,6 +36,13 @@ class Prefix:
     disk_us: int
     #: Microseconds by action of everything besides computing, whatever Dask calls it.
     intervals_us: Mapping[str, int]
+    #: How far durations scatter around their mean.
+    std_us: int = 0
+    p99_us: int = 0
+    #: Executions whose result was lost, so that they ran again.
+    recomputed_us: int = 0
+    #: The largest memory of a worker process seen while the prefix ran on it, 0 where nobody looked.
+    peak_memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,10 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
         tasks.lists("interval_start_us"),
         tasks.lists("interval_stop_us"),
     )
+    recomputed = sums(names.codes, np.where(recomputed_rows(tasks), np.maximum(durations, 0), 0), size)
+    memory = np.zeros(size, dtype=np.int64)
+    during = peaks_during(recording["samples"], "memory", tasks.strings("worker"), tasks["start_us"], tasks["stop_us"])
+    np.maximum.at(memory, names.codes, during)
     found = []
     for code, rows in rows_by_group(names.codes):
         ordered = np.sort(durations[rows[executed[rows]]])
@@ -82,6 +95,10 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
                 transfer_us=intervals[code].get("transfer", 0),
                 disk_us=sum(intervals[code].get(action, 0) for action in DISK),
                 intervals_us=intervals[code],
+                std_us=round(float(np.std(ordered))) if count else 0,
+                p99_us=percentile(ordered, 0.99) if count else 0,
+                recomputed_us=int(recomputed[code]),
+                peak_memory=int(memory[code]),
             )
         )
     return tuple(sorted(found, key=lambda prefix: (-prefix.total_us, prefix.prefix)))

@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from daskscope.analysis.completeness import TableCompleteness, completeness, is_complete, statement
 from daskscope.analysis.failures import Failure, failures
+from daskscope.analysis.grouping import where
 from daskscope.analysis.prefixes import Activity, Prefix, activities, prefixes
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
@@ -79,9 +82,7 @@ def summarise(recording: Recording) -> Summary:
     """Sum up a recording; of a running cluster everything counts up to the last thing seen."""
     clusters = _clusters(recording)
     cluster = clusters[-1] if clusters else None
-    first, last = _extent(recording)
-    start = (cluster.recording_us or cluster.start_us if cluster else 0) or first
-    end = (cluster.end_us if cluster else 0) or last
+    start, end = _lifetime(recording, cluster)
     return Summary(
         source=recording.source,
         cluster=cluster,
@@ -100,6 +101,24 @@ def summarise(recording: Recording) -> Summary:
     )
 
 
+def extent(recording: Recording) -> tuple[int, int]:
+    """From when to when a recording speaks: of the one window it was made for, else of everything there is."""
+    clusters = _clusters(recording)
+    start, end = _lifetime(recording, clusters[-1] if clusters else None)
+    windows = recording["windows"]
+    made_for = np.flatnonzero(where(windows.strings("kind"), "report", "record"))
+    if len(made_for) != 1:
+        return start, max(start, end)
+    begin, stop = (int(windows[name][made_for[0]]) for name in ("start_us", "stop_us"))
+    return begin or start, max(begin or start, stop or end)
+
+
+def _lifetime(recording: Recording, cluster: Cluster | None) -> tuple[int, int]:
+    first, last = _moments(recording)
+    start = (cluster.recording_us or cluster.start_us if cluster else 0) or first
+    return start, (cluster.end_us if cluster else 0) or last
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
@@ -109,7 +128,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _extent(recording: Recording) -> tuple[int, int]:
+def _moments(recording: Recording) -> tuple[int, int]:
     """The first and the last moment any row speaks of."""
     moments = []
     for table in recording.tables.values():

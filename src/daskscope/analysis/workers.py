@@ -7,9 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.grouping import counts, sums, where
+from daskscope.analysis.lives import life_of
 from daskscope.analysis.prefixes import EXECUTED
+from daskscope.analysis.recomputed import recomputed_rows
 from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.table import Array
+
+#: Verdicts of workers that did not leave by themselves, and what can be done about it.
+LOST = {
+    "memory kill": "Use smaller chunks, or workers with more memory or fewer threads.",
+    "vanished": "Look into the logs of its host: it was killed from outside, it crashed, or the host is gone.",
+    "lost connection": "Look for a task that holds the interpreter lock for long, and for trouble in the network.",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,13 @@ class Worker:
     processing: tuple[str, ...]
     processing_count: int
     lost_count: int
+    host: str = ""
+    #: The part of the time of its threads in which they computed.
+    utilisation: float = 0.0
+    #: The most it had spilled to disk.
+    spilled: int = 0
+    #: Executions whose results were lost with it, so that they ran again.
+    recomputed_us: int = 0
 
 
 def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
@@ -40,16 +56,32 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
     table, tasks, samples = recording["workers"], recording["tasks"], recording["samples"]
     executed = where(tasks.strings("status"), *EXECUTED)
     ran = tasks.take(executed)
-    lives = _lives(ran.strings("worker"), ran["stop_us"], table)
+    lives = life_of(ran.strings("worker"), ran["stop_us"], table)
     known, durations = lives >= 0, ran["stop_us"] - ran["start_us"]
     task_counts = counts(lives[known], table.rows)
     busy = sums(lives[known], durations[known], table.rows)
-    memory = _peaks(_lives(samples.strings("worker"), samples["time_us"], table), samples["memory"], table.rows)
+    sampled = life_of(samples.strings("worker"), samples["time_us"], table)
+    memory, spilled = (_peaks(sampled, samples[name], table.rows) for name in ("memory", "spilled"))
+    again = known & recomputed_rows(tasks)[executed]
+    recomputed = sums(lives[again], np.maximum(durations[again], 0), table.rows)
     rows = zip(*(table[name].tolist() for name in _COLUMNS), strict=True)
     found = []
-    for i, (address, server_id, name, threads, limit, start, end, verdict, evidence, keys, count, lost) in enumerate(
-        rows
-    ):
+    for i, (
+        address,
+        server_id,
+        name,
+        host,
+        threads,
+        limit,
+        start,
+        end,
+        verdict,
+        evidence,
+        keys,
+        count,
+        lost,
+    ) in enumerate(rows):
+        life = max(0, (end or end_us) - start) if start else 0
         found.append(
             Worker(
                 worker=address,
@@ -59,7 +91,7 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
                 memory_limit=limit,
                 start_us=start,
                 end_us=end,
-                life_us=max(0, (end or end_us) - start) if start else 0,
+                life_us=life,
                 verdict=verdict,
                 evidence=evidence,
                 tasks=int(task_counts[i]),
@@ -68,6 +100,10 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
                 processing=tuple(keys),
                 processing_count=count,
                 lost_count=lost,
+                host=host,
+                utilisation=min(1.0, max(0, int(busy[i])) / (threads * life)) if threads > 0 and life else 0.0,
+                spilled=int(spilled[i]),
+                recomputed_us=int(recomputed[i]) if end else 0,
             )
         )
     return tuple(sorted(found, key=lambda worker: (worker.start_us, worker.worker)))
@@ -77,6 +113,7 @@ _COLUMNS = (
     "worker",
     "server_id",
     "name",
+    "host",
     "nthreads",
     "memory_limit",
     "start_us",
@@ -87,25 +124,6 @@ _COLUMNS = (
     "processing_count",
     "lost_count",
 )
-
-
-def _lives(addresses: Strings, times: Array, table: Table) -> Array:
-    """For each row the worker it belongs to, as a row of ``workers``; -1 where there is none.
-
-    An address is used again when a worker restarts; then the time decides.
-    """
-    by_address: dict[str, list[tuple[int, int]]] = {}
-    for row, (address, start) in enumerate(zip(table["worker"], table["start_us"].tolist(), strict=True)):
-        by_address.setdefault(address, []).append((start, row))
-    first = [min(by_address[a])[1] if a in by_address else -1 for a in addresses.values]
-    lives = np.array(first, dtype=np.int64)[addresses.codes]
-    for code, address in enumerate(addresses.values):
-        several = sorted(by_address.get(address, []))
-        if len(several) > 1:
-            mine = np.flatnonzero(addresses.codes == code)
-            turns = np.searchsorted([start for start, _ in several], times[mine], side="right")
-            lives[mine] = np.array([row for _, row in several])[np.maximum(turns - 1, 0)]
-    return lives
 
 
 def _peaks(groups: Array, values: Array, size: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING
 
 from daskscope.model.table import Table
@@ -56,6 +57,16 @@ class Recording(Mapping[str, Table]):
     def __repr__(self) -> str:
         held = ", ".join(f"{name} {table.rows:,}" for name, table in self.tables.items() if table.rows)
         return f"<Recording {self.source}: {held or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is in it, and how to see it whole."""
+        rows = "".join(
+            f"<tr><td>{name}</td><td style='text-align:right'>{table.rows:,}</td><td>{escape(table.definition.row)}</td></tr>"
+            for name, table in self.tables.items()
+            if table.rows
+        )
+        source = escape(self.source)
+        return f"<b>{source}</b><table>{rows}</table><p>In a terminal: <code>daskscope open {source}</code></p>"
 
     def to_pandas(self, table: str) -> pd.DataFrame:
         """One table as a pandas DataFrame."""

@@ -157,6 +157,10 @@ class Table(Mapping[str, Array]):
     def __repr__(self) -> str:
         return f"<Table {self.name}: {self.rows:,} rows of {self.definition.row}>"
 
+    def kind(self, column: str) -> str:
+        """What a column holds: ``time``, ``int``, ``float``, ``str``, or a list of one of them (``str[]``)."""
+        return next(definition.kind for definition in self.definition.columns if definition.name == column)
+
     def strings(self, column: str) -> Strings:
         """A string column as codes and distinct values, for grouping without materialising it."""
         values = self.columns[column]

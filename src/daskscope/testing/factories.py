@@ -7,38 +7,20 @@ from typing import Any
 
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Table
-from daskscope.model.tables import TABLES, Column
+from daskscope.model.tables import TABLES
 from daskscope.wire.decode import read_frame
-from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import concatenate
-
-#: One row by column name; columns that are not given are empty.
-Row = Mapping[str, Any]
+from daskscope.wire.rows import Row, columns_of_rows, frames_of_rows
 
 
 def make_columns(table: str, rows: Sequence[Row]) -> dict[str, list[Any]]:
     """All columns of a table, ready for ``encode_body``; what a row does not give is 0, ``""`` or an empty list."""
-    definition = TABLES[table]
-    unknown = {name for row in rows for name in row} - set(definition.names)
-    if unknown:
-        raise KeyError(f"{table} has no column {', '.join(sorted(unknown))}")
-    return {column.name: [row.get(column.name, _empty(column)) for row in rows] for column in definition.columns}
+    return columns_of_rows(table, rows)
 
 
 def make_frames(tables: Mapping[str, Sequence[Row]], *, cluster: str = "test-cluster", epoch: int = 1) -> list[bytes]:
-    """One sealed frame per table that has rows, numbered from 0."""
-    filled = [(table, rows) for table, rows in tables.items() if rows]
-    return [
-        seal(
-            encode_body(table, make_columns(table, rows)),
-            cluster=cluster,
-            epoch=epoch,
-            sequence=sequence,
-            kept=len(rows),
-            dropped=0,
-        )
-        for sequence, (table, rows) in enumerate(filled)
-    ]
+    """Sealed frames of all tables that have rows, numbered from 0."""
+    return list(frames_of_rows(tables, cluster=cluster, epoch=epoch))
 
 
 def make_recording(
@@ -61,9 +43,3 @@ def _decode(frames: Iterable[bytes]) -> dict[str, Table]:
         table = read_frame(data).table()
         batches.setdefault(table.name, []).append(table)
     return {name: concatenate(TABLES[name], tables) for name, tables in batches.items()}
-
-
-def _empty(column: Column) -> Any:
-    if column.kind.endswith("[]"):
-        return []
-    return {"str": "", "float": 0.0}.get(column.kind, 0)

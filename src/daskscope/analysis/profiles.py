@@ -1,0 +1,254 @@
+"""Where threads were met: stacks as one tree, and how often each was seen, by kind, prefix, span, worker and time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from daskscope.analysis.bins import Bins, Cube, make_cube
+from daskscope.analysis.grouping import renumber, sums, where
+from daskscope.analysis.lives import texts_of
+from daskscope.analysis.prefixes import EXECUTED
+from daskscope.model.recording import Recording
+from daskscope.model.table import Array, Table
+
+Frame = tuple[str, str, int]
+Owner = Literal["user", "lib", "native", "dask"]
+
+KEYS = ("kind", "prefix", "span", "worker")
+#: A row that claims more samples than this is nonsense, and would overflow sums.
+MOST_SAMPLES = 2**40
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All stacks. A node is a frame called from its parent; parents come before their children, roots have parent -1."""
+
+    #: File, function, line.
+    frames: list[Frame]
+    #: For each node its frame.
+    nodes: Array
+    parents: Array
+    #: ``count`` of samples by kind, prefix, span, worker and ``stack``, the node at which a stack ends.
+    cube: Cube
+    #: How often samplers looked, and how often they should have.
+    got: int
+    expected: int
+    #: What a sample of kind ``compute`` stands for, so that all of them make up the compute time that was recorded.
+    seconds_per_sample: float
+    bins: Bins
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A tree of its own with its counts: samples that end at a node, and those that end there or below."""
+
+    nodes: Array
+    parents: Array
+    own: Array
+    total: Array
+
+
+@dataclass(frozen=True)
+class LineCount:
+    """Samples that ended in one line."""
+
+    file: str
+    function: str
+    line: int
+    count: int
+
+
+def profile(recording: Recording, bins: Bins) -> Profile:
+    """Merge all stacks of a recording; samples count in the bin in which their slice of time begins."""
+    table = recording["profiles"]
+    stacks = table.lists("stack")
+    texts = texts_of(stacks)
+
+    def frame_at(rows: Array, depth: int) -> Array:
+        result: Array = texts.codes[stacks.offsets[rows] + depth]
+        return result
+
+    ends, nodes, parents = _grow(stacks.lengths, frame_at, len(texts.values))
+    rows = np.flatnonzero(ends >= 0)
+    counts = np.clip(table["count"][rows], 0, MOST_SAMPLES)
+    columns = [table.strings(name) for name in KEYS]
+    keys = {name: list(map(str, column.values)) for name, column in zip(KEYS, columns, strict=True)}
+    codes = [*(column.codes[rows] for column in columns), ends[rows]]
+    cube = make_cube({**keys, "stack": []}, codes, bins.of(table["start_us"])[rows], bins.count, {"count": counts})
+    computing = int(counts[where(table.strings("kind"), "compute")[rows]].sum())
+    got, expected = _looks(table)
+    return Profile(
+        frames=[_frame(text) for text in texts.values],
+        nodes=nodes,
+        parents=parents,
+        cube=cube,
+        got=got,
+        expected=expected,
+        seconds_per_sample=_compute_us(recording["tasks"], bins) / 1e6 / computing if computing else 0.0,
+        bins=bins,
+    )
+
+
+def tree(
+    profile: Profile,
+    kind: str | None = "compute",
+    prefix: str | None = None,
+    span: str | None = None,
+    worker: str | None = None,
+    start_us: int | None = None,
+    stop_us: int | None = None,
+) -> tuple[Array, Array]:
+    """For each node the samples that end at it, and those that end at it or below it; time is cut at whole bins."""
+    cube, bins = profile.cube, profile.bins
+    kept = np.ones(cube.rows, dtype=bool)
+    for name, wanted in zip(KEYS, (kind, prefix, span, worker), strict=True):
+        if wanted is not None:
+            texts = cube.keys[name]
+            kept &= cube.codes[name] == (texts.index(wanted) if wanted in texts else -1)
+    if start_us is not None:
+        kept &= cube.bin * bins.width_us + bins.start_us >= start_us
+    if stop_us is not None:
+        kept &= cube.bin * bins.width_us + bins.start_us < stop_us
+    own = sums(cube.codes["stack"][kept], cube.measures["count"][kept], len(profile.nodes))
+    return own, _totals(own, profile.parents)
+
+
+def inverted(profile: Profile, counts: Array) -> Tree:
+    """The same samples from the innermost frame out: who called it, and who called that. ``counts`` are those of ``tree``."""
+    depths = _depths(profile.parents)
+    ends = np.flatnonzero(counts)
+    at = ends.copy()
+
+    def frame_at(rows: Array, depth: int) -> Array:
+        if depth:
+            at[rows] = profile.parents[at[rows]]
+        result: Array = profile.nodes[at[rows]]
+        return result
+
+    outermost, nodes, parents = _grow(depths[ends] + 1, frame_at, len(profile.frames))
+    own = sums(outermost, counts[ends], len(nodes))
+    return Tree(nodes, parents, own, _totals(own, parents))
+
+
+def by_line(profile: Profile, self_counts: Array) -> list[LineCount]:
+    """Every line that samples ended in, the most frequent first."""
+    totals = sums(profile.nodes, self_counts, len(profile.frames))
+    order = np.flatnonzero(totals)
+    order = order[np.argsort(-totals[order], kind="stable")]
+    return [LineCount(*profile.frames[code], int(totals[code])) for code in order.tolist()]
+
+
+def collapsed(profile: Profile, counts: Array) -> list[str]:
+    """A line for each stack in Brendan Gregg's format: frames joined by ``;``, outermost first, and the count."""
+    labels = [_label(frame) for frame in profile.frames]
+    nodes, parents = profile.nodes.tolist(), profile.parents.tolist()
+    lines = []
+    for end in np.flatnonzero(counts).tolist():
+        path, node = [], end
+        while node >= 0:
+            path.append(labels[nodes[node]])
+            node = parents[node]
+        lines.append(f"{';'.join(reversed(path))} {int(counts[end])}")
+    return lines
+
+
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/([^/]+)")
+_STDLIB = re.compile(r"/lib(?:64)?/(?:python3[^/]*/)?([^/]+)(?:/|$)", re.IGNORECASE)
+_CHECKOUT = re.compile(r"/(?:dask/dask|distributed/distributed|dask-expr/dask_expr)/")
+_DASK = ("dask", "distributed", "dask_expr")
+_CARRIERS = ("threading.py", "concurrent")
+
+
+def owner(file: str) -> Owner:
+    """Whose code a file is: the user's, a library's, Dask's with the machinery that carries its tasks, or no Python at all."""
+    path = file.replace("\\", "/")
+    if path.startswith("<ipython-input"):
+        return "user"
+    if path.startswith("<") or not path.endswith((".py", ".pyw")):
+        return "native"
+    package = _PACKAGES.search(path)
+    if package:
+        return "dask" if package[1] in _DASK else "lib"
+    if _CHECKOUT.search(path):
+        return "dask"
+    module = _STDLIB.search(path) if "/lib/python3" in path or "/lib64/python3" in path or "/Lib/" in path else None
+    if module:
+        return "dask" if module[1] in _CARRIERS else "lib"
+    return "user"
+
+
+def _grow(lengths: Array, frame_at: Callable[[Array, int], Array], frames: int) -> tuple[Array, Array, Array]:
+    """Merge stacks into a tree, one depth after the other.
+
+    Returns for each stack the node it ends at (-1 for an empty one), and for each node its frame and its parent.
+    """
+    ends = np.full(len(lengths), -1, dtype=np.int64)
+    nodes, parents = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    rows = np.flatnonzero(lengths > 0)
+    at, first, size, made = np.zeros(len(rows), dtype=np.int64), -1, 1, 0
+    depth = 0
+    while len(rows):
+        codes, distinct = renumber(at * frames + frame_at(rows, depth), size * frames)
+        nodes.append(distinct % frames)
+        parents.append(distinct // frames + first)
+        first, size = made, len(distinct)
+        made += size
+        ends[rows] = codes + first
+        depth += 1
+        deeper = lengths[rows] > depth
+        rows, at = rows[deeper], codes[deeper]
+    return ends, np.concatenate(nodes), np.concatenate(parents)
+
+
+def _depths(parents: Array) -> Array:
+    depths = np.zeros(len(parents), dtype=np.int64)
+    above = parents.copy()
+    while (above >= 0).any():
+        inner = np.flatnonzero(above >= 0)
+        depths[inner] += 1
+        above[inner] = parents[above[inner]]
+    return depths
+
+
+def _totals(own: Array, parents: Array) -> Array:
+    """Counts of each node and everything below it."""
+    totals, depths = own.copy(), _depths(parents)
+    order = np.argsort(depths, kind="stable")
+    edges = np.searchsorted(depths[order], np.arange(int(depths.max(initial=0)) + 2))
+    for depth in range(len(edges) - 2, 0, -1):
+        level = order[edges[depth] : edges[depth + 1]]
+        np.add.at(totals, parents[level], totals[level])
+    return totals
+
+
+def _looks(table: Table) -> tuple[int, int]:
+    """How often samplers looked and should have; every stack of a slice repeats both. Dask's own does not say."""
+    rows = np.flatnonzero(table["ticks"] > 0)
+    workers = table.strings("worker")
+    slices = np.unique(np.stack((table["start_us"][rows], workers.codes[rows])), axis=1, return_index=True)[1]
+    one = rows[slices]
+    got, expected = (np.clip(table[name][one], 0, MOST_SAMPLES) for name in ("ticks", "ticks_expected"))
+    return int(got.sum()), int(expected.sum())
+
+
+def _compute_us(tasks: Table, bins: Bins) -> int:
+    ran = where(tasks.strings("status"), *EXECUTED)
+    lengths = bins.clip(tasks["stop_us"][ran]) - bins.clip(tasks["start_us"][ran])
+    return int(np.maximum(lengths, 0).sum())
+
+
+def _frame(text: str) -> Frame:
+    file, _, rest = text.partition("\t")
+    function, _, line = rest.partition("\t")
+    return file, function, int(line) if line.isascii() and line.isdigit() and len(line) < 10 else 0
+
+
+def _label(frame: Frame) -> str:
+    file, function, line = frame
+    # The format has no way to quote.
+    return f"{function} ({file}:{line})".replace(";", ",").replace("\n", " ")

@@ -1,0 +1,114 @@
+"""Nothing that a recording can hold makes the arithmetic fall over, and whatever it holds, thread time adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from daskscope.analysis import bandwidth, memory, profiles
+from daskscope.analysis.answer import answer, findings
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.breakdown import breakdown
+from daskscope.analysis.counts import counts
+from daskscope.analysis.critical_path import critical_path
+from daskscope.analysis.fine_metrics import cache_hits, fine_metrics
+from daskscope.analysis.parallelism import parallelism
+from daskscope.analysis.selection import Selection, select
+from daskscope.analysis.summary import extent, summarise
+from daskscope.model.recording import Recording
+from daskscope.model.tables import TABLES, Column
+from daskscope.testing import make_recording
+
+T = 1_700_000_000_000_000
+INT = st.sampled_from([0, 0, 1, -1, 2, T, T + 5, T + 1000, 2**62, 2**63 - 1, -(2**63)]) | st.integers(T, T + 100)
+WORDS = (
+    *(
+        "",
+        "a",
+        "b",
+        "scheduler",
+        "ok",
+        "error",
+        "killed",
+        "memory kill",
+        "compute",
+        "transfer",
+        "disk-read",
+        "incoming",
+    ),
+    *("outgoing", "execute", "thread-cpu", "thread-noncpu", "seconds", "report", "erred", "lost", "\ud800", "f\tg\t7"),
+)
+TEXT = st.sampled_from(WORDS)
+FLOAT = st.sampled_from([0.0, 1.0, -1.5, float("nan"), float("inf"), -float("inf"), 1e308])
+KINDS: dict[str, st.SearchStrategy[Any]] = {"time": INT, "int": INT, "str": TEXT, "float": FLOAT}
+
+
+def values(column: Column) -> st.SearchStrategy[Any]:
+    if column.kind.endswith("[]"):
+        return st.lists(KINDS[column.kind[:-2]], max_size=2)
+    return KINDS[column.kind]
+
+
+def tables() -> st.SearchStrategy[dict[str, list[dict[str, Any]]]]:
+    rows = {
+        name: st.lists(st.fixed_dictionaries({}, optional={c.name: values(c) for c in table.columns}), max_size=3)
+        for name, table in TABLES.items()
+    }
+    return st.fixed_dictionaries(rows)
+
+
+def everything(recording: Recording, bins: Bins) -> None:
+    split = breakdown(recording, bins)
+    assert sum(split.split.values()) == split.thread_us
+    assert all(us >= 0 for us in split.split.values())
+    profile = profiles.profile(recording, bins)
+    own, total = profiles.tree(profile)
+    profiles.inverted(profile, own)
+    profiles.by_line(profile, own)
+    profiles.collapsed(profile, total)
+    memory.cluster(recording, "unmanaged", bins.start_us, bins.stop_us, bins.width_us)
+    found: list[Callable[[], Any]] = [
+        lambda: memory.memory(recording, bins),
+        lambda: memory.peaks(recording),
+        lambda: bandwidth.transfers(recording, bins),
+        lambda: bandwidth.matrix(recording),
+        lambda: bandwidth.slowest_pairs(recording),
+        lambda: bandwidth.compressed_ratio(recording),
+        lambda: bandwidth.by_type(recording),
+        lambda: counts(recording, bins),
+        lambda: critical_path(recording),
+        lambda: fine_metrics(recording, bins),
+        lambda: cache_hits(recording),
+        lambda: parallelism(recording, bins),
+        lambda: answer(recording, split),
+        lambda: findings(recording, split),
+        lambda: summarise(recording),
+    ]
+    for call in found:
+        call()
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(tables(), st.sampled_from([Bins(T, 1, 1), Bins(T, 30, 4), Bins(0, 2**40, 3), Bins(T, 1, 400)]))
+def test_any_rows_can_be_analysed(rows: dict[str, list[dict[str, Any]]], bins: Bins) -> None:
+    recording = make_recording(rows)
+    everything(recording, bins)
+    everything(select(recording, Selection(T, T + 50)), bins)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_may_be_missing(name: str) -> None:
+    rows: dict[str, list[dict[str, Any]]] = {table: [{}] for table in TABLES if table != name}
+    everything(make_recording(rows), Bins(T, 1, 1))
+
+
+def test_the_time_of_any_recording_can_be_cut_into_bins() -> None:
+    recording = make_recording({"tasks": [{"start_us": 5, "stop_us": T, "status": "ok", "worker": "a"}]})
+    start, stop = extent(recording)
+
+    assert np.isfinite(parallelism(recording, Bins.over(start, stop))).all()

@@ -1,0 +1,178 @@
+"""Stacks become one tree; every sample is counted once wherever one looks from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskscope.analysis.bins import Bins, rows
+from daskscope.analysis.profiles import LineCount, Profile, by_line, collapsed, inverted, owner, profile, tree
+from daskscope.model.tables import TABLES
+from daskscope.testing import make_recording
+from daskscope.wire.file import read_recording
+
+GOLDEN = Path(__file__).parent.parent / "data" / "recordings" / "v1.daskscope"
+T = 1_700_000_000_000_000
+
+
+def stack(frames: str, count: int, start: int = 0, **columns: Any) -> dict[str, Any]:
+    row = {"kind": "compute", "worker": "w", "start_us": T + start, "count": count, "ticks": 5, "ticks_expected": 6}
+    return {**row, "stack": [f"/{name}.py\t{name}\t{ord(name)}" for name in frames], **columns}
+
+
+def small() -> Profile:
+    recording = make_recording(
+        {
+            "profiles": [
+                stack("ab", 3, prefix="add"),
+                stack("abc", 5, prefix="mul", span="s"),
+                stack("ab", 2, 10, prefix="add"),
+                stack("cb", 4, 10, prefix="add", worker="v"),
+                stack("", 9),
+                stack("a", 7, kind="scheduler", worker="scheduler"),
+                stack("ab", 1, 10, prefix="add", source="dask", worker="u", ticks=0),
+            ],
+            "tasks": [
+                {"start_us": T, "stop_us": T + 9, "status": "ok"},
+                {"start_us": T + 14, "stop_us": T + 40, "status": "error"},
+            ],
+        }
+    )
+    return profile(recording, Bins(T, 10, 2))
+
+
+def paths(found: Profile) -> list[str]:
+    names: list[str] = []
+    for node, parent in zip(found.nodes.tolist(), found.parents.tolist(), strict=True):
+        names.append((names[parent] if parent >= 0 else "") + found.frames[node][1])
+    return names
+
+
+def test_stacks_share_a_tree() -> None:
+    found = small()
+
+    assert sorted(paths(found)) == ["a", "ab", "abc", "c", "cb"]
+    assert (found.parents < np.arange(len(found.parents))).all()
+    assert sorted(found.frames) == [("/a.py", "a", 97), ("/b.py", "b", 98), ("/c.py", "c", 99)]
+    assert (found.got, found.expected) == (5 * 4, 6 * 4)
+    # 9 µs and the part of the second execution inside the bins, over 15 samples.
+    assert found.seconds_per_sample == pytest.approx((9 + 6) / 1e6 / 15)
+    cells = {
+        (kind, prefix, worker, paths(found)[int(at)], bin_): n
+        for kind, prefix, _, worker, at, bin_, n in rows(found.cube)
+    }
+    assert cells == {
+        ("compute", "add", "w", "ab", 0): 3,
+        ("compute", "mul", "w", "abc", 0): 5,
+        ("compute", "add", "w", "ab", 1): 2,
+        ("compute", "add", "v", "cb", 1): 4,
+        ("compute", "add", "u", "ab", 1): 1,
+        ("scheduler", "", "scheduler", "a", 0): 7,
+    }
+
+
+def counted(found: Profile, **wanted: Any) -> dict[str, tuple[int, int]]:
+    own, total = tree(found, **wanted)
+    rows = zip(paths(found), zip(own.tolist(), total.tolist(), strict=True), strict=True)
+    return {path: counts for path, counts in rows if counts[1]}
+
+
+def test_a_tree_counts_what_ends_at_a_node_and_below() -> None:
+    found = small()
+
+    assert counted(found) == {"a": (0, 11), "ab": (6, 11), "abc": (5, 5), "c": (0, 4), "cb": (4, 4)}
+    assert counted(found, kind="scheduler") == {"a": (7, 7)}
+    assert counted(found, prefix="mul") == {"a": (0, 5), "ab": (0, 5), "abc": (5, 5)}
+    assert counted(found, span="s") == counted(found, prefix="mul")
+    assert counted(found, worker="v") == {"c": (0, 4), "cb": (4, 4)}
+    assert counted(found, start_us=T + 10) == {"a": (0, 3), "ab": (3, 3), "c": (0, 4), "cb": (4, 4)}
+    assert counted(found, stop_us=T + 10, prefix="add") == {"a": (0, 3), "ab": (3, 3)}
+    assert counted(found, worker="unheard of") == {}
+
+
+def test_lines_and_collapsed_stacks() -> None:
+    found = small()
+    own, _ = tree(found)
+
+    assert by_line(found, own) == [LineCount("/b.py", "b", 98, 10), LineCount("/c.py", "c", 99, 5)]
+    assert sorted(collapsed(found, own)) == [
+        "a (/a.py:97);b (/b.py:98) 6",
+        "a (/a.py:97);b (/b.py:98);c (/c.py:99) 5",
+        "c (/c.py:99);b (/b.py:98) 4",
+    ]
+
+
+def test_from_the_innermost_frame_out() -> None:
+    found = small()
+    upside_down = inverted(found, tree(found)[0])
+    names: list[str] = []
+    for node, parent in zip(upside_down.nodes.tolist(), upside_down.parents.tolist(), strict=True):
+        names.append((names[parent] if parent >= 0 else "") + found.frames[node][1])
+
+    assert dict(zip(names, upside_down.total.tolist(), strict=True)) == {
+        "b": 10,
+        "ba": 6,
+        "bc": 4,
+        "c": 5,
+        "cb": 5,
+        "cba": 5,
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.text("abc", max_size=5), st.integers(0, 9)), max_size=12))
+def test_no_sample_is_lost(stacks: list[tuple[str, int]]) -> None:
+    recording = make_recording({"profiles": [stack(frames, count) for frames, count in stacks]})
+    found = profile(recording, Bins(T, 10, 1))
+    own, total = tree(found)
+    samples = sum(count for frames, count in stacks if frames)
+
+    assert own.sum() == samples == total[found.parents < 0].sum()
+    upside_down = inverted(found, own)
+    assert upside_down.total[upside_down.parents < 0].sum() == samples
+    for node, path in enumerate(paths(found)):
+        assert own[node] == sum(count for frames, count in stacks if frames == path)
+        assert total[node] == sum(count for frames, count in stacks if frames.startswith(path))
+
+
+@pytest.mark.parametrize(
+    ("file", "whose"),
+    [
+        ("/home/me/analysis.py", "user"),
+        ("/home/me/dask/analysis.py", "user"),
+        ("/home/me/lib/tools.py", "user"),
+        ("C:\\Users\\me\\work.py", "user"),
+        ("/tmp/ipykernel_12/3456.py", "user"),
+        ("<ipython-input-3-abc>", "user"),
+        ("/env/lib/python3.11/site-packages/pandas/core/frame.py", "lib"),
+        ("/usr/lib/python3/dist-packages/numpy/__init__.py", "lib"),
+        ("/usr/lib/python3.12/json/decoder.py", "lib"),
+        ("C:\\Python312\\Lib\\json\\decoder.py", "lib"),
+        ("/env/lib/python3.11/site-packages/distributed/worker.py", "dask"),
+        ("/env/lib/python3.11/site-packages/dask/array/core.py", "dask"),
+        ("/src/distributed/distributed/worker.py", "dask"),
+        ("/usr/lib/python3.12/threading.py", "dask"),
+        ("/usr/lib/python3.12/concurrent/futures/thread.py", "dask"),
+        ("C:\\Python312\\Lib\\threading.py", "dask"),
+        ("<string>", "native"),
+        ("<frozen importlib._bootstrap>", "native"),
+        ("/usr/lib/libc.so.6", "native"),
+        ("", "native"),
+    ],
+)
+def test_whose_code_it_is(file: str, whose: str) -> None:
+    assert owner(file) == whose
+
+
+def test_any_recording_has_a_profile() -> None:
+    for recording in (read_recording(GOLDEN), make_recording({}), make_recording({name: [{}] for name in TABLES})):
+        found = profile(recording, Bins(0, 1, 1))
+        for kind in (None, "compute"):
+            own, _ = tree(found, kind)
+            assert (len(collapsed(found, own)), len(by_line(found, own))) <= (2, 2)
+            inverted(found, own)
