@@ -1,9 +1,22 @@
 """The flight recorder for Dask."""
 
+from daskscope.client.memory_sampler import MemorySampler
 from daskscope.client.metric import log_metric
+from daskscope.client.performance_report import performance_report
+from daskscope.client.profile import profile
 from daskscope.client.record import open_recording, record
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 
 __version__ = "0.1.0"
-__all__ = ["DaskscopeError", "Recording", "__version__", "log_metric", "open_recording", "record"]
+__all__ = [
+    "DaskscopeError",
+    "MemorySampler",
+    "Recording",
+    "__version__",
+    "log_metric",
+    "open_recording",
+    "performance_report",
+    "profile",
+    "record",
+]

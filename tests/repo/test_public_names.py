@@ -11,10 +11,13 @@ import daskscope.analytics
 def test_the_names_of_the_package() -> None:
     assert daskscope.__all__ == [
         "DaskscopeError",
+        "MemorySampler",
         "Recording",
         "__version__",
         "log_metric",
         "open_recording",
+        "performance_report",
+        "profile",
         "record",
     ]
 
@@ -37,6 +40,11 @@ def test_the_arguments_of_the_public_functions() -> None:
 
     assert names(daskscope.record) == ["path", "client", "name", "switches"]
     assert names(daskscope.open_recording) == ["path"]
+    assert str(inspect.signature(daskscope.performance_report)).startswith(
+        "(filename: 'str | Path' = 'dask-report.html', private: 'bool' = False, account: 'str | None' = None, *, client:"
+    )
+    assert names(daskscope.performance_report)[3:] == ["client", "upload", "tags", "storage_options", "stacklevel"]
+    assert names(daskscope.MemorySampler.sample) == ["self", "label", "client", "measure", "interval"]
     assert names(daskscope.log_metric) == ["name", "value", "unit", "client", "span", "window", "labels"]
     assert names(daskscope.analytics.register) == ["client"]
     assert names(daskscope.analytics.unregister) == ["client"]

@@ -14,6 +14,7 @@ import daskscope
 from daskscope.analysis.summary import summarise
 from daskscope.cli.output import open_output
 from daskscope.cli.show_sections import show_summary
+from daskscope.report.document import report_page
 from daskscope.wire.file import read_recording
 
 WORKLOAD = Path(__file__).with_name("demo_workload.py")
@@ -40,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
         _say("done")
     show_summary(summarise(read_recording(args.output)), open_output(), top=10)
     path = Path(args.output)
+    report = path.with_suffix(".html")
+    report.write_bytes(report_page(read_recording(path), title=path.stem))
     _say(f"recorded in {path} ({path.stat().st_size / 1e3:.0f} kB). Look at it again with: daskscope show {path}")
+    _say(f"the report is {report.resolve()} ({report.stat().st_size / 1e3:.0f} kB). Open it in a browser.")
     return 0
 
 

@@ -11,12 +11,12 @@ from types import ModuleType
 import click
 
 from daskscope import __version__
-from daskscope.cli import demo, show
+from daskscope.cli import demo, export, import_, open, show
 from daskscope.cli.output import complain
 from daskscope.errors import DaskscopeError
 
 #: Every command, in the order of the help text. A command is a module named like it.
-COMMANDS: list[ModuleType] = [demo, show]
+COMMANDS: list[ModuleType] = [demo, show, open, export, import_]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -60,7 +60,7 @@ def build_parser(prog: str = "daskscope") -> argparse.ArgumentParser:
 
 
 def command_name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2]
+    return module.__name__.rpartition(".")[2].rstrip("_")
 
 
 @click.command("scope", context_settings={"ignore_unknown_options": True}, add_help_option=False)

@@ -47,6 +47,9 @@ class record:
     nothing stays there afterwards unless the cluster is registered.
     """
 
+    #: What the stretch of time is called in the recording.
+    kind = "record"
+
     def __init__(
         self, path: str | Path, client: distributed.Client | None = None, *, name: str = "", **switches: Any
     ) -> None:
@@ -55,6 +58,7 @@ class record:
         self.client = client
         #: What went wrong while recording, empty when nothing did; the file then ends early.
         self.problem = ""
+        self.labels: dict[str, str] = {}
         self._switches = switches
         self._id = f"record-{uuid.uuid4().hex}"
         self._acknowledged = -1
@@ -129,7 +133,7 @@ class record:
         assert client is not None and output is not None
         await install(client, self._settings, self._id)
         await call(client, "subscribe", reader=self._id)
-        await call(client, "window", window=self._id, kind="record", name=self.name)
+        await call(client, "window", window=self._id, kind=self.kind, name=self.name, labels=self.labels)
         output.begin()
         self._ending = asyncio.Event()
         self._poll = asyncio.get_running_loop().create_task(self._fetch_for_ever())

@@ -1,0 +1,36 @@
+"""Read a report that Dask wrote (dask-report.html) into a recording."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from daskscope.cli.output import write
+from daskscope.errors import RecordingError
+from daskscope.report.dask_report import read_dask_report
+from daskscope.units import counted
+from daskscope.wire.file import SUFFIX
+from daskscope.wire.layout import FILE_MAGIC
+from daskscope.wire.rows import frames_of_rows
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="REPORT", help="the HTML file that distributed.performance_report() wrote")
+    parser.add_argument("--output", metavar="PATH", help=f"the recording (default: the report's name with {SUFFIX})")
+
+
+def run(args: argparse.Namespace) -> int:
+    source = Path(args.path)
+    try:
+        page = source.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RecordingError(f"{source} cannot be read: {error.strerror}. Give the path of a report.") from None
+    rows = read_dask_report(page)
+    target = Path(args.output or source.with_suffix(SUFFIX))
+    cluster = f"imported-{source.stem}"[:100]
+    try:
+        target.write_bytes(FILE_MAGIC + b"".join(frames_of_rows(rows, cluster=cluster, epoch=1)))
+    except OSError as error:
+        raise RecordingError(f"{target} cannot be written: {error.strerror}. Choose another --output.") from None
+    write(f"{target}: {counted(len(rows['tasks']), 'task')}. Look at it with: daskscope open {target}\n")
+    return 0

@@ -1,0 +1,164 @@
+"""Memory of the cluster while blocks of work run, to be compared: Dask's ``MemorySampler``, read from the recording.
+
+Same calls and same results; besides, every sample has all measures and every worker's own series.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import distributed
+
+from daskscope.analysis import memory
+from daskscope.client.connection import find_client
+from daskscope.client.record import record
+from daskscope.errors import DaskscopeError, MissingExtra
+from daskscope.model.recording import Recording
+from daskscope.model.table import Array
+from daskscope.wire.file import read_recording
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GIB = 2**30
+
+
+class _MemoryRecord(record):
+    kind = "memory"
+
+
+class MemorySampler:
+    """Sample the memory of the cluster while a block runs.
+
+    >>> sampler = daskscope.MemorySampler()                 # doctest: +SKIP
+    >>> with sampler.sample("first way"):                   # doctest: +SKIP
+    ...     first_way()
+    >>> with sampler.sample("second way"):                  # doctest: +SKIP
+    ...     second_way()
+    >>> sampler.plot(align=True)                            # doctest: +SKIP
+    """
+
+    def __init__(self) -> None:
+        #: By label: moments (seconds since the epoch, on the scheduler's clock) and bytes.
+        self.samples: dict[str, list[tuple[float, int]]] = {}
+        #: By label: everything that was recorded.
+        self.recordings: dict[str, Recording] = {}
+        self._intervals: dict[str, float] = {}
+
+    def sample(
+        self,
+        label: str | None = None,
+        *,
+        client: distributed.Client | None = None,
+        measure: str = "process",
+        interval: float = 0.5,
+    ) -> Any:
+        """A context manager, asynchronous if the client is, that puts its samples into ``samples[label]``.
+
+        ``measure`` is one of process, managed, managed_total, unmanaged, unmanaged_old, unmanaged_recent, optimistic, spilled.
+        """
+        _known(measure)
+        client = find_client(client)
+        label = label or str(uuid.uuid4())
+        directory = Path(tempfile.mkdtemp(prefix="daskscope-memory-"))
+        session = _MemoryRecord(directory / "memory.daskscope", client, name=label, sample_interval=interval)
+        if client.asynchronous:
+            return self._sample_async(session, label, measure, interval)
+        return self._sample_sync(session, label, measure, interval)
+
+    @contextlib.contextmanager
+    def _sample_sync(self, session: record, label: str, measure: str, interval: float) -> Iterator[None]:
+        try:
+            try:
+                with session:
+                    yield
+            finally:
+                self._keep(session, label, measure, interval)
+        finally:
+            shutil.rmtree(session.path.parent, ignore_errors=True)
+
+    @contextlib.asynccontextmanager
+    async def _sample_async(self, session: record, label: str, measure: str, interval: float) -> AsyncIterator[None]:
+        try:
+            try:
+                async with session:
+                    yield
+            finally:
+                self._keep(session, label, measure, interval)
+        finally:
+            shutil.rmtree(session.path.parent, ignore_errors=True)
+
+    def _keep(self, session: record, label: str, measure: str, interval: float) -> None:
+        if session.path.exists():
+            self.recordings[label] = read_recording(session.path)
+            self._intervals[label] = interval
+            self.samples[label] = self.series(label, measure)
+
+    def series(self, label: str, measure: str = "process") -> list[tuple[float, int]]:
+        """The samples of another measure of the same block."""
+        recording, grid = self._recording(label), self._grid(label)
+        regular = _pairs(*memory.cluster(recording, _known(measure), **grid))
+        # The end, which need not be a whole number of intervals after the beginning.
+        end = _pairs(*memory.cluster(recording, measure, **{**grid, "start_us": grid["stop_us"]}))
+        return [*regular, *(pair for pair in end if not regular or pair[0] > regular[-1][0])]
+
+    def workers(self, label: str, measure: str = "process") -> dict[str, list[tuple[float, int]]]:
+        """The samples of each worker."""
+        found = memory.by_worker(self._recording(label), _known(measure))
+        return {worker: _pairs(times, values) for worker, (times, values) in found.items()}
+
+    def _grid(self, label: str) -> dict[str, int]:
+        windows = self._recording(label)["windows"]
+        (row,) = [i for i, kind in enumerate(windows["kind"].tolist()) if kind == "memory"][:1] or [-1]
+        start, stop = (int(windows[name][row]) for name in ("start_us", "stop_us"))
+        times = self._recording(label)["samples"]["time_us"]
+        stop = stop or (int(times.max()) if len(times) else start)
+        return {"start_us": start, "stop_us": stop, "interval_us": max(1, round(self._intervals[label] * 1e6))}
+
+    def _recording(self, label: str) -> Recording:
+        if label not in self.recordings:
+            raise DaskscopeError(
+                f"There are no samples called {label!r}; there are {', '.join(self.recordings) or 'none'}."
+            )
+        return self.recordings[label]
+
+    def to_pandas(self, *, align: bool = False) -> pd.DataFrame:
+        """All series as columns; with ``align`` over the time since the first sample of each."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtra("pandas", "pandas", "to_pandas()") from None
+        columns: dict[str, Any] = {}
+        for label, samples in self.samples.items():
+            index = pd.to_datetime([time for time, _ in samples], unit="s")
+            column = pd.Series([size for _, size in samples], index=index - index[0] if align else index, name=label)
+            columns[label] = column[~column.index.duplicated()]
+        frame = pd.DataFrame(columns)
+        # Between samples of its own a series keeps its last value; beyond its last sample it has none.
+        return frame.ffill().where(~pd.isna(frame.bfill())) if len(columns) > 1 else frame
+
+    def plot(self, *, align: bool = False, **kwargs: Any) -> Any:
+        """Plot all series in GiB; arguments go to ``pandas.DataFrame.plot``."""
+        frame = self.to_pandas(align=align)
+        resampled = frame.resample("1s").nearest() / GIB
+        if len(resampled) == 1:
+            resampled = frame.resample("1ms").nearest() / GIB
+        return resampled.plot(**{"xlabel": "time", "ylabel": "Cluster memory (GiB)", **kwargs})
+
+
+def _pairs(times: Array, values: Array) -> list[tuple[float, int]]:
+    """Moments in seconds with whole bytes; a moment at which no worker was heard of is left out."""
+    return [(t / 1e6, round(v)) for t, v in zip(times.tolist(), values.tolist(), strict=True) if isfinite(v)]
+
+
+def _known(measure: str) -> str:
+    if measure not in memory.MEASURES:
+        raise DaskscopeError(f"There is no measure {measure!r}; choose one of {', '.join(memory.MEASURES)}.")
+    return measure

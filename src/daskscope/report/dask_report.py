@@ -1,0 +1,176 @@
+"""Reports that Dask wrote, read into a recording: the task stream, the profiles, the summary.
+
+A report knows less than a recording: bars instead of executions, rectangles instead of samples, and at most the last 100,000 bars.
+What it does not say stays empty.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dask.utils import key_split, parse_timedelta
+
+from daskscope.errors import RecordingError
+from daskscope.report.bokeh import Panel, panels
+
+Rows = dict[str, list[dict[str, Any]]]
+
+ACTIONS = ("transfer", "disk-write", "disk-read", "deserialize")
+FAILED = "black"
+KINDS = {
+    "Worker Profile (compute)": "compute",
+    "Worker Profile (administrative)": "worker event loop",
+    "Scheduler Profile (administrative)": "scheduler",
+}
+#: Dask's profiler looks every 10 ms.
+SAMPLE_S = 0.01
+#: Neighbouring rectangles share an edge up to rounding.
+CLOSE = 1e-9
+
+
+def read_dask_report(page: str) -> Rows:
+    """The tables of a report written by ``distributed.performance_report``."""
+    found = panels(page)
+    streams = [source for panel in found for source in panel.sources if "worker_thread" in source]
+    if not streams:
+        raise RecordingError("This page has no task stream. Give a report that distributed.performance_report() wrote.")
+    tasks = _tasks(streams[0])
+    facts = _facts(found)
+    start = min((task["start_us"] for task in tasks), default=0)
+    stop = max((task["stop_us"] for task in tasks), default=0)
+    workers = sorted({task["worker"] for task in tasks})
+    threads = {worker: len({task["thread"] for task in tasks if task["worker"] == worker}) for worker in workers}
+    return {
+        "clusters": [_cluster(facts, start, stop)],
+        "workers": [
+            {"worker": w, "server_id": w, "seen_us": stop, "start_us": start, "nthreads": threads[w]} for w in workers
+        ],
+        "tasks": tasks,
+        "profiles": [row for panel in found for row in _profile(panel, start, stop)],
+        "computations": _computation(facts, start, stop, len(tasks)),
+    }
+
+
+def _tasks(source: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    names = ("start", "duration", "key", "name", "color", "worker", "worker_thread")
+    bars = list(zip(*(source[name] for name in names), strict=True))
+    tasks = []
+    others: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
+    for middle, length, key, name, color, worker, lane in bars:
+        # Bokeh draws rectangles from their middle, in milliseconds.
+        start, stop = round((middle - length / 2) * 1000), round((middle + length / 2) * 1000)
+        prefix = key_split(key)
+        action = next((action for action in ACTIONS if name == f"{action}-{prefix}"), None)
+        if action is not None:
+            others.setdefault((str(key), lane), []).append((action, start, stop))
+            continue
+        tasks.append(
+            {
+                "key": str(key),
+                "group": prefix,
+                "prefix": prefix,
+                "worker": worker,
+                "thread": _thread(lane),
+                "start_us": start,
+                "stop_us": stop,
+                "status": "error" if color == FAILED else "ok",
+                "lane": lane,
+            }
+        )
+    for number, task in enumerate(sorted(tasks, key=lambda task: task["start_us"])):
+        mine = others.pop((task["key"], task.pop("lane")), [])
+        task["id"] = number
+        task["interval_action"] = [action for action, _, _ in mine]
+        task["interval_start_us"] = [start for _, start, _ in mine]
+        task["interval_stop_us"] = [stop for _, _, stop in mine]
+        task["interval_source"] = [""] * len(mine)
+    return sorted(tasks, key=lambda task: int(task["id"]))
+
+
+def _thread(lane: str) -> int:
+    """A lane is called after the worker and the thread, ``tcp://10.0.0.1:4000-1403``."""
+    number = lane.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _cluster(facts: Mapping[str, str], start: int, stop: int) -> dict[str, Any]:
+    versions = {
+        name: facts[label]
+        for name, label in (("dask", "Dask Version"), ("distributed", "Dask.Distributed Version"))
+        if label in facts
+    }
+    return {
+        "cluster": "imported",
+        "name": "imported report",
+        "address": facts.get("Address", ""),
+        "seen_us": stop,
+        "start_us": start,
+        "recording_us": start,
+        "end_us": stop,
+        "end_reason": "recording ended",
+        "versions": json.dumps(versions),
+    }
+
+
+def _computation(facts: Mapping[str, str], start: int, stop: int, tasks: int) -> list[dict[str, Any]]:
+    """The report's calling code stands for everything that ran."""
+    code = facts.get("Calling Code", "")
+    row = {"computation": "imported", "seen_us": stop, "start_us": start, "stop_us": stop, "state": "done"}
+    return [{**row, "code": code, "tasks": tasks}] if code else []
+
+
+def _facts(found: list[Panel]) -> dict[str, str]:
+    """What the summary says: ``label: text`` items and the calling code."""
+    text = next((text for panel in found if panel.title == "Summary" for text in panel.texts), "")
+    items = re.findall(r"<li>\s*([^:<]+):\s*(.*?)\s*</li>", text, re.DOTALL)
+    facts = {html.unescape(label.strip()): html.unescape(value) for label, value in items}
+    code = re.search(r"<h2>\s*Calling Code\s*</h2>\s*<pre>\n?(.*?)\s*</pre>", text, re.DOTALL)
+    if code:
+        facts["Calling Code"] = html.unescape(code.group(1))
+    return facts
+
+
+def _profile(panel: Panel, start: int, stop: int) -> Iterator[dict[str, Any]]:
+    kind = KINDS.get(panel.title)
+    for source in panel.sources if kind else ():
+        if "filename" not in source or not source["left"]:
+            continue
+        names = ("left", "right", "bottom", "filename", "name", "line_number", "time")
+        boxes = list(zip(*(source[name] for name in names), strict=True))
+        samples = parse_timedelta(str(boxes[0][6])) / SAMPLE_S
+        for stack, width in _stacks(boxes):
+            count = round(width * samples)
+            if stack and count:
+                row = {"start_us": start, "stop_us": stop, "kind": kind, "source": "dask", "stack": stack}
+                yield {**row, "worker": "scheduler" if kind == "scheduler" else "", "count": count}
+
+
+def _stacks(boxes: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], float]]:
+    """Each box's stack and the width that none of the boxes above it covers."""
+    levels: dict[float, list[int]] = {}
+    for number, box in enumerate(boxes):
+        levels.setdefault(box[2], []).append(number)
+    stacks: dict[int, list[str]] = {}
+    own = [box[1] - box[0] for box in boxes]
+    for number, box in sorted(enumerate(boxes), key=lambda item: item[1][2]):
+        left, right, bottom, file, name, line, _ = box
+        parent = next(
+            (
+                below
+                for below in levels.get(bottom - 1, ())
+                if boxes[below][0] <= left + CLOSE and boxes[below][1] >= right - CLOSE
+            ),
+            None,
+        )
+        if parent is not None:
+            own[parent] -= right - left
+        stacks[number] = [
+            *stacks.get(-1 if parent is None else parent, []),
+            *([f"{file}\t{name}\t{line}"] if name else []),
+        ]
+    for number, stack in stacks.items():
+        yield stack, max(0.0, own[number])

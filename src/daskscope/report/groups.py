@@ -1,0 +1,65 @@
+"""The graph of task groups: how much each produced, what it mostly did, and what it needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from daskscope.model.recording import Recording
+from daskscope.report.schema import Category, Group
+
+#: What Dask calls an action, and the part of thread time it belongs to.
+ACTIONS: dict[str, Category] = {
+    "compute": "cpu",
+    "transfer": "transfer",
+    "disk-read": "disk",
+    "disk-write": "disk",
+    "deserialize": "serialize",
+}
+
+
+def groups(recording: Recording) -> list[Group]:
+    """Every task group in the order of its first task."""
+    names = ("group", "prefix", "computation", "span", "start_us", "stop_us", "states", "durations_us", "nbytes")
+    table = recording["groups"]
+    rows = list(zip(*(table[name].tolist() for name in (*names, "dependencies")), strict=True))
+    order = sorted(range(len(rows)), key=lambda i: (rows[i][4], rows[i][0]))
+    # A name may occur in several computations; a group depends on the one of its own, else on the latest before it.
+    position: dict[tuple[str, str], int] = {(rows[i][0], rows[i][2]): at for at, i in enumerate(order)}
+    anywhere = {rows[i][0]: at for at, i in enumerate(order)}
+    found: list[Group] = []
+    for i in order:
+        group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
+        durations_us = {str(name): int(us) for name, us in _object(durations).items() if isinstance(us, (int, float))}
+        counts = _object(states)
+        at = (position.get((name, computation), anywhere.get(name)) for name in needs)
+        found.append(
+            {
+                "group": group,
+                "prefix": prefix,
+                "computation": computation,
+                "span": span,
+                "start_us": start,
+                "stop_us": stop,
+                "tasks": sum(int(count) for count in counts.values() if isinstance(count, int)),
+                "nbytes": nbytes,
+                "errors": int(counts.get("erred", 0)),
+                "durations_us": durations_us,
+                "dominant": _dominant(durations_us),
+                "dependencies": sorted({where for where in at if where is not None}),
+            }
+        )
+    return found
+
+
+def _dominant(durations_us: dict[str, int]) -> Category:
+    action = max(durations_us, key=lambda name: durations_us[name], default="")
+    return ACTIONS.get(action, "noncpu") if action else "idle"
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

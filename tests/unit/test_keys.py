@@ -1,0 +1,60 @@
+"""Keys in a report come back exactly, whatever they look like."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskscope.report.blocks import Blocks, decode
+from daskscope.report.keys import keys
+
+
+def restored(texts: list[str], prefixes: list[int] | None = None) -> list[str]:
+    """As the page puts them together."""
+    blocks = Blocks()
+    codes = np.array(prefixes or [0] * len(texts), dtype=np.int64)
+    column = np.empty(len(texts), dtype=object)
+    column[:] = texts
+    templates, blocks_of = keys(column, codes, blocks)
+    columns = {name: decode(block, blocks.data[block["block"]]) for name, block in blocks_of.items()}
+    if not templates:
+        return [json.loads(line) if "\\" in line and line.startswith('"') else line for line in columns["key"]]
+    found = []
+    for task in range(len(texts)):
+        text = templates[int(columns["template"][task]) if "template" in columns else int(codes[task])]
+        for i in range(text.count("\0")):
+            text = text.replace("\0", str(int(columns[f"number{i}"][task])), 1)
+        found.append(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["('sum-1f3a', 12, 0)", "('sum-1f3a', 3, 4)"],
+        ["('a', 007)", "('a', 0)", "('a', 1234567890)", "('a', 123456789)"],
+        ["inc-0123456789abcdef", "inc-fedcba9876543210"],
+        ["a\nb", "c"],
+        ["nul\0 1", "x 2"],
+        ["1.5", "-3", "x-7", "7"],
+        ["no numbers at all"],
+    ],
+)
+def test_keys_come_back(texts: list[str]) -> None:
+    assert restored(texts) == texts
+
+
+@given(st.lists(st.text(alphabet="ab-01 9(),'.\u00b2", max_size=12), max_size=20))
+def test_any_text_comes_back(texts: list[str]) -> None:
+    assert restored(texts) == texts
+
+
+def test_a_template_that_the_prefix_tells_needs_no_column() -> None:
+    blocks = Blocks()
+    column = np.array(["('a', 1)", "('b', 2)", "('a', 3)"], dtype=object)
+    templates, columns = keys(column, np.array([2, 0, 2]), blocks)
+    assert set(columns) == {"number0"} and templates == ["('b', \0)", "", "('a', \0)"]

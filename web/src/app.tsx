@@ -1,0 +1,142 @@
+import type { FunctionComponent } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { setTheme, theme } from "./charts/theme";
+import { count, moment } from "./model/format";
+import { ModelContext, useModel, useView } from "./model/hooks";
+import type { Model } from "./model/model";
+import type { View } from "./model/nav";
+import { Bandwidth } from "./pages/bandwidth";
+import { Code } from "./pages/code";
+import { Errors } from "./pages/errors";
+import { Events } from "./pages/events";
+import { Fine } from "./pages/fine";
+import { Groups } from "./pages/groups";
+import { Memory } from "./pages/memory";
+import { Overview } from "./pages/overview";
+import { Path } from "./pages/path";
+import { Profile } from "./pages/profile";
+import { StreamPage } from "./pages/stream";
+import { Tables } from "./pages/tables";
+import { Workers } from "./pages/workers";
+import { copy } from "./widgets/basics";
+import { Help } from "./widgets/help";
+import { Brand, Icon } from "./widgets/icon";
+import { listen } from "./widgets/keys";
+import { Palette } from "./widgets/palette";
+import { Toasts } from "./widgets/toast";
+import { RAIL, viewName } from "./widgets/views";
+
+const PAGES: Record<View, FunctionComponent> = {
+  overview: Overview, stream: StreamPage, profile: Profile, fine: Fine, memory: Memory, bandwidth: Bandwidth, workers: Workers, errors: Errors, code: Code, groups: Groups, events: Events, path: Path, tables: Tables,
+};
+
+export function nextTheme(): void {
+  const dark = theme() === "dark" || (theme() === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+  setTheme(dark ? "light" : "dark");
+}
+
+export function App({ model }: { model: Model }) {
+  return (
+    <ModelContext.Provider value={model}>
+      <Shell />
+    </ModelContext.Provider>
+  );
+}
+
+function Shell() {
+  const model = useModel();
+  const view = useView();
+  const [dialog, setDialog] = useState<"" | "help" | "palette">("");
+  const main = useRef<HTMLElement>(null);
+  const Page = PAGES[view];
+  useEffect(() => listen(model, setDialog, nextTheme), [model]);
+  useEffect(() => {
+    document.title = `${view === "overview" ? "" : `${viewName(view)} · `}${model.report.title} · daskscope`;
+    if (view !== "overview" && view !== "stream") document.documentElement.dataset.ready = "1";
+    if (model.report.stream.bars === 0) document.documentElement.dataset.ready = "1";
+  }, [view]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>
+        Skip to content
+      </a>
+      <header class="topbar">
+        <Brand />
+        <span class="grow" />
+        <button type="button" class="searchbtn" aria-label="Search or jump to" onClick={() => setDialog("palette")} data-testid="open-palette">
+          <Icon name="search" />
+          <span>Search or jump to</span>
+          <kbd>/</kbd>
+        </button>
+        <button type="button" class="btn ghost iconbtn" aria-label="Copy link to this view" title="Copy link" onClick={() => copy(location.href, "Link copied")}>
+          <Icon name="share" />
+        </button>
+        <button type="button" class="btn ghost iconbtn" aria-label="Light or dark" title="Light or dark (T)" onClick={nextTheme} data-testid="theme">
+          <Icon name="sun" />
+        </button>
+        <button type="button" class="btn ghost iconbtn" aria-label="Keys and help" title="Help (?)" onClick={() => setDialog("help")}>
+          <Icon name="help" />
+        </button>
+      </header>
+      <div class="shell">
+        <Rail />
+        <main id="main" ref={main} tabIndex={-1}>
+          <div data-testid={`view-${view}`} key={view}>
+            <Page />
+          </div>
+          <p class="printfoot">
+            {location.href} · made {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
+          </p>
+        </main>
+      </div>
+      <Palette open={dialog === "palette"} onClose={() => setDialog("")} onHelp={() => setDialog("help")} />
+      <Help open={dialog === "help"} onClose={() => setDialog("")} />
+      <Toasts />
+    </>
+  );
+}
+
+function Rail() {
+  const model = useModel();
+  const view = useView();
+  const { report } = model;
+  const counts: Partial<Record<View, number>> = { workers: report.workers.length, errors: report.errors.length, groups: report.groups.length, events: report.events_of, code: report.computations.length };
+  return (
+    <nav class="rail" aria-label="Views">
+      <div class="inner">
+        {RAIL.map(([title, views]) => (
+          <RailGroup key={title} title={title}>
+            {views.map(({ view: v, name, icon }) => (
+              <a
+                key={v} href={model.nav.href(v)} aria-current={v === view ? "page" : undefined} data-testid={`nav-${v}`}
+                onClick={(e) => {
+                  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+                  e.preventDefault();
+                  model.nav.go(v);
+                }}
+              >
+                <Icon name={icon} />
+                {name}
+                {counts[v] ? <span class={v === "errors" ? "n bad" : "n"}>{count(counts[v])}</span> : null}
+              </a>
+            ))}
+          </RailGroup>
+        ))}
+        <div class="foot">
+          {report.complete ? "Recorded in full" : "Recorded in part"}
+          <br />
+          {report.statement}
+        </div>
+      </div>
+    </nav>
+  );
+}
+
+function RailGroup({ title, children }: { title: string; children: preact.ComponentChildren }) {
+  return (
+    <>
+      <h2>{title}</h2>
+      {children}
+    </>
+  );
+}

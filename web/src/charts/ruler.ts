@@ -1,0 +1,88 @@
+import { clock } from "../model/format";
+import { type Axis, type Selection, tickStep } from "../model/time";
+import { hatch, surface } from "./canvas";
+import { css, font } from "./theme";
+
+export const RULER_HEIGHT = 68;
+const BASE = 46;
+
+export interface RulerData {
+  /** Thread time by category (fixed order) and bin. */
+  series: readonly Float64Array[];
+  /** Thread time that one bin can hold at most. */
+  capacity: number;
+  marks: readonly { t: number; colour: string }[];
+}
+
+const COLOURS = ["--act-cpu", "--act-noncpu", "--act-serialize", "--act-disk", "--act-transfer", "--act-failed"];
+
+/** Busy threads by activity over the whole run, with the selected time in ink. */
+export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerData, axis: Axis, selection: Selection): void {
+  const s = surface(canvas, width, RULER_HEIGHT);
+  if (!s) return;
+  const { g } = s;
+  const x = (t: number) => (t / axis.length) * width;
+  hatch(g, 0, 4, width, BASE - 4);
+  const columns = Math.max(1, Math.min(Math.ceil(width), axis.bins));
+  const top = new Float64Array(columns);
+  COLOURS.forEach((colour, k) => {
+    g.fillStyle = css(colour);
+    const values = data.series[k];
+    if (!values) return;
+    for (let c = 0; c < columns; c++) {
+      const from = Math.floor((c * axis.bins) / columns);
+      const to = Math.max(from + 1, Math.floor(((c + 1) * axis.bins) / columns));
+      let sum = 0;
+      for (let b = from; b < to; b++) sum += values[b];
+      const h = data.capacity > 0 ? (sum / (to - from) / data.capacity) * (BASE - 4) : 0;
+      if (h <= 0) continue;
+      const x0 = x(from * axis.width);
+      g.fillRect(x0, BASE - top[c] - h, Math.min(width, x(to * axis.width)) - x0 + 0.3, h);
+      top[c] += h;
+    }
+  });
+  const a = x(selection.t0);
+  const b = x(selection.t1);
+  if (!selection.whole) {
+    g.fillStyle = css("--brush-shade");
+    g.fillRect(0, 3, a, BASE - 3);
+    g.fillRect(b, 3, width - b, BASE - 3);
+    g.strokeStyle = css("--brush-line");
+    g.lineWidth = 1.5;
+    g.strokeRect(a, 3.5, Math.max(1, b - a), BASE - 3);
+    for (const at of [a, b]) {
+      g.fillStyle = css("--brush-line");
+      g.beginPath();
+      g.roundRect(Math.max(0, Math.min(width - 7, at - 3.5)), 15, 7, 20, 2.5);
+      g.fill();
+      g.fillStyle = css("--bg-panel");
+      g.fillRect(Math.max(3, Math.min(width - 4, at - 0.5)), 20, 1, 10);
+    }
+  }
+  drawTicks(g, width, 0, axis.length, BASE + 1, BASE + 8);
+  for (const mark of data.marks) {
+    const at = x(mark.t);
+    g.fillStyle = css(mark.colour);
+    g.beginPath();
+    g.moveTo(at, BASE + 2);
+    g.lineTo(at + 4, BASE + 6);
+    g.lineTo(at, BASE + 10);
+    g.lineTo(at - 4, BASE + 6);
+    g.fill();
+  }
+}
+
+/** Ticks and clock labels of a time axis; returns where they are. */
+export function drawTicks(g: CanvasRenderingContext2D, width: number, t0: number, t1: number, yTick: number, yText: number, grid = 0): void {
+  const step = tickStep(t1 - t0, width / 84);
+  g.font = font(11);
+  g.textBaseline = "top";
+  for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) {
+    const at = ((t - t0) / (t1 - t0)) * width;
+    g.fillStyle = css(grid ? "--line-faint" : "--line-strong");
+    g.fillRect(Math.round(at), yTick, 1, grid || 4);
+    g.fillStyle = css("--text-3");
+    g.textAlign = at < 14 ? "left" : at > width - 18 ? "right" : "center";
+    g.fillText(clock(t, step), at, yText);
+  }
+}

@@ -1,0 +1,35 @@
+import { StreamEngine } from "./engine";
+import type { Answers, Ask } from "./messages";
+
+/** Answers questions with an engine; the same code in the worker and in the page. */
+export class Answerer {
+  private engine: StreamEngine | null = null;
+  private prepared = false;
+
+  async answer(ask: Ask): Promise<Answers[keyof Answers]> {
+    if (ask.kind === "init") {
+      this.engine = await StreamEngine.load(ask.init);
+      return null;
+    }
+    const engine = this.engine;
+    if (!engine) throw new Error("The task stream is not loaded");
+    switch (ask.kind) {
+      case "draw":
+        engine.draw(ask.view, new Uint32Array(ask.pixels));
+        if (!this.prepared) setTimeout(() => engine.prepare(), 60);
+        this.prepared = true;
+        return ask.pixels;
+      case "hit":
+        return engine.hit(ask.lane, ask.lanes, ask.t, ask.slack);
+      case "detail":
+        return engine.detail(ask.task);
+      case "tasks":
+        return engine.tasksIn(ask.t0, ask.t1, ask.limit);
+      case "more":
+        await engine.loadDetails(ask.raws);
+        return null;
+      case "find":
+        return engine.find(ask.text, ask.limit);
+    }
+  }
+}

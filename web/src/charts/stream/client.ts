@@ -1,0 +1,134 @@
+import type { Source } from "../../api/source";
+import type { Raw } from "../../api/decode";
+import type { Report } from "../../api/schema.gen";
+import { DETAIL_COLUMNS, DRAWN_COLUMNS } from "../../model/stream";
+import { Answerer } from "./answer";
+import type { TaskDetail } from "./engine";
+import type { Answers, Ask, Reply } from "./messages";
+import type { StreamView } from "./paint";
+import StreamWorker from "./stream.worker?worker&inline";
+
+let warm: Worker | null = null;
+
+/** Starts the worker while the page still reads the document. */
+export function warmUp(): void {
+  try {
+    warm = new StreamWorker();
+  } catch {
+    warm = null;
+  }
+}
+
+type Waiting = { resolve: (value: Answers[keyof Answers]) => void; reject: (error: Error) => void };
+
+/** The page's side of the task stream: one engine for the life of the page, in a worker where the browser allows it. */
+export class StreamClient {
+  private worker: Worker | null = null;
+  private readonly local = new Answerer();
+  private readonly waiting = new Map<number, Waiting>();
+  private next = 0;
+  private loaded: Promise<void> | null = null;
+  private spare: ArrayBuffer | null = null;
+  readonly ready: Promise<void>;
+  /** Opens with the first picture, or when it takes too long. */
+  readonly painted: Promise<void>;
+  private openPainted: () => void = () => undefined;
+
+  constructor(
+    private readonly source: Source,
+    private readonly report: Report,
+  ) {
+    this.painted = new Promise((resolve) => {
+      this.openPainted = resolve;
+      setTimeout(resolve, 4000);
+    });
+    this.ready = this.start().then(() => void performance.mark("daskscope-stream-ready"));
+  }
+
+  private async raws(names: readonly string[]): Promise<Partial<Record<string, Raw>>> {
+    const columns = this.report.stream.columns;
+    const found = names.filter((name) => columns[name]);
+    const raws = await Promise.all(found.map((name) => this.source.raw(columns[name])));
+    return Object.fromEntries(found.map((name, i) => [name, raws[i]]));
+  }
+
+  private async start(): Promise<void> {
+    const { stream, start_us, stop_us } = this.report;
+    const raws = await this.raws(DRAWN_COLUMNS);
+    const init = { stream, raws, end: (stop_us - start_us) / stream.tick_us };
+    try {
+      const worker = warm ?? new StreamWorker();
+      warm = null;
+      worker.onmessage = (event: MessageEvent<Reply>) => this.take(event.data);
+      await new Promise<void>((resolve, reject) => {
+        worker.onerror = (event) => reject(new Error(event.message));
+        this.worker = worker;
+        this.ask({ kind: "init", init }).then(() => resolve(), reject);
+      });
+    } catch {
+      this.worker = null;
+      await this.local.answer({ kind: "init", init });
+    }
+  }
+
+  private take(reply: Reply): void {
+    const waiting = this.waiting.get(reply.id);
+    if (!waiting) return;
+    this.waiting.delete(reply.id);
+    if (reply.error !== undefined) waiting.reject(new Error(reply.error));
+    else waiting.resolve(reply.value ?? null);
+  }
+
+  private ask<K extends Ask["kind"]>(ask: Extract<Ask, { kind: K }>, transfer: Transferable[] = []): Promise<Answers[K]> {
+    const worker = this.worker;
+    if (!worker) return this.local.answer(ask) as Promise<Answers[K]>;
+    const id = this.next++;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve: (value) => resolve(value as Answers[K]), reject });
+      worker.postMessage({ id, ask }, transfer);
+    });
+  }
+
+  /** Pixels of the view; give the buffer back with ``recycle`` when they are on the screen. */
+  async draw(view: StreamView): Promise<ArrayBuffer> {
+    await this.ready;
+    const size = view.width * view.height * 4;
+    const pixels = this.spare?.byteLength === size ? this.spare : new ArrayBuffer(size);
+    this.spare = null;
+    return this.ask({ kind: "draw", view, pixels }, [pixels]);
+  }
+
+  recycle(pixels: ArrayBuffer): void {
+    this.openPainted();
+    this.spare = pixels;
+  }
+
+  async hit(lane: number, lanes: number, t: number, slack: number): Promise<number> {
+    await this.ready;
+    return this.ask({ kind: "hit", lane, lanes, t, slack });
+  }
+
+  async detail(task: number): Promise<TaskDetail | null> {
+    await this.ready;
+    await this.more();
+    return this.ask({ kind: "detail", task });
+  }
+
+  async tasksIn(t0: number, t1: number, limit: number): Promise<{ rows: TaskDetail[]; of: number }> {
+    await this.ready;
+    await this.more();
+    return this.ask({ kind: "tasks", t0, t1, limit });
+  }
+
+  async find(text: string, limit: number): Promise<{ task: number; key: string }[]> {
+    await this.ready;
+    await this.more();
+    return this.ask({ kind: "find", text, limit });
+  }
+
+  /** The columns of details are large; they load when first asked for. */
+  private more(): Promise<void> {
+    this.loaded ??= this.raws(DETAIL_COLUMNS).then(async (raws) => void (await this.ask({ kind: "more", raws })));
+    return this.loaded;
+  }
+}

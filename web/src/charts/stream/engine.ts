@@ -1,0 +1,162 @@
+import { decodeLines, decodeNumbers, type Numbers, type Raw } from "../../api/decode";
+import type { Stream } from "../../api/schema.gen";
+import { decodeStream, keyOf, lowerBound, looksOf, type StreamColumn, type StreamData } from "../../model/stream";
+import { buildMip, halve, type Mip } from "./mip";
+import { paint, type StreamView } from "./paint";
+
+/** A task as the detail panel needs it; times in ticks. */
+export interface TaskDetail {
+  task: number;
+  lane: number;
+  start: number;
+  stop: number;
+  prefix: number;
+  status: number;
+  type: number;
+  nbytes: number;
+  wait: number;
+  queue: number;
+  /** Position in the computations plus one. */
+  computation: number;
+  key: string;
+  parts: { action: number; start: number; stop: number }[];
+}
+
+export interface StreamInit {
+  stream: Stream;
+  raws: Partial<Record<string, Raw>>;
+  end: number;
+}
+
+const MANY = 150_000;
+
+/** Holds the bars and answers questions about them; runs in a worker, or in the page where that fails. */
+export class StreamEngine {
+  private lines: string[] = [];
+  private mips: Mip[] = [];
+  private building: Generator<undefined, Mip> | null = null;
+
+  private constructor(
+    private readonly stream: Stream,
+    private readonly data: StreamData,
+    private readonly looks: Uint8Array,
+    private readonly longest: Float64Array,
+  ) {}
+
+  static async load({ stream, raws, end }: StreamInit): Promise<StreamEngine> {
+    const columns = await numbers(stream, raws);
+    const data = decodeStream(stream, columns, end);
+    const looks = looksOf(data, stream.actions, stream.statuses);
+    const longest = new Float64Array(stream.lanes.length);
+    stream.lanes.forEach((lane, l) => {
+      let most = 0;
+      for (let i = lane.first; i < lane.first + lane.count; i++) if (data.length[i] > most) most = data.length[i];
+      longest[l] = most;
+    });
+    return new StreamEngine(stream, data, looks, longest);
+  }
+
+  /** Bins for far views; the first picture does not wait for them. */
+  prepare(): void {
+    if (this.data.bars < MANY || this.mips.length > 0) return;
+    this.building ??= buildMip(this.data, this.stream.lanes, this.looks, this.data.bars > 2_500_000 ? 8192 : 4096);
+    const step = this.building.next();
+    if (!step.done) {
+      setTimeout(() => this.prepare(), 4);
+      return;
+    }
+    const fine = step.value;
+    this.mips = fine.bins > 4096 ? [halve(halve(fine)), halve(fine), fine] : [halve(fine), fine];
+  }
+
+  /** Columns that only the detail of a task needs. */
+  async loadDetails(raws: Partial<Record<string, Raw>>): Promise<void> {
+    const { key, ...rest } = raws;
+    Object.assign(this.data.columns, await numbers(this.stream, rest));
+    if (key !== undefined && this.stream.columns.key) this.lines = await decodeLines(this.stream.columns.key, key);
+  }
+
+  draw(view: StreamView, pixels: Uint32Array): void {
+    paint(this.data, this.stream.lanes, this.looks, this.longest, this.mips, view, pixels);
+  }
+
+  /** The task whose bar is at ``t`` in one of the lanes, or the nearest within ``slack``. */
+  hit(lane: number, lanes: number, t: number, slack: number): number {
+    let best = -1;
+    let distance = slack;
+    for (let l = lane; l < Math.min(lane + lanes, this.stream.lanes.length); l++) {
+      const { first, count } = this.stream.lanes[l];
+      for (let i = lowerBound(this.data.start, first, first + count, t - this.longest[l] - slack); i < first + count; i++) {
+        const a = this.data.start[i];
+        if (a > t + slack) break;
+        const b = a + this.data.length[i];
+        const away = t < a ? a - t : t > b ? t - b : 0;
+        if (away < distance || (away === 0 && best < 0)) {
+          distance = away;
+          best = this.data.task[i];
+        }
+      }
+    }
+    return best;
+  }
+
+  detail(task: number): TaskDetail | null {
+    const { data } = this;
+    if (!(task >= 0 && task < data.tasks)) return null;
+    const bar = data.bar[task];
+    const lane = this.stream.lanes.findIndex((l) => bar >= l.first && bar < l.first + l.count);
+    const parts: TaskDetail["parts"] = [];
+    const owner = data.task;
+    const { first, count } = this.stream.lanes[lane];
+    for (let i = first; i < first + count; i++) {
+      if (owner[i] === task) parts.push({ action: data.action[i], start: data.start[i], stop: data.start[i] + data.length[i] });
+    }
+    const value = (name: StreamColumn) => data.columns[name]?.[task] ?? -1;
+    return {
+      task, lane, start: data.start[bar], stop: data.start[bar] + data.length[bar], prefix: value("prefix"), status: value("status"),
+      type: value("type"), nbytes: value("nbytes"), wait: value("wait"), queue: value("queue"), computation: value("computation"), key: this.key(task), parts,
+    };
+  }
+
+  /** Tasks that overlap [t0, t1), at most ``limit`` of them, and how many there are. */
+  tasksIn(t0: number, t1: number, limit: number): { rows: TaskDetail[]; of: number } {
+    const found: number[] = [];
+    let of = 0;
+    for (let task = 0; task < this.data.tasks; task++) {
+      const bar = this.data.bar[task];
+      const a = this.data.start[bar];
+      if (a >= t1 || a + this.data.length[bar] <= t0) continue;
+      if (of++ < limit) found.push(task);
+    }
+    const rows = found.map((task) => this.detail(task)).filter((row) => row !== null);
+    return { rows, of };
+  }
+
+  /** Tasks whose key contains the text, at most ``limit``. */
+  find(text: string, limit: number): { task: number; key: string }[] {
+    const want = text.toLowerCase();
+    const found: { task: number; key: string }[] = [];
+    for (let task = 0; task < this.data.tasks && found.length < limit; task++) {
+      const key = this.key(task);
+      if (key.toLowerCase().includes(want)) found.push({ task, key });
+    }
+    return found;
+  }
+
+  private key(task: number): string {
+    if (this.stream.templates.length) return keyOf(this.stream, this.data.columns, task);
+    const line = this.lines[task] ?? "";
+    // A key with line breaks is written as JSON.
+    return line.startsWith('"') && line.includes("\\") ? (JSON.parse(line) as string) : line;
+  }
+}
+
+async function numbers(stream: Stream, raws: Partial<Record<string, Raw>>): Promise<Partial<Record<StreamColumn, Numbers>>> {
+  const columns: Partial<Record<StreamColumn, Numbers>> = {};
+  await Promise.all(
+    Object.entries(raws).map(async ([name, raw]) => {
+      if (raw !== undefined) columns[name as StreamColumn] = await decodeNumbers(stream.columns[name], raw);
+    }),
+  );
+  return columns;
+}

@@ -1,0 +1,29 @@
+import type { Raw } from "../../api/decode";
+import type { StreamInit, TaskDetail } from "./engine";
+import type { StreamView } from "./paint";
+
+/** What the page asks the worker, and what it answers. */
+export type Ask =
+  | { kind: "init"; init: StreamInit }
+  | { kind: "draw"; view: StreamView; pixels: ArrayBuffer }
+  | { kind: "hit"; lane: number; lanes: number; t: number; slack: number }
+  | { kind: "detail"; task: number }
+  | { kind: "tasks"; t0: number; t1: number; limit: number }
+  | { kind: "more"; raws: Partial<Record<string, Raw>> }
+  | { kind: "find"; text: string; limit: number };
+
+export interface Answers {
+  init: null;
+  draw: ArrayBuffer;
+  hit: number;
+  detail: TaskDetail | null;
+  tasks: { rows: TaskDetail[]; of: number };
+  more: null;
+  find: { task: number; key: string }[];
+}
+
+export interface Reply {
+  id: number;
+  value?: Answers[keyof Answers];
+  error?: string;
+}

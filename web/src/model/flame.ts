@@ -1,0 +1,141 @@
+import type { Numbers } from "../api/decode";
+import type { Flame } from "../api/schema.gen";
+
+export type Whose = "user" | "lib" | "native" | "dask";
+
+/** A frame of the graph: one function below one caller, all its lines together. */
+export interface FlameNode {
+  name: string;
+  file: string;
+  whose: Whose;
+  depth: number;
+  parent: FlameNode | null;
+  children: FlameNode[];
+  total: number;
+  self: number;
+  /** Where it begins, in samples. */
+  at: number;
+}
+
+export interface LineTime {
+  name: string;
+  file: string;
+  line: number;
+  whose: Whose;
+  self: number;
+}
+
+/** Stacks of a report: nodes point to frames and to their callers (plus one; 0 is none). */
+export interface Stacks {
+  frames: Flame["frames"];
+  nodes: Numbers;
+  parents: Numbers;
+}
+
+function parentOf(parents: Numbers, node: number): number {
+  return parents[node] - 1;
+}
+
+function child(parent: FlameNode, byName: Map<string, FlameNode>, frame: Flame["frames"][number], id: number, ids: Map<FlameNode, number>): FlameNode {
+  const key = `${id}\u0000${frame[0]}\u0000${frame[1]}`;
+  let found = byName.get(key);
+  if (!found) {
+    found = { name: frame[1], file: frame[0], whose: frame[3], depth: parent.depth + 1, parent, children: [], total: 0, self: 0, at: 0 };
+    parent.children.push(found);
+    byName.set(key, found);
+    ids.set(found, ids.size);
+  }
+  return found;
+}
+
+function root(name: string): FlameNode {
+  return { name, file: "", whose: "dask", depth: 0, parent: null, children: [], total: 0, self: 0, at: 0 };
+}
+
+/** Sums each node's own samples up to the root. */
+export function topDown(stacks: Stacks, self: Float64Array, name: string): FlameNode {
+  const { frames, nodes, parents } = stacks;
+  const n = nodes.length;
+  const total = Float64Array.from(self);
+  for (let i = n - 1; i >= 0; i--) {
+    const p = parentOf(parents, i);
+    if (p >= 0) total[p] += total[i];
+  }
+  const top = root(name);
+  const ids = new Map<FlameNode, number>([[top, 0]]);
+  const byName = new Map<string, FlameNode>();
+  const made: (FlameNode | undefined)[] = new Array(n);
+  for (let i = 0; i < n; i++) {
+    if (total[i] <= 0) continue;
+    const p = parentOf(parents, i);
+    const parent = p >= 0 ? (made[p] ?? top) : top;
+    const node = child(parent, byName, frames[nodes[i]], ids.get(parent) ?? 0, ids);
+    made[i] = node;
+    node.total += total[i];
+    node.self += self[i];
+    if (p < 0) top.total += total[i];
+  }
+  return place(top);
+}
+
+/** The same samples by the function that was running, with its callers below it. */
+export function bottomUp(stacks: Stacks, self: Float64Array, name: string): FlameNode {
+  const { frames, nodes, parents } = stacks;
+  const top = root(name);
+  const ids = new Map<FlameNode, number>([[top, 0]]);
+  const byName = new Map<string, FlameNode>();
+  for (let i = 0; i < nodes.length; i++) {
+    const own = self[i];
+    if (own <= 0) continue;
+    top.total += own;
+    let at = top;
+    for (let node = i; node >= 0; node = parentOf(parents, node)) {
+      at = child(at, byName, frames[nodes[node]], ids.get(at) ?? 0, ids);
+      at.total += own;
+    }
+    at.self += own;
+  }
+  return place(top);
+}
+
+/** Puts the longest first and gives each node its place. */
+function place(top: FlameNode): FlameNode {
+  const stack = [top];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    node.children.sort((a, b) => b.total - a.total);
+    let at = node.at;
+    for (const c of node.children) {
+      c.at = at;
+      at += c.total;
+      stack.push(c);
+    }
+  }
+  return top;
+}
+
+/** Lines by the samples in which they themselves ran, the longest first. */
+export function byLine(stacks: Stacks, self: Float64Array): LineTime[] {
+  const sums = new Float64Array(stacks.frames.length);
+  for (let i = 0; i < stacks.nodes.length; i++) sums[stacks.nodes[i]] += self[i];
+  return stacks.frames
+    .map(([file, name, line, whose], i) => ({ name, file, line, whose, self: sums[i] }))
+    .filter((l) => l.self > 0)
+    .sort((a, b) => b.self - a.self);
+}
+
+export function flatten(top: FlameNode): FlameNode[] {
+  const out: FlameNode[] = [];
+  const stack = [top];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    out.push(node);
+    for (let i = node.children.length - 1; i >= 0; i--) stack.push(node.children[i]);
+  }
+  return out;
+}
+
+/** The last parts of a path. */
+export function shortFile(file: string): string {
+  const parts = file.split(/[\\/]/);
+  const site = parts.lastIndexOf("site-packages");
+  return (site >= 0 ? parts.slice(site + 1) : parts.slice(-3)).join("/");
+}

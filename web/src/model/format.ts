@@ -1,0 +1,134 @@
+/** Numbers for people: the same texts as daskscope/units.py, from the same rules. Times are microseconds. */
+
+const MS = 1_000;
+const S = 1_000_000;
+const MIN = 60 * S;
+const HOUR = 60 * MIN;
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+export const NOTHING = "–";
+export const UNKNOWN = "not recorded";
+
+/** Python's round: halves go to the even neighbour. */
+function round(x: number): number {
+  const down = Math.floor(x);
+  const rest = x - down;
+  if (rest !== 0.5) return Math.round(x);
+  return down % 2 === 0 ? down : down + 1;
+}
+
+function commas(n: number, digits = 0): string {
+  return n.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+function three(value: number): string {
+  const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  const text = value.toFixed(digits);
+  return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+}
+
+export function duration(us: number): string {
+  if (round(us) < 0) return `-${duration(-us)}`;
+  if (round(us) < MS) return `${Math.abs(round(us))} µs`;
+  if (round(us / MS) < 1000) return `${three(us / MS)} ms`;
+  if (us < 59.95 * S) return us < 9.995 * S ? `${(us / S).toFixed(2)} s` : `${(us / S).toFixed(1)} s`;
+  const seconds = round(us / S);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = round(us / MIN);
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const hours = round(us / HOUR);
+  return `${commas(Math.floor(hours / 24))} d ${hours % 24} h`;
+}
+
+export function nbytes(n: number): string {
+  if (round(n) < 0) return `-${nbytes(-n)}`;
+  if (round(n) < 1024) return `${Math.abs(round(n))} B`;
+  let power = Math.min(Math.trunc(Math.log2(n) / 10), BINARY.length - 1);
+  let value = n / 1024 ** power;
+  if (round(value) >= 1024 && power + 1 < BINARY.length) {
+    power += 1;
+    value /= 1024;
+  }
+  return value < 1000 ? `${three(value)} ${BINARY[power]}` : `${commas(round(value))} ${BINARY[power]}`;
+}
+
+/** Two sizes in the unit of the first: "727 of 1,024 GiB". */
+export function nbytesOf(part: number, whole: number): [string, string] {
+  const power = part < 1024 ? 0 : Math.min(Math.trunc(Math.log2(part) / 10), BINARY.length - 1);
+  const show = (n: number) => {
+    const v = n / 1024 ** power;
+    return v < 1000 ? three(v) : commas(round(v));
+  };
+  return [show(part), `${show(whole)} ${BINARY[power]}`];
+}
+
+export function count(n: number): string {
+  return commas(n);
+}
+
+export function counted(n: number, noun: string, plural = ""): string {
+  return `${commas(n)} ${n === 1 ? noun : plural || `${noun}s`}`;
+}
+
+export function percent(x: number): string {
+  if (x < 0) return `-${percent(-x)}`;
+  if (x > 0 && x < 0.001) return "<0.1 %";
+  if (x >= 0.995 && x < 1) return ">99 %";
+  return x > 0 && x < 0.0995 ? `${(100 * x).toFixed(1)} %` : `${commas(round(100 * x))} %`;
+}
+
+/** Python's %g with four digits and thousands separated. */
+function general(value: number): string {
+  if (value === 0) return "0";
+  const exponent = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(4)))));
+  if (exponent < -4 || exponent >= 4) {
+    const [m, e] = value.toExponential(3).split("e");
+    const mantissa = m.includes(".") ? m.replace(/0+$/, "").replace(/\.$/, "") : m;
+    const n = Number(e);
+    return `${mantissa}e${n < 0 ? "-" : "+"}${String(Math.abs(n)).padStart(2, "0")}`;
+  }
+  const text = value.toFixed(Math.max(0, 3 - exponent));
+  return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+}
+
+export function quantity(value: number, unit: string): string {
+  if (!Number.isFinite(value * S)) {
+    const text = Number.isNaN(value) ? "nan" : value === Infinity ? "inf" : value === -Infinity ? "-inf" : value.toExponential().replace(/e\+?/, "e+");
+    return `${text} ${unit}`.trimEnd();
+  }
+  if (unit === "seconds") return duration(value * S);
+  if (unit === "bytes") return nbytes(value);
+  const text = value === Math.round(value) && Math.abs(value) < 1e15 ? commas(value) : general(value);
+  return unit === "count" ? `${text}×` : `${text} ${unit}`.trimEnd();
+}
+
+export function moment(us: number): string {
+  if (us === 0) return NOTHING;
+  const when = new Date(Math.floor(us / S) * 1000);
+  const year = when.getUTCFullYear();
+  if (Number.isNaN(when.getTime()) || year < 1 || year > 9999) return `${BigInt(us)} µs since 1970`;
+  return when.toISOString().replace(".000Z", "Z");
+}
+
+/** A moment inside a run, counted from its start: 2:21.6. ``step`` says how fine the axis is. */
+export function clock(us: number, step = 100_000): string {
+  const digits = step >= S ? 0 : step >= 100_000 ? 1 : step >= 10_000 ? 2 : step >= MS ? 3 : 6;
+  const unit = 10 ** (6 - digits);
+  const whole = Math.round(Math.abs(us) / unit) * unit;
+  const hours = Math.floor(whole / HOUR);
+  const minutes = Math.floor((whole % HOUR) / MIN);
+  const seconds = ((whole % MIN) / S).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
+  const head = hours ? `${hours}:${String(minutes).padStart(2, "0")}` : String(minutes);
+  return `${us < 0 && whole ? "-" : ""}${head}:${seconds}`;
+}
+
+/** Percentages of one whole that add up to 100. */
+export function shares(values: readonly number[]): string[] {
+  const total = values.reduce((a, b) => a + b, 0);
+  if (total <= 0) return values.map(() => "0 %");
+  const exact = values.map((v) => (v / total) * 100);
+  const whole = exact.map(Math.floor);
+  const order = exact.map((x, i) => ({ i, rest: x - whole[i] })).sort((a, b) => b.rest - a.rest);
+  let left = 100 - whole.reduce((a, b) => a + b, 0);
+  for (const { i } of order) if (left-- > 0) whole[i] += 1;
+  return whole.map((w, i) => (exact[i] > 0 && exact[i] < 0.95 ? percent(exact[i] / 100) : `${w} %`));
+}

@@ -1,0 +1,95 @@
+import { type Axis, select, type Selection, wholeRun } from "./time";
+
+export const VIEWS = [
+  "overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors", "code", "groups", "events", "path", "tables",
+] as const;
+export type View = (typeof VIEWS)[number];
+export type Params = Readonly<Record<string, string>>;
+
+export interface State {
+  view: View;
+  selection: Selection;
+  /** Filters, switches and the selected item of the view. */
+  params: Params;
+}
+
+export function parseHash(hash: string, axis: Axis, first: View = "overview"): State {
+  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const view = VIEWS.find((v) => v === path) ?? first;
+  const params: Record<string, string> = Object.fromEntries(new URLSearchParams(query));
+  const range = /^(-?[\d.]+)-([\d.]+)$/.exec(params.t ?? "");
+  delete params.t;
+  const selection = range ? select(axis, Number(range[1]) * 1e6, Number(range[2]) * 1e6) : wholeRun(axis);
+  return { view, selection, params };
+}
+
+const seconds = (us: number) => String(Math.round(us) / 1e6);
+
+export function toHash(state: State): string {
+  const query = new URLSearchParams();
+  if (!state.selection.whole) query.set("t", `${seconds(state.selection.t0)}-${seconds(state.selection.t1)}`);
+  for (const [key, value] of Object.entries(state.params)) if (value !== "") query.set(key, value);
+  const text = query.toString();
+  return `#${state.view}${text ? `?${text}` : ""}`;
+}
+
+/** The state of the page; it lives in the URL. Opening a view adds an entry to the history, everything else replaces it. */
+export class Nav {
+  state: State;
+  private readonly listeners = new Set<() => void>();
+  private timer = 0;
+
+  constructor(
+    readonly axis: Axis,
+    private readonly first: View,
+  ) {
+    this.state = parseHash(location.hash, axis, first);
+    addEventListener("popstate", () => {
+      this.state = parseHash(location.hash, axis, first);
+      this.tell();
+    });
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  href(view: View, params: Params = {}, selection = this.state.selection): string {
+    return toHash({ view, params, selection });
+  }
+
+  go(view: View, params: Params = {}, selection = this.state.selection): void {
+    this.write();
+    this.state = { view, params, selection };
+    history.pushState(null, "", toHash(this.state));
+    this.tell();
+    scrollTo(0, 0);
+  }
+
+  set(params: Params): void {
+    this.state = { ...this.state, params: { ...this.state.params, ...params } };
+    this.later();
+  }
+
+  select(selection: Selection): void {
+    this.state = { ...this.state, selection };
+    this.later();
+  }
+
+  /** Browsers limit how often the URL may change, and a drag changes it with every move. */
+  private later(): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => this.write(), 120);
+    this.tell();
+  }
+
+  private write(): void {
+    clearTimeout(this.timer);
+    if (toHash(this.state) !== (location.hash || `#${this.first}`)) history.replaceState(null, "", toHash(this.state));
+  }
+
+  private tell(): void {
+    for (const listener of this.listeners) listener();
+  }
+}

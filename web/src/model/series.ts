@@ -1,0 +1,52 @@
+import type { Numbers } from "../api/decode";
+import type { Series } from "../api/schema.gen";
+import type { Columns } from "../api/source";
+
+/** Samples of one measure: a row a worker, a value a bin. */
+export interface SeriesData {
+  workers: string[];
+  bins: number;
+  values: Numbers;
+}
+
+export async function loadSeries(series: Series, measure: string, bins: number, columns: Columns): Promise<SeriesData | null> {
+  const block = series.measures[measure];
+  if (!block) return null;
+  return { workers: series.workers, bins, values: held(await columns.numbers(block), bins) };
+}
+
+/** Between two samples of a worker the first one still stands; before its first and after its last there is nothing. */
+export function held(values: Numbers, bins: number): Numbers {
+  const out = values.slice();
+  for (let from = 0; from + bins <= out.length; from += bins) {
+    let last = from + bins - 1;
+    while (last >= from && Number.isNaN(out[last])) last--;
+    for (let i = from + 1; i < last; i++) if (Number.isNaN(out[i])) out[i] = out[i - 1];
+  }
+  return out;
+}
+
+export function rowOf(data: SeriesData, worker: number): Numbers {
+  return data.values.subarray(worker * data.bins, (worker + 1) * data.bins);
+}
+
+/** The largest sample in the bins, NaN where there is none. */
+export function peak(data: SeriesData, worker: number, b0: number, b1: number): number {
+  let most = Number.NaN;
+  const row = rowOf(data, worker);
+  for (let b = b0; b < b1; b++) if (!Number.isNaN(row[b]) && !(row[b] <= most)) most = row[b];
+  return most;
+}
+
+/** All workers together; NaN where no worker was sampled. */
+export function sumWorkers(data: SeriesData, b0: number, b1: number): Float64Array {
+  const out = new Float64Array(b1 - b0).fill(Number.NaN);
+  data.workers.forEach((_, w) => {
+    const row = rowOf(data, w);
+    for (let b = b0; b < b1; b++) {
+      const v = row[b];
+      if (!Number.isNaN(v)) out[b - b0] = (Number.isNaN(out[b - b0]) ? 0 : out[b - b0]) + v;
+    }
+  });
+  return out;
+}

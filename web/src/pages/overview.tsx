@@ -1,0 +1,187 @@
+import { useState } from "preact/hooks";
+import type { Finding, Report } from "../api/schema.gen";
+import { count, counted, duration, nbytes, nbytesOf } from "../model/format";
+import { useFromCube, useModel } from "../model/hooks";
+import { sumBy } from "../model/cube";
+import { select } from "../model/time";
+import { VIEWS } from "../model/nav";
+import { clock } from "../model/format";
+import { Panel, Seg } from "../widgets/basics";
+import { Icon, type IconName, Pill } from "../widgets/icon";
+import { type Metric, MetricStrip } from "../widgets/metrics";
+import { PrefixTable } from "../widgets/prefix-table";
+import { StreamPanel } from "../widgets/stream-panel";
+import { TimeRuler } from "../widgets/time-ruler";
+import { type Part, TimeBar } from "../widgets/timebar";
+import { Traceback } from "../widgets/traceback";
+import { viewName } from "../widgets/views";
+import { FlamePanel } from "../widgets/flame-panel";
+import { MemoryPanel } from "../widgets/memory-panel";
+
+const WORDS = { running: "Running", finished: "Finished", erred: "Erred", lost: "Lost", idle: "Idle" } as const;
+
+export function Overview() {
+  const { report } = useModel();
+  return (
+    <>
+      <div class="title">
+        <Pill state={report.answer.status}>{WORDS[report.answer.status]}</Pill>
+        <h1 title={report.title}>
+          <code>{report.title}</code>
+        </h1>
+      </div>
+      <p class="answer">
+        <b>{report.answer.headline}</b> <span>{report.answer.reason}</span>
+      </p>
+      {report.failure && (
+        <div class="mt">
+          <Failure text={report.failure} />
+        </div>
+      )}
+      <div class="stack">
+        <MetricStrip metrics={metricsOf(report)} />
+        <Split />
+      </div>
+      <Findings />
+      <div class="section">
+        <h2>In the selected time</h2>
+        <span class="note hide-n">every panel below follows the selection</span>
+        <span class="note hide-n push">
+          <kbd>W</kbd> <kbd>S</kbd> zoom &nbsp;<kbd>A</kbd> <kbd>D</kbd> pan &nbsp;<kbd>Esc</kbd> whole run
+        </span>
+      </div>
+      <TimeRuler joined />
+      <StreamPanel maxHeight={440} />
+      <div class="cols mt">
+        <FlamePanel class="c7" />
+        <MemoryPanel class="c5" />
+      </div>
+      <div class="mt">
+        <PrefixTable />
+      </div>
+      {report.facts.length > 0 && (
+        <Panel title="About this recording" note={`made by ${report.generator}`} class="mt">
+          <dl class="facts">
+            {report.facts.map((f) => (
+              <div key={f.label}>
+                <dt>{f.label}</dt>
+                <dd title={f.text}>{f.text}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+/** The exception that ended the block that was recorded. */
+function Failure({ text }: { text: string }) {
+  const last = text.trimEnd().split("\n").at(-1) ?? "";
+  const colon = last.indexOf(": ");
+  return <Traceback title="The block ended with an exception" type={colon > 0 ? last.slice(0, colon) : last} message={colon > 0 ? last.slice(colon + 2) : ""} text={text} />;
+}
+
+function metricsOf({ totals: t }: Report): Metric[] {
+  const [peak, limit] = nbytesOf(t.peak_memory, t.memory_limit);
+  const some = (...parts: [number, string][]) => parts.filter(([n]) => n > 0).map(([n, word]) => `${count(n)} ${word}`).join(", ");
+  return [
+    { id: "duration", label: "Duration", value: duration(t.duration_us), note: t.tasks === 0 ? "no task ran" : t.fully_idle_us > 0 ? `${duration(t.fully_idle_us)} without any task` : "some task ran all the time" },
+    { id: "tasks", label: "Tasks", value: count(t.tasks), note: some([t.recomputed, "recomputed"], [t.retries, "retried"], [t.killed, "killed"]) || (t.tasks === 0 ? "nothing ran" : "each ran once") },
+    { id: "errors", label: "Errors", value: count(t.errors), note: t.errors === 0 ? "no task failed" : t.retries >= t.errors ? "all retried" : `${counted(t.errors - t.retries, "time")} not retried` },
+    { id: "threads", label: "Threads", value: <>{count(t.threads)} <small>on {counted(t.workers - t.workers_lost, "worker")}</small></>, note: t.workers_lost > 0 ? `${counted(t.workers_lost, "worker")} lost` : `${t.parallelism.toFixed(1)} busy on average` },
+    { id: "memory", label: "Peak memory", value: t.memory_limit > 0 ? <>{peak} <small>of {limit}</small></> : nbytes(t.peak_memory), note: t.spilled > 0 ? `${nbytes(t.spilled)} spilled` : "nothing spilled" },
+    { id: "transferred", label: "Transferred", value: nbytes(t.transferred), note: `${nbytes(t.nbytes)} of results` },
+  ];
+}
+
+type By = "activity" | "function" | "span";
+
+function Split() {
+  const { report } = useModel();
+  const [by, setBy] = useState<By>("activity");
+  const { totals } = report;
+  return (
+    <Panel
+      title="Where the time went"
+      note={`${duration(totals.thread_us)} of thread time on ${counted(totals.threads, "thread")}`}
+      right={<Seg label="Split thread time by" options={[["activity", "Activity"], ["function", "Function"], ["span", "Span"]]} value={by} onChange={setBy} testid="split-switch" />}
+    >
+      {totals.thread_us === 0 ? <p class="callout">No thread time was recorded.</p> : by === "activity" ? <TimeBar label="Thread time by activity" parts={report.split.map((s) => ({ key: s.category, label: s.label, us: s.us, class: `a-${s.category}` }))} /> : <SplitBy by={by} />}
+    </Panel>
+  );
+}
+
+function SplitBy({ by }: { by: "function" | "span" }) {
+  const model = useModel();
+  const { report } = model;
+  const sums = useFromCube(by === "function" ? "time_by_prefix" : "time_by_span", (cube) => ({ names: cube.keys[by === "function" ? "prefix" : "span"], us: sumBy(cube, by === "function" ? "prefix" : "span", "us", null) }), [by]);
+  if (!sums) return <div style="height:92px" />;
+  const spanName = new Map(report.spans.map((s) => [s.span, s.name]));
+  const found = sums.names.map((name, i) => ({ name, us: sums.us[i] })).filter((x) => x.us > 0).sort((a, b) => b.us - a.us);
+  const parts: Part[] = found.slice(0, 7).map(({ name, us }, i) => ({ key: name, label: by === "function" ? name : spanName.get(name) || name || "no span", us, colour: by === "function" ? model.colour(name) : `--cat-${i + 1}`, mono: by === "function" }));
+  const rest = found.slice(7).reduce((a, x) => a + x.us, 0);
+  if (rest > 0) parts.push({ key: "", label: `${found.length - 7} others`, us: rest, colour: "--cat-rest" });
+  const idle = report.split.find((s) => s.category === "idle");
+  if (idle && !sums.names.includes("idle")) parts.push({ key: "idle", label: idle.label, us: idle.us, class: "a-idle" });
+  return <TimeBar label={`Thread time by ${by}`} parts={parts} />;
+}
+
+const ICONS: [RegExp, IconName][] = [[/straggl|slow|idle|wait/i, "slow"], [/loop|profile|lock|cpu/i, "profile"], [/worker|lost/i, "workers"], [/memory|spill/i, "memory"], [/transfer|band/i, "bandwidth"], [/error|fail/i, "errors"]];
+
+function Findings() {
+  const { report } = useModel();
+  const [all, setAll] = useState(false);
+  const shown = all ? report.findings : report.findings.slice(0, 3);
+  if (report.findings.length === 0) return null;
+  return (
+    <>
+      <div class="section">
+        <h2>Findings</h2>
+        <span class="note">the most important first</span>
+        {report.findings.length > 3 && (
+          <button type="button" class="link push" style="font-size:12px" onClick={() => setAll(!all)}>
+            {all ? "Show fewer" : `Show ${report.findings.length - 3} more`}
+          </button>
+        )}
+      </div>
+      <div class="cols">
+        {shown.map((f, i) => (
+          <FindingCard key={i} finding={f} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+function FindingCard({ finding: f }: { finding: Finding }) {
+  const model = useModel();
+  const view = VIEWS.find((v) => v === f.view) ?? "stream";
+  const timed = f.stop_us > f.start_us && f.start_us > 0;
+  const from = model.since(f.start_us);
+  const to = model.since(f.stop_us);
+  const selection = timed ? select(model.axis, from, to) : model.nav.state.selection;
+  return (
+    <article class="panel finding c4" data-testid="finding">
+      <div class="top">
+        <Icon name={ICONS.find(([words]) => words.test(f.kind))?.[1] ?? "overview"} />
+        <span class="kind" style="display:inline-block">{f.kind}</span>
+      </div>
+      <h3>{f.title}</h3>
+      <p>{f.evidence}</p>
+      {f.advice && <p class="do">{f.advice}</p>}
+      <div class="links">
+        <a
+          href={model.nav.href(view, {}, selection)}
+          onClick={(e) => {
+            e.preventDefault();
+            model.nav.go(view, {}, selection);
+          }}
+        >
+          {viewName(view)}
+          {timed && `, ${clock(from, 1e6)} to ${clock(to, 1e6)}`}
+        </a>
+      </div>
+    </article>
+  );
+}

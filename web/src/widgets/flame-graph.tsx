@@ -1,0 +1,80 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { drawFlame, FLAME_ROW, flameAt, layFlame } from "../charts/flame";
+import { flatten, type FlameNode, shortFile } from "../model/flame";
+import { count, duration, percent } from "../model/format";
+import { useCanvas } from "./use-canvas";
+
+interface Props {
+  top: FlameNode;
+  search: string;
+  /** Seconds that a sample stands for; 0 where samples cannot be turned into time. */
+  perSample: number;
+  maxRows?: number;
+}
+
+/** Width is time; click zooms in, the frames above the zoomed one lead back. */
+export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
+  const [focusPath, setFocusPath] = useState<string[]>([]);
+  const [hovered, setHovered] = useState<FlameNode | null>(null);
+  const focus = useMemo(() => {
+    let node = top;
+    for (const step of focusPath) node = node.children.find((c) => `${c.file}\0${c.name}` === step) ?? node;
+    return node;
+  }, [top, focusPath]);
+  useEffect(() => setHovered(null), [top]);
+  const [layoutWidth, setLayoutWidth] = useState(0);
+  const layout = useMemo(() => layFlame(top, focus, layoutWidth || 600), [top, focus, layoutWidth]);
+  const rows = Math.min(layout.rows, maxRows);
+  const boxes = useMemo(() => layout.boxes.filter((b) => b.y < rows), [layout, rows]);
+  const [box, canvas, width] = useCanvas((c, w) => drawFlame(c, w, rows, boxes, top.total, search, hovered), [boxes, search, hovered, rows]);
+  useEffect(() => setLayoutWidth(width), [width]);
+  const matched = useMemo(() => {
+    if (!search) return null;
+    const want = search.toLowerCase();
+    let sum = 0;
+    let until = -1;
+    for (const node of flatten(top)) {
+      if (node.at < until && node.depth > 0) continue;
+      if (node.name.toLowerCase().includes(want) || node.file.toLowerCase().includes(want)) {
+        sum += node.total;
+        until = node.at + node.total;
+      }
+    }
+    return sum;
+  }, [top, search]);
+  const zoom = (node: FlameNode | null) => {
+    const path: string[] = [];
+    for (let n = node; n?.parent; n = n.parent) path.unshift(`${n.file}\0${n.name}`);
+    setFocusPath(path);
+  };
+  const onKey = (event: KeyboardEvent) => {
+    const now = hovered ?? focus;
+    const siblings = now.parent?.children ?? [];
+    const next = {
+      ArrowDown: now.children[0], ArrowUp: now.parent, ArrowLeft: siblings[siblings.indexOf(now) - 1], ArrowRight: siblings[siblings.indexOf(now) + 1],
+    }[event.key];
+    if (event.key === "Enter") zoom(now);
+    else if (next) setHovered(next);
+    else if (!event.key.startsWith("Arrow")) return;
+    event.preventDefault();
+  };
+  const shown = hovered ?? focus;
+  const time = perSample > 0 ? `${duration(shown.total * perSample * 1e6)}, ` : "";
+  return (
+    <>
+      <div class="flame" ref={box}>
+        <canvas
+          ref={canvas} data-testid="flame-canvas" tabIndex={0} role="img" style={{ height: `${rows * FLAME_ROW}px` }}
+          aria-label={`Flame graph of ${count(top.total)} samples${top.children[0] ? `; most in ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms; the lines below list the same samples.`}
+          onPointerMove={(e) => setHovered(flameAt(boxes, e.offsetX, e.offsetY))} onPointerLeave={() => setHovered(null)} onClick={(e) => zoom(flameAt(boxes, e.offsetX, e.offsetY))} onKeyDown={onKey}
+        />
+      </div>
+      <p class="flamestatus" aria-live="polite">
+        <span class="mono">{shown.name}</span> {shown.file && <span class="faint">{shortFile(shown.file)}</span>} {time}
+        {percent(top.total ? shown.total / top.total : 0)} in it and below, {percent(top.total ? shown.self / top.total : 0)} in itself
+        {matched !== null && <>; “{search}” is in {percent(top.total ? matched / top.total : 0)}</>}
+        {focus !== top && <> <button type="button" class="link" onClick={() => setFocusPath([])}>Zoom out</button></>}
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,62 @@
+import { useState } from "preact/hooks";
+import { shortFile } from "../model/flame";
+import { duration, percent } from "../model/format";
+import { useModel } from "../model/hooks";
+import { Loading, Panel, Search, Seg } from "./basics";
+import { FlameGraph } from "./flame-graph";
+import { useFlame } from "./use-flame";
+
+export const WHOSE = [["user", "your code"], ["lib", "libraries"], ["native", "native"], ["dask", "Dask and Python"]] as const;
+
+export function FlameLegend() {
+  return (
+    <ul class="keylist">
+      {WHOSE.map(([key, text]) => (
+        <li key={key}>
+          <i class={`sw f-${key}`} />
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The profile of the selected time, small. */
+export function FlamePanel(props: { class?: string }) {
+  const model = useModel();
+  const { report, nav } = model;
+  const [inverted, setInverted] = useState<"down" | "up">("down");
+  const [search, setSearch] = useState("");
+  const kind = report.flame.cube.keys.kind?.includes("compute") ? "compute" : "";
+  const flame = useFlame({ kind, prefix: "", span: "", worker: "" }, inverted === "up");
+  const { got, expected, seconds_per_sample } = report.flame;
+  const note = flame && got > 0 ? `${duration(flame.samples * seconds_per_sample * 1e6)} computed, ${percent(expected > 0 ? Math.min(1, got / expected) : 1)} of samples` : "";
+  const lines = flame?.lines.slice(0, 3) ?? [];
+  const most = lines[0]?.self ?? 1;
+  return (
+    <Panel
+      title="Profile" note={note} class={`fcol ${props.class ?? ""}`}
+      right={<><span class="hide-n"><Search label="Find a function" value={search} onInput={setSearch} testid="flame-search" /></span><Seg label="Direction" options={[["down", "Top down"], ["up", "Bottom up"]]} value={inverted} onChange={setInverted} /></>}
+      foot={<><FlameLegend /><a class="push" href={nav.href("profile")} onClick={(e) => { e.preventDefault(); nav.go("profile"); }}>Open profile</a></>}
+    >
+      {!flame ? <Loading /> : flame.samples === 0 ? <p class="callout">No stack was sampled {got > 0 ? "in the selected time" : "while this was recorded"}.</p> : (
+        <>
+          <FlameGraph top={flame.top} search={search} perSample={seconds_per_sample} maxRows={10} />
+          <table class="selft">
+            <thead><tr><th>Most time in the line itself</th><th>Line</th><th class="num">Self</th><th style="width:26%"><span class="sr">Bar</span></th></tr></thead>
+            <tbody>
+              {lines.map((l) => (
+                <tr key={`${l.file}${l.line}${l.name}`}>
+                  <td class="mono"><span class="cut" style="max-width:28ch" title={l.name}>{l.name}</span></td>
+                  <td class="mono faint"><span class="cut" style="max-width:30ch" title={`${l.file}:${l.line}`}>{shortFile(l.file)}:{l.line}</span></td>
+                  <td class="num">{percent(l.self / flame.samples)}</td>
+                  <td><div class="ibar" style={{ width: `${(l.self / most) * 100}%` }}><i style={{ flex: "1", background: l.whose === "user" ? "var(--fl-user)" : "var(--line-strong)" }} /></div></td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,58 @@
+import type { Model } from "../model/model";
+import { pan, wholeRun, zoom } from "../model/time";
+import { ENTRIES } from "./views";
+
+/** Keys of the whole page. Fields keep their own; every key also has a visible button. */
+export function listen(model: Model, open: (dialog: "" | "help" | "palette") => void, nextTheme: () => void): () => void {
+  const { nav, axis } = model;
+  let going = Number.NEGATIVE_INFINITY;
+  const onKey = (event: KeyboardEvent) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      open("palette");
+      return;
+    }
+    const target = event.target as HTMLElement | null;
+    if (event.ctrlKey || event.metaKey || event.altKey || target?.closest("input, select, textarea, dialog")) return;
+    const key = event.key.toLowerCase();
+    if (performance.now() - going < 1500) {
+      going = Number.NEGATIVE_INFINITY;
+      const entry = ENTRIES.find((e) => e.key === key);
+      if (entry) {
+        event.preventDefault();
+        nav.go(entry.view);
+        return;
+      }
+    }
+    const now = nav.state.selection;
+    const actions: Record<string, () => void> = {
+      w: () => nav.select(zoom(axis, now, 0.8)),
+      s: () => nav.select(zoom(axis, now, 1.25)),
+      a: () => nav.select(pan(axis, now, -0.1)),
+      d: () => nav.select(pan(axis, now, 0.1)),
+      "/": () => open("palette"),
+      "?": () => open("help"),
+      t: nextTheme,
+      g: () => {
+        going = performance.now();
+      },
+      "[": () => step(-1),
+      "]": () => step(1),
+      escape: () => {
+        if (nav.state.params.item) nav.set({ item: "" });
+        else if (!now.whole) nav.select(wholeRun(axis));
+      },
+    };
+    const action = actions[key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  };
+  /** The item before or after: a task, a worker, an error, by number. */
+  const step = (by: number) => {
+    const item = nav.state.params.item;
+    if (item !== undefined && /^\d+$/.test(item)) nav.set({ item: String(Math.max(0, Number(item) + by)) });
+  };
+  addEventListener("keydown", onKey);
+  return () => removeEventListener("keydown", onKey);
+}

@@ -1,0 +1,46 @@
+import { duration, shares } from "../model/format";
+
+export interface Part {
+  key: string;
+  label: string;
+  us: number;
+  class?: string;
+  colour?: string;
+  mono?: boolean;
+}
+
+/** All thread time as one bar; widths are true to the numbers. */
+export function TimeBar({ parts, label }: { parts: readonly Part[]; label: string }) {
+  const total = parts.reduce((a, p) => a + p.us, 0);
+  const texts = shares(parts.map((p) => p.us));
+  const narrow = innerWidth < 900 ? 2 : 1;
+  return (
+    <>
+      <div class="timebar" role="img" aria-label={`${label}: ${parts.map((p, i) => `${p.label} ${texts[i]}`).join(", ")}`}>
+        {parts.map((p, i) => {
+          const share = total > 0 ? p.us / total : 0;
+          if (share === 0) return null;
+          return (
+            <i key={p.key} class={p.class} style={{ flex: `${share} 1 0`, background: p.colour && `var(${p.colour})`, color: p.colour && "var(--bg-panel)" }} title={`${p.label} ${duration(p.us)}, ${texts[i]}`}>
+              {share > 0.045 * narrow && <b>{share > 0.1 * narrow ? `${p.label} ${texts[i]}` : texts[i]}</b>}
+            </i>
+          );
+        })}
+      </div>
+      <ul class="legend">
+        {parts.map((p, i) => (
+          <li key={p.key} style="min-width:0">
+            <i class={`sw ${p.class ?? ""}`} style={{ background: p.colour && `var(${p.colour})` }} />
+            <span class={p.mono ? "mono" : ""} style="overflow:hidden;text-overflow:ellipsis" title={p.label}>
+              {p.label}
+            </span>
+            <b>
+              {duration(p.us)}
+              <em>{texts[i]}</em>
+            </b>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
