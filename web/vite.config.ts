@@ -1,14 +1,19 @@
-import { renameSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { defineConfig, type Plugin } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
-/** The script runs at the end of the body, when the data is there; the file gets its final name. */
+/** The script runs while the data behind it is still being read: a module would wait for all of it, and so would its worker. */
 function viewer(): Plugin {
   return {
     name: "viewer",
     enforce: "post",
     closeBundle() {
-      renameSync("dist/index.html", "dist/viewer.html");
+      const page = readFileSync("dist/index.html", "utf-8");
+      const parts = /^(.*)<script type="module" crossorigin>(.*?)<\/script>(.*)$/s.exec(page);
+      if (!parts) throw new Error("the built page has no inlined module script");
+      const [, before, code, after] = parts;
+      writeFileSync("dist/viewer.html", `${before}<script>(()=>{${code}})()</script>${after}`);
+      rmSync("dist/index.html");
     },
   };
 }

@@ -3,16 +3,17 @@ import type { Answers, Ask } from "./messages";
 
 /** Answers questions with an engine; the same code in the worker and in the page. */
 export class Answerer {
-  private engine: StreamEngine | null = null;
+  private engine: Promise<StreamEngine> | null = null;
   private prepared = false;
 
   async answer(ask: Ask): Promise<Answers[keyof Answers]> {
     if (ask.kind === "init") {
-      this.engine = await StreamEngine.load(ask.init);
+      this.engine = StreamEngine.load(ask.init);
+      await this.engine;
       return null;
     }
-    const engine = this.engine;
-    if (!engine) throw new Error("The task stream is not loaded");
+    if (!this.engine) throw new Error("The task stream is not loaded");
+    const engine = await this.engine;
     switch (ask.kind) {
       case "draw":
         engine.draw(ask.view, new Uint32Array(ask.pixels));

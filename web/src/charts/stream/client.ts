@@ -30,6 +30,9 @@ export class StreamClient {
   private loaded: Promise<void> | null = null;
   private spare: ArrayBuffer | null = null;
   readonly ready: Promise<void>;
+  /** Set once the bars are on their way to the worker; what is asked then is answered when they have arrived. */
+  private readonly begun: Promise<void>;
+  private openBegun: () => void = () => undefined;
   /** Opens with the first picture, or when it takes too long. */
   readonly painted: Promise<void>;
   private openPainted: () => void = () => undefined;
@@ -41,6 +44,9 @@ export class StreamClient {
     this.painted = new Promise((resolve) => {
       this.openPainted = resolve;
       setTimeout(resolve, 4000);
+    });
+    this.begun = new Promise((resolve) => {
+      this.openBegun = resolve;
     });
     this.ready = this.start().then(() => void performance.mark("daskscope-stream-ready"));
   }
@@ -64,10 +70,15 @@ export class StreamClient {
         worker.onerror = (event) => reject(new Error(event.message));
         this.worker = worker;
         this.ask({ kind: "init", init }).then(() => resolve(), reject);
+        this.openBegun();
       });
     } catch {
       this.worker = null;
-      await this.local.answer({ kind: "init", init });
+      const local = this.local.answer({ kind: "init", init });
+      for (const { reject } of this.waiting.values()) reject(new Error("The worker ended"));
+      this.waiting.clear();
+      this.openBegun();
+      await local;
     }
   }
 
@@ -91,11 +102,17 @@ export class StreamClient {
 
   /** Pixels of the view; give the buffer back with ``recycle`` when they are on the screen. */
   async draw(view: StreamView): Promise<ArrayBuffer> {
-    await this.ready;
+    await this.begun;
     const size = view.width * view.height * 4;
     const pixels = this.spare?.byteLength === size ? this.spare : new ArrayBuffer(size);
     this.spare = null;
-    return this.ask({ kind: "draw", view, pixels }, [pixels]);
+    try {
+      return await this.ask({ kind: "draw", view, pixels }, [pixels]);
+    } catch {
+      // The worker ended, and its pixels with it: the page draws by itself.
+      await this.ready;
+      return this.ask({ kind: "draw", view, pixels: new ArrayBuffer(size) });
+    }
   }
 
   recycle(pixels: ArrayBuffer): void {

@@ -59,7 +59,7 @@ export class StreamEngine {
   /** Bins for far views; the first picture does not wait for them. */
   prepare(): void {
     if (this.data.bars < MANY || this.mips.length > 0) return;
-    this.building ??= buildMip(this.data, this.stream.lanes, this.looks, this.data.bars > 2_500_000 ? 8192 : 4096);
+    this.building ??= buildMip(this.data, this.stream.lanes, this.looks, this.data.bars > 1_000_000 ? 8192 : 4096);
     const step = this.building.next();
     if (!step.done) {
       setTimeout(() => this.prepare(), 4);
