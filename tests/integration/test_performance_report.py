@@ -64,6 +64,16 @@ def test_a_report_tells_what_ran_and_leaves_nothing_behind(client: Client, tmp_p
     assert ours(client) == []
 
 
+def test_a_report_inside_of_another_is_about_its_own_block(client: Client, tmp_path: Path) -> None:
+    with daskscope.performance_report(tmp_path / "outer.html"):
+        client.gather(client.map(inc, range(10), pure=False))
+        with daskscope.performance_report(tmp_path / "inner.html"):
+            client.gather(client.map(inc, range(5), pure=False))
+    outer, inner = read(tmp_path / "outer.html"), read(tmp_path / "inner.html")
+    assert (outer["totals"]["tasks"], inner["totals"]["tasks"]) == (15, 5)
+    assert outer["start_us"] < inner["start_us"] < inner["stop_us"] < outer["stop_us"]
+
+
 def test_an_asynchronous_client(tmp_path: Path) -> None:
     async def run() -> WrittenReport:
         async with (

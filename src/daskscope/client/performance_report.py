@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -147,7 +148,7 @@ class performance_report:
     def _write(self) -> None:
         report = self._report
         try:
-            report.recording = recording = read_recording(self._record.path)
+            report.recording = recording = only_window(read_recording(self._record.path), self._record.id)
             page = report_page(recording, title=self._record.name, code=self._code, failure=self._failure)
             with fsspec.open(self.filename, "wb", compression="infer", **self.storage_options) as file:
                 file.write(page)
@@ -161,6 +162,12 @@ class performance_report:
             )
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def only_window(recording: Recording, window: str) -> Recording:
+    """The recording without the windows of others: a report inside of another is about its own block."""
+    windows = recording["windows"]
+    return replace(recording, tables={**recording.tables, "windows": windows.take(windows["window"] == window)})
 
 
 def calling_code(frame: FrameType | None, stacklevel: int) -> str:

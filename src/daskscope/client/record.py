@@ -60,7 +60,8 @@ class record:
         self.problem = ""
         self.labels: dict[str, str] = {}
         self._switches = switches
-        self._id = f"record-{uuid.uuid4().hex}"
+        #: Names this stretch of time among others of the cluster.
+        self.id = f"record-{uuid.uuid4().hex}"
         self._acknowledged = -1
         self._output: Output | None = None
         self._poll: asyncio.Task[None] | None = None
@@ -131,9 +132,9 @@ class record:
     async def _begin(self) -> None:
         client, output = self.client, self._output
         assert client is not None and output is not None
-        await install(client, self._settings, self._id)
-        await call(client, "subscribe", reader=self._id)
-        await call(client, "window", window=self._id, kind=self.kind, name=self.name, labels=self.labels)
+        await install(client, self._settings, self.id)
+        await call(client, "subscribe", reader=self.id)
+        await call(client, "window", window=self.id, kind=self.kind, name=self.name, labels=self.labels)
         output.begin()
         self._ending = asyncio.Event()
         self._poll = asyncio.get_running_loop().create_task(self._fetch_for_ever())
@@ -141,7 +142,7 @@ class record:
     async def _abandon(self) -> None:
         """Give back the claim on the recorder that a beginning gone wrong may have left."""
         assert self.client is not None
-        await asyncio.wait_for(call(self.client, "unsubscribe", reader=self._id), ABANDON_TIMEOUT)
+        await asyncio.wait_for(call(self.client, "unsubscribe", reader=self.id), ABANDON_TIMEOUT)
 
     async def _end(self, error: BaseException | None) -> None:
         client = self.client
@@ -152,13 +153,13 @@ class record:
             await self._poll
         text = "".join(traceback.format_exception_only(type(error), error)).strip() if error is not None else ""
         try:
-            await call(client, "window", END_TIMEOUT, window=self._id, done=True, error=text)
-            await call(client, "flush", END_TIMEOUT, reader=self._id)
+            await call(client, "window", END_TIMEOUT, window=self.id, done=True, error=text)
+            await call(client, "flush", END_TIMEOUT, reader=self.id)
             while await self._fetch():
                 pass
         finally:
             # Whatever became of the file, the scheduler is not left with a recorder nobody reads.
-            await call(client, "unsubscribe", END_TIMEOUT, reader=self._id)
+            await call(client, "unsubscribe", END_TIMEOUT, reader=self.id)
 
     async def _fetch_for_ever(self) -> None:
         client = self.client
@@ -178,7 +179,7 @@ class record:
     async def _fetch(self) -> bool:
         """Fetch the next frames and append them; True if there may be more."""
         assert self.client is not None and self._output is not None
-        answer = await call(self.client, "take", END_TIMEOUT, reader=self._id, acknowledged=self._acknowledged)
+        answer = await call(self.client, "take", END_TIMEOUT, reader=self.id, acknowledged=self._acknowledged)
         if answer.get("gone"):
             raise ClusterError("the scheduler forgot this recording")
         frames = answer["frames"]
