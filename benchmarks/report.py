@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, LocalCluster, performance_report
+from distributed import Client, LocalCluster, performance_report, wait
 
 import daskscope
 from benchmarks import synthetic
@@ -25,6 +25,8 @@ CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 ZOOMS = 8
 REPEATS = 3
+#: Tasks sent at a time while the scheduler is watched.
+BATCH = 10_000
 
 
 def run() -> list[Result]:
@@ -114,7 +116,7 @@ def _records(tasks: int, begin: float) -> Any:
 
 def _look_at_ours(browser: Any, path: Path) -> tuple[float, list[float]]:
     page = browser.new_page(viewport={"width": 1600, "height": 900})
-    page.goto(f"{path.as_uri()}#view=stream", wait_until="commit")
+    page.goto(f"{path.as_uri()}#stream", wait_until="commit")
     page.wait_for_function("performance.getEntriesByName('daskscope-stream-drawn').length > 0", timeout=60_000)
     first = page.evaluate("performance.getEntriesByName('daskscope-stream-drawn')[0].startTime") / 1e3
     page.wait_for_timeout(500)
@@ -166,78 +168,68 @@ def _look_at_dask(browser: Any, path: Path) -> tuple[float, list[float]]:
     return first, redraws
 
 
-def _stall(tasks: int = 20_000) -> list[Result]:
-    """How long the scheduler did not answer while a report was made, in a process of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "distributed.cli.dask_scheduler",
-        "--port",
-        "0",
-        "--no-dashboard",
-        "--scheduler-file",
-    ]
+def _stall(tasks: int = 100_000) -> list[Result]:
+    """How long the scheduler, in a process of its own, did not answer while each of two reports on the same tasks was made."""
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    worker_command = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "2", "--no-dashboard"]
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "scheduler.json"
-        scheduler = subprocess.Popen([*command, str(file)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        worker = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "distributed.cli.dask_worker",
-                "--scheduler-file",
-                str(file),
-                "--nthreads",
-                "2",
-                "--no-dashboard",
-            ],
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
+        processes = [
+            subprocess.Popen(
+                [*one, "--scheduler-file", str(file)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+            for one in (command, worker_command)
+        ]
         try:
             while not file.exists():
                 time.sleep(0.1)
             with Client(scheduler_file=str(file)) as client:
                 client.wait_for_workers(1)
-                ours = _longest_turn(
-                    client, lambda path: daskscope.performance_report(path), tasks, Path(name) / "o.html"
-                )
-                theirs = _longest_turn(client, lambda path: performance_report(path), tasks, Path(name) / "d.html")
+                ours, theirs = _longest_turns(client, tasks, Path(name))
         finally:
-            worker.terminate()
-            scheduler.terminate()
-            worker.wait(10)
-            scheduler.wait(10)
-    note = f"Dask's own report of the same {tasks:,} tasks: {theirs:.0f} ms; turns of the event loop beyond those of the tasks"
+            for process in reversed(processes):
+                process.terminate()
+                process.wait(20)
+    note = f"Dask's own report of the same {tasks:,} tasks: {theirs:,.0f} ms"
     return [at_most("longest turn of the scheduler while the report is made", ours, 20, " ms", note)]
 
 
-def _longest_turn(client: Client, report: Any, tasks: int, path: Path) -> float:
-    """Run tasks in a report, then watch the event loop from the end of the tasks to the end of the report."""
+def _longest_turns(client: Client, tasks: int, directory: Path) -> tuple[float, float]:
+    """Run tasks inside both reports; then leave one, then the other, and watch the event loop meanwhile."""
+    ours = daskscope.performance_report(directory / "ours.html", client=client)
+    theirs = performance_report(str(directory / "dask.html"))
+    ours.__enter__()
+    theirs.__enter__()
+    for _ in range(tasks // BATCH):
+        wait(client.map(abs, range(BATCH), pure=False))
+    time.sleep(5)
+    client.run_on_scheduler(_watch)
+    theirs.__exit__(None, None, None)
+    dask_turn: float = client.run_on_scheduler(_stop)
+    time.sleep(5)
+    client.run_on_scheduler(_watch)
+    ours.__exit__(None, None, None)
+    our_turn: float = client.run_on_scheduler(_stop)
+    return our_turn, dask_turn
 
-    def watch(dask_scheduler: Any) -> None:
-        import asyncio
 
-        loop = asyncio.get_running_loop()
-        dask_scheduler.longest_turn = 0.0
+def _watch(dask_scheduler: Any) -> None:
+    import asyncio
 
-        async def ticks() -> None:
-            last = loop.time()
-            while True:
-                await asyncio.sleep(0.001)
-                now = loop.time()
-                dask_scheduler.longest_turn = max(dask_scheduler.longest_turn, now - last - 0.001)
-                last = now
+    loop = asyncio.get_running_loop()
+    dask_scheduler.longest_turn = 0.0
 
-        dask_scheduler.watching = loop.create_task(ticks())
+    async def ticks() -> None:
+        last = loop.time()
+        while True:
+            await asyncio.sleep(0.001)
+            now = loop.time()
+            dask_scheduler.longest_turn = max(dask_scheduler.longest_turn, now - last - 0.001)
+            last = now
 
-    def stop(dask_scheduler: Any) -> float:
-        dask_scheduler.watching.cancel()
-        return float(dask_scheduler.longest_turn * 1e3)
+    dask_scheduler.watching = loop.create_task(ticks())
 
-    with report(str(path)):
-        client.gather(client.map(abs, range(tasks), pure=False))
-        time.sleep(5)
-        client.run_on_scheduler(watch)
-    longest: float = client.run_on_scheduler(stop)
-    return longest
+
+def _stop(dask_scheduler: Any) -> float:
+    dask_scheduler.watching.cancel()
+    return float(dask_scheduler.longest_turn * 1e3)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import fsspec
 import pytest
@@ -18,6 +17,7 @@ from distributed import Client, LocalCluster
 import daskscope
 from daskscope.client.performance_report import Report as WrittenReport
 from daskscope.report.schema import Report
+from daskscope.testing.processes import Processes, until
 
 
 @pytest.fixture
@@ -99,17 +99,26 @@ def test_an_exception_passes_through_and_stands_in_the_report(client: Client, tm
 
 
 @pytest.mark.parametrize("skew", [5.0, -60.0])
-def test_the_client_clock_does_not_matter(client: Client, tmp_path: Path, skew: float) -> None:
+def test_the_clients_clock_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, skew: float) -> None:
     real, real_ns = time.time, time.time_ns
-    # The scheduler lives in this process, too: only what the client package reads is skewed.
-    with mock.patch("daskscope.client.performance_report.time", create=True) as clock:
-        clock.time.side_effect = lambda: real() + skew
-        clock.time_ns.side_effect = lambda: real_ns() + int(skew * 1e9)
-        with daskscope.performance_report(tmp_path / "report.html"):
-            client.gather(client.map(inc, range(10)))
+    with Processes(tmp_path / "processes") as processes:
+        processes.scheduler()
+        processes.worker("w")
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            client.wait_for_workers(1)
+            # Everything in this process, and that is the client alone, lives in another time.
+            monkeypatch.setattr(time, "time", lambda: real() + skew)
+            monkeypatch.setattr(time, "time_ns", lambda: real_ns() + int(skew * 1e9))
+            monkeypatch.setattr("distributed.client.time", lambda: real() + skew)
+            began = real()
+            with daskscope.performance_report(tmp_path / "report.html"):
+                client.gather(client.map(abs, range(10), pure=False))
+            ended = real()
+            monkeypatch.undo()
     found = read(tmp_path / "report.html")
-    assert found["totals"]["tasks"] == 10
-    assert abs(found["stop_us"] / 1e6 - real()) < 60
+    assert found["totals"]["tasks"] == found["stream"]["tasks"] == 10
+    assert began - 0.5 < found["start_us"] / 1e6 < found["stop_us"] / 1e6 < ended + 0.5
+    assert sum(share["us"] for share in found["split"]) == found["totals"]["thread_us"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(
@@ -137,6 +146,8 @@ def test_workers_that_leave_are_in_the_report(tmp_path: Path) -> None:
     ):
         with daskscope.performance_report(tmp_path / "report.html"):
             client.gather(client.map(inc, range(10)))
+            # A worker with a result that nobody else has is not retired.
+            until(lambda: not any(client.has_what().values()))
             client.retire_workers(list(client.scheduler_info()["workers"]))
         found = read(tmp_path / "report.html")
     assert found["totals"]["tasks"] == 10
