@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import dask.config
 import pytest
 from distributed import Client, LocalCluster, wait
 
@@ -24,6 +25,8 @@ def increment(x: int) -> int:
 def test_every_one_of_300_000_tasks_is_recorded(tmp_path: Path, opened: Callable[[Path], Recording]) -> None:
     path = tmp_path / "run.daskscope"
     with (
+        # Workers get their tasks at once: one at a time takes ten minutes of round trips.
+        dask.config.set({"distributed.scheduler.worker-saturation": float("inf")}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
         daskscope.record(path, client),

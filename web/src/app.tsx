@@ -47,6 +47,8 @@ function Shell() {
   const model = useModel();
   const view = useView();
   const [dialog, setDialog] = useState<"" | "help" | "palette">("");
+  // A dialog says that it closed a moment later; the other one may be open by then.
+  const closed = (which: "help" | "palette") => setDialog((now) => (now === which ? "" : now));
   const main = useRef<HTMLElement>(null);
   const Page = PAGES[view];
   useEffect(() => listen(model, setDialog, nextTheme), [model]);
@@ -68,7 +70,7 @@ function Shell() {
           <span>Search or jump to</span>
           <kbd>/</kbd>
         </button>
-        <button type="button" class="btn ghost iconbtn" aria-label="Copy link to this view" title="Copy link" onClick={() => copy(location.href, "Link copied")}>
+        <button type="button" class="btn ghost iconbtn" aria-label="Copy link to this view" title="Copy link" onClick={() => copy(model.nav.link(), "Link copied")}>
           <Icon name="share" />
         </button>
         <button type="button" class="btn ghost iconbtn" aria-label="Light or dark" title="Light or dark (T)" onClick={nextTheme} data-testid="theme">
@@ -89,8 +91,8 @@ function Shell() {
           </p>
         </main>
       </div>
-      <Palette open={dialog === "palette"} onClose={() => setDialog("")} onHelp={() => setDialog("help")} />
-      <Help open={dialog === "help"} onClose={() => setDialog("")} />
+      <Palette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
+      <Help open={dialog === "help"} onClose={() => closed("help")} />
       <Toasts />
     </>
   );

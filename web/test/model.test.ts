@@ -51,7 +51,7 @@ describe("columns", () => {
   });
 });
 
-const cube: CubeData = { rows: 4, keys: { prefix: ["a", "b"], category: ["cpu", "idle"] }, codes: { prefix: new Uint8Array([0, 0, 1, 1]), category: new Uint8Array([0, 1, 0, 0]) }, bin: new Uint8Array([0, 1, 1, 2]), measures: { us: new Float64Array([10, 20, 30, 40]) } };
+const cube: CubeData = { rows: 4, step: 1, keys: { prefix: ["a", "b"], category: ["cpu", "idle"] }, codes: { prefix: new Uint8Array([0, 0, 1, 1]), category: new Uint8Array([0, 1, 0, 0]) }, bin: new Uint8Array([0, 1, 1, 2]), measures: { us: new Float64Array([10, 20, 30, 40]) } };
 
 test("cubes add up what is selected", () => {
   expect(Array.from(sumBy(cube, "prefix", "us", null))).toEqual([30, 70]);
@@ -60,6 +60,12 @@ test("cubes add up what is selected", () => {
   expect(sumByTwo(cube, "prefix", "category", "us", null).map((r) => Array.from(r))).toEqual([[10, 20], [70, 0]]);
   expect(total(cube, "us", { b0: 0, b1: 2 })).toBe(60);
   expect(overTime(cube, "category", "us", 3).map((r) => Array.from(r))).toEqual([[10, 30, 40], [0, 20, 0]]);
+});
+
+test("bins taken together are summed whole when a part of them is selected", () => {
+  const coarse: CubeData = { ...cube, step: 2, bin: new Uint8Array([0, 0, 2, 2]) };
+  expect(total(coarse, "us", { b0: 3, b1: 4 })).toBe(70);
+  expect(total(coarse, "us", { b0: 1, b1: 2 })).toBe(30);
 });
 
 describe("the task stream", () => {

@@ -105,7 +105,7 @@ def build(
         "critical_path": _path(critical_path(recording)),
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
-        "time_by_worker": _cube("time_by_worker", _coarser(split.by_worker, len(summary.workers)), blocks),
+        "time_by_worker": _cube("time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * BINS // MOST_CELLS)),
         "time_by_span": _cube("time_by_span", split.by_span, blocks),
         "counts": _cube("counts", counts(recording, bins), blocks),
         "activities": _cube("activities", fine_metrics(recording, bins), blocks),
@@ -284,19 +284,19 @@ def _path(path: CriticalPath) -> schema.CriticalPath:
     }
 
 
-def _cube(name: str, cube: Cube, blocks: Blocks) -> schema.Cube:
+def _cube(name: str, cube: Cube, blocks: Blocks, step: int = 1) -> schema.Cube:
+    cube = _coarser(cube, step)
     columns = {key: blocks.codes(f"{name}.{key}", codes) for key, codes in cube.codes.items()}
     columns["bin"] = blocks.codes(f"{name}.bin", cube.bin)
     for measure, values in cube.measures.items():
         whole = values.dtype.kind in "iu"
         block = f"{name}.{measure}"
         columns[measure] = blocks.codes(block, values) if whole else blocks.column(block, values, "f64")
-    return {"keys": cube.keys, "measures": list(cube.measures), "rows": cube.rows, "columns": columns}
+    return {"keys": cube.keys, "measures": list(cube.measures), "step": step, "rows": cube.rows, "columns": columns}
 
 
-def _coarser(cube: Cube, keys: int) -> Cube:
-    """Bins taken together where there are many workers: a row for each of 1,000 workers and 400 bins would be half of the file."""
-    step = max(1, keys * BINS // MOST_CELLS)
+def _coarser(cube: Cube, step: int) -> Cube:
+    """Bins taken together where there are many keys: a row for each of 1,000 workers and 400 bins would be half of the file."""
     if step == 1:
         return cube
     codes, bins = cube.codes, cube.bin // step * step

@@ -5,6 +5,8 @@ import type { Columns } from "../api/source";
 /** A cube with its columns in memory. */
 export interface CubeData {
   rows: number;
+  /** Bins taken together; a row has the first of them. */
+  step: number;
   keys: Record<string, string[]>;
   codes: Record<string, Numbers>;
   bin: Numbers;
@@ -31,15 +33,16 @@ export async function loadCube(cube: Cube, columns: Columns): Promise<CubeData> 
     else if (cube.measures.includes(name)) measures[name] = loaded[i];
     else codes[name] = loaded[i];
   });
-  return { rows: cube.rows, keys: cube.keys, codes, bin, measures };
+  return { rows: cube.rows, step: cube.step, keys: cube.keys, codes, bin, measures };
 }
 
 /** A test for rows: inside the bins, and with the codes that are asked for. */
 function matcher(cube: CubeData, range: BinRange | null, where: Where): (row: number) => boolean {
   const wanted = Object.entries(where).filter(([key]) => cube.codes[key]);
-  const { bin } = cube;
+  const { bin, step } = cube;
+  const first = range ? range.b0 - (range.b0 % step) : 0;
   return (row) => {
-    if (range && (bin[row] < range.b0 || bin[row] >= range.b1)) return false;
+    if (range && (bin[row] < first || bin[row] >= range.b1)) return false;
     for (const [key, code] of wanted) if (cube.codes[key][row] !== code) return false;
     return true;
   };

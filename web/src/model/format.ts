@@ -16,13 +16,20 @@ function round(x: number): number {
   return down % 2 === 0 ? down : down + 1;
 }
 
+/** Python's f"{x:.2f}": a number exactly between two goes to the even one; toFixed would take the larger. */
+function fixed(x: number, digits: number): string {
+  // Only then can a binary number lie exactly between; others only seem to after the multiplication.
+  const between = Number.isInteger(x * 2 ** (digits + 1)) && Math.abs((x * 10 ** digits) % 1) === 0.5;
+  return (between ? round(x * 10 ** digits) / 10 ** digits : x).toFixed(digits);
+}
+
 function commas(n: number, digits = 0): string {
   return n.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 function three(value: number): string {
   const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  const text = value.toFixed(digits);
+  const text = fixed(value, digits);
   return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
 }
 
@@ -30,7 +37,7 @@ export function duration(us: number): string {
   if (round(us) < 0) return `-${duration(-us)}`;
   if (round(us) < MS) return `${Math.abs(round(us))} µs`;
   if (round(us / MS) < 1000) return `${three(us / MS)} ms`;
-  if (us < 59.95 * S) return us < 9.995 * S ? `${(us / S).toFixed(2)} s` : `${(us / S).toFixed(1)} s`;
+  if (us < 59.95 * S) return us < 9.995 * S ? `${fixed(us / S, 2)} s` : `${fixed(us / S, 1)} s`;
   const seconds = round(us / S);
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   const minutes = round(us / MIN);
@@ -73,7 +80,7 @@ export function percent(x: number): string {
   if (x < 0) return `-${percent(-x)}`;
   if (x > 0 && x < 0.001) return "<0.1 %";
   if (x >= 0.995 && x < 1) return ">99 %";
-  return x > 0 && x < 0.0995 ? `${(100 * x).toFixed(1)} %` : `${commas(round(100 * x))} %`;
+  return x > 0 && x < 0.0995 ? `${fixed(100 * x, 1)} %` : `${commas(round(100 * x))} %`;
 }
 
 /** Python's %g with four digits and thousands separated. */
@@ -86,7 +93,7 @@ function general(value: number): string {
     const n = Number(e);
     return `${mantissa}e${n < 0 ? "-" : "+"}${String(Math.abs(n)).padStart(2, "0")}`;
   }
-  const text = value.toFixed(Math.max(0, 3 - exponent));
+  const text = fixed(value, Math.max(0, 3 - exponent));
   return text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
 }
 

@@ -49,7 +49,7 @@ export function useSettled(): Selection {
 export function useParam(name: string, otherwise = ""): [string, (value: string) => void] {
   const { nav } = useModel();
   const value = useNav().params[name] ?? otherwise;
-  return [value, (next) => nav.set({ [name]: next === otherwise ? "" : next })];
+  return [value, (next) => nav.set({ [name]: next === otherwise ? undefined : next })];
 }
 
 export type Loaded<T> = { value: T; error: null } | { value: null; error: string | null };

@@ -28,7 +28,7 @@ const seconds = (us: number) => String(Math.round(us) / 1e6);
 export function toHash(state: State): string {
   const query = new URLSearchParams();
   if (!state.selection.whole) query.set("t", `${seconds(state.selection.t0)}-${seconds(state.selection.t1)}`);
-  for (const [key, value] of Object.entries(state.params)) if (value !== "") query.set(key, value);
+  for (const [key, value] of Object.entries(state.params)) query.set(key, value);
   const text = query.toString();
   return `#${state.view}${text ? `?${text}` : ""}`;
 }
@@ -38,6 +38,7 @@ export class Nav {
   state: State;
   private readonly listeners = new Set<() => void>();
   private timer = 0;
+  private written = Number.NEGATIVE_INFINITY;
 
   constructor(
     readonly axis: Axis,
@@ -63,13 +64,27 @@ export class Nav {
     this.write();
     this.state = { view, params, selection };
     history.pushState(null, "", toHash(this.state));
+    // The first change to the new entry is written at once: a quick Back must not lose it.
+    this.written = Number.NEGATIVE_INFINITY;
     this.tell();
     scrollTo(0, 0);
   }
 
-  set(params: Params): void {
-    this.state = { ...this.state, params: { ...this.state.params, ...params } };
+  /** Changes filters and switches; what is undefined is taken away. */
+  set(params: Readonly<Record<string, string | undefined>>): void {
+    const next = { ...this.state.params };
+    for (const [key, value] of Object.entries(params)) {
+      if (value === undefined) delete next[key];
+      else next[key] = value;
+    }
+    this.state = { ...this.state, params: next };
     this.later();
+  }
+
+  /** The address of what is shown now. */
+  link(): string {
+    this.write();
+    return location.href;
   }
 
   select(selection: Selection): void {
@@ -77,16 +92,19 @@ export class Nav {
     this.later();
   }
 
-  /** Browsers limit how often the URL may change, and a drag changes it with every move. */
+  /** At once, then at most 4 times a second: browsers allow about 200 changes in 30 s, and a drag makes one with every move. */
   private later(): void {
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.write(), 120);
+    if (performance.now() - this.written > 250) this.write();
+    else this.timer = window.setTimeout(() => this.write(), 250);
     this.tell();
   }
 
   private write(): void {
     clearTimeout(this.timer);
-    if (toHash(this.state) !== (location.hash || `#${this.first}`)) history.replaceState(null, "", toHash(this.state));
+    if (toHash(this.state) === (location.hash || `#${this.first}`)) return;
+    this.written = performance.now();
+    history.replaceState(null, "", toHash(this.state));
   }
 
   private tell(): void {

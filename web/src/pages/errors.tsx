@@ -1,16 +1,18 @@
 import type { Error as Failure } from "../api/schema.gen";
 import { clock, count, counted, moment } from "../model/format";
-import { useModel, useNav } from "../model/hooks";
+import { useModel, useNav, useSettled } from "../model/hooks";
 import { select } from "../model/time";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
 import { Pill } from "../widgets/icon";
 import { MetricStrip } from "../widgets/metrics";
 import { DataTable } from "../widgets/table";
+import { TimeRuler } from "../widgets/time-ruler";
 import { Traceback } from "../widgets/traceback";
 
 export function Errors() {
   const model = useModel();
   const { params } = useNav();
+  const selection = useSettled();
   const { report, nav } = model;
   if (report.errors.length === 0) {
     return (
@@ -22,12 +24,14 @@ export function Errors() {
   }
   const at = Math.min(Number(params.item) || 0, report.errors.length - 1);
   const chosen = report.errors[at];
+  const inside = selection.whole ? report.errors : report.errors.filter((e) => model.since(e.first_us) < selection.t1 && model.since(e.last_us) >= selection.t0);
   return (
     <>
       <ViewHead title="Errors" note={`${counted(report.errors.length, "kind")}, ${counted(report.totals.errors, "failed execution")}`} />
-      <section class="panel" aria-label="Kinds of errors">
+      <TimeRuler />
+      <section class="panel mt" aria-label="Kinds of errors">
         <DataTable
-          title="Kinds" label="Table of errors" name="errors" rows={report.errors} rowKey={(e) => e.fingerprint} rowTestid="error-row" selected={(e) => e === chosen} onRow={(e) => nav.set({ item: String(report.errors.indexOf(e)) })} sort={{ id: "count", down: true }}
+          title="Kinds" label="Table of errors" name="errors" rows={inside} of={report.errors.length} note={selection.whole ? "kinds" : "kinds seen in the selected time; counts are of the whole run"} empty="No error was seen in the selected time" rowKey={(e) => e.fingerprint} rowTestid="error-row" selected={(e) => e === chosen} onRow={(e) => nav.set({ item: String(report.errors.indexOf(e)) })} sort={{ id: "count", down: true }}
           columns={[
             { id: "type", head: "Type", value: (e) => e.type, cell: (e) => <b class="mono">{e.type}</b> },
             { id: "message", head: "Message", value: (e) => e.message, cell: (e) => <span title={e.message}>{e.message}</span> },

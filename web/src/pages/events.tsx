@@ -33,7 +33,7 @@ export function Events() {
           <Pick label="Source" all="all sources" options={distinct(report.events.map((e) => e.source))} value={source} onChange={setSource} />
           <Pick label="Kind" all="all kinds" options={distinct(report.events.map((e) => e.kind))} value={kind} onChange={setKind} />
           <Pick label="Worker" all="all workers" options={[...new Set(report.events.map((e) => e.worker))].filter(Boolean).map((w) => [w, model.worker(w)] as const)} value={worker} onChange={setWorker} />
-          {(source || kind || worker) && <button type="button" class="btn sm" onClick={() => nav.set({ source: "", kind: "", worker: "" })}>Clear</button>}
+          {(source || kind || worker) && <button type="button" class="btn sm" onClick={() => nav.set({ source: undefined, kind: undefined, worker: undefined })}>Clear</button>}
         </div>
         <DataTable
           title="Events" label="Events and log lines" name="events" rows={rows} of={report.events_of} rowKey={(e) => `${e.time_us} ${e.source} ${e.kind} ${e.worker} ${e.text}`} rowTestid="event-row" compact sort={{ id: "time", down: false }} empty="Nothing happened in the selected time with these filters"

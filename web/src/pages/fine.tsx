@@ -57,7 +57,7 @@ export function Fine() {
           <Seg label="Unit" options={units.map((u) => [u, u || "no unit"] as const)} value={unit} onChange={setUnit} testid="unit-switch" />
           <Pick label="Function" all="all functions" options={(keys.prefix ?? []).filter(Boolean).map((p) => [p, p])} value={prefix} onChange={setPrefix} testid="fine-prefix" />
           <Pick label="Span" all="all spans" options={(keys.span ?? []).filter(Boolean).map((s) => [s, spanName.get(s) ?? s])} value={span} onChange={setSpan} />
-          {(prefix || span) && <button type="button" class="btn sm" onClick={() => model.nav.set({ prefix: "", span: "" })}>Clear</button>}
+          {(prefix || span) && <button type="button" class="btn sm" onClick={() => model.nav.set({ prefix: undefined, span: undefined })}>Clear</button>}
         </div>
       </Panel>
       {!rows ? <Panel class="mt"><Loading /></Panel> : <Panels rows={rows} unit={unit} />}

@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { Group } from "../api/schema.gen";
-import { clock, count, counted, duration, nbytes } from "../model/format";
+import { clock, count, counted, duration, nbytes, UNKNOWN } from "../model/format";
 import { useModel, useNav } from "../model/hooks";
 import { layers } from "../model/layers";
 import { select } from "../model/time";
@@ -45,8 +45,8 @@ export function Groups() {
             { id: "nbytes", head: "Output", num: true, value: (g) => g.nbytes, cell: (g) => nbytes(g.nbytes) },
             { id: "errors", head: "Errors", num: true, value: (g) => g.errors, cell: (g) => <span class={g.errors ? "bad" : ""}>{count(g.errors)}</span> },
             { id: "needs", head: "Needs", num: true, value: (g) => g.dependencies.length },
-            { id: "start", head: "Start", num: true, value: (g) => g.start_us, cell: (g) => clock(model.since(g.start_us)) },
-            { id: "length", head: "Length", num: true, value: (g) => g.stop_us - g.start_us, cell: (g) => <button type="button" class="link" title="Show this time in the task stream" onClick={(e) => { e.stopPropagation(); nav.go("stream", {}, select(model.axis, model.since(g.start_us), model.since(g.stop_us))); }}>{duration(g.stop_us - g.start_us)}</button> },
+            { id: "start", head: "Start", num: true, value: (g) => g.start_us, cell: (g) => (g.start_us > 0 ? clock(model.since(g.start_us)) : UNKNOWN) },
+            { id: "length", head: "Length", num: true, value: (g) => g.stop_us - g.start_us, cell: (g) => g.stop_us > g.start_us && g.start_us > 0 && <button type="button" class="link" title="Show this time in the task stream" onClick={(e) => { e.stopPropagation(); nav.go("stream", {}, select(model.axis, model.since(g.start_us), model.since(g.stop_us))); }}>{duration(g.stop_us - g.start_us)}</button> },
           ]}
         />
       </section>

@@ -6,7 +6,7 @@ import { sumBy } from "../model/cube";
 import { select } from "../model/time";
 import { VIEWS } from "../model/nav";
 import { clock } from "../model/format";
-import { Panel, Seg } from "../widgets/basics";
+import { Empty, Panel, Seg } from "../widgets/basics";
 import { Icon, type IconName, Pill } from "../widgets/icon";
 import { type Metric, MetricStrip } from "../widgets/metrics";
 import { PrefixTable } from "../widgets/prefix-table";
@@ -18,6 +18,8 @@ import { viewName } from "../widgets/views";
 import { FlamePanel } from "../widgets/flame-panel";
 import { MemoryPanel } from "../widgets/memory-panel";
 
+const HOW = `with daskscope.performance_report("report.html"):
+    df.groupby("zone").agg("mean").compute()`;
 const WORDS = { running: "Running", finished: "Finished", erred: "Erred", lost: "Lost", idle: "Idle" } as const;
 
 export function Overview() {
@@ -37,6 +39,11 @@ export function Overview() {
         <div class="mt">
           <Failure text={report.failure} />
         </div>
+      )}
+      {report.totals.tasks === 0 && (
+        <Panel class="mt">
+          <Empty title="Nothing was computed while this was recorded" snippet={HOW}>Everything inside of the block is recorded, on the cluster of the current client:</Empty>
+        </Panel>
       )}
       <div class="stack">
         <MetricStrip metrics={metricsOf(report)} />

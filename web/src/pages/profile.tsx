@@ -44,7 +44,7 @@ export function Profile() {
         </div>
         {!flame ? <Loading /> : flame.samples === 0 ? (
           <p class="callout">
-            No stack was sampled here. {filtered && <button type="button" class="link" onClick={() => { setPrefix(""); model.nav.set({ span: "", worker: "", prefix: "" }); }}>Clear the filters</button>}
+            No stack was sampled here. {filtered && <button type="button" class="link" onClick={() => model.nav.set({ span: undefined, worker: undefined, prefix: undefined })}>Clear the filters</button>}
           </p>
         ) : (
           <>

@@ -94,7 +94,7 @@ function WorkerDetail({ worker: w }: { worker: Worker }) {
     ["Processing at the end", counted(w.processing_count, "task")], ["Results lost", count(w.lost_count)], ["Computed again", duration(w.recomputed_us)],
   ];
   return (
-    <Panel title={w.name || w.worker} class="detail" testid="worker-detail" right={<button type="button" class="btn sm ghost" aria-label="Close" onClick={() => nav.set({ item: "" })}><Icon name="x" /></button>}>
+    <Panel title={w.name || w.worker} class="detail" testid="worker-detail" right={<button type="button" class="btn sm ghost" aria-label="Close" onClick={() => nav.set({ item: undefined })}><Icon name="x" /></button>}>
       <p class="callout" style="border:0;padding-top:0">
         <Verdict worker={w} /> {w.evidence}
       </p>

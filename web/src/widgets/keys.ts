@@ -39,7 +39,7 @@ export function listen(model: Model, open: (dialog: "" | "help" | "palette") => 
       "[": () => step(-1),
       "]": () => step(1),
       escape: () => {
-        if (nav.state.params.item) nav.set({ item: "" });
+        if (nav.state.params.item) nav.set({ item: undefined });
         else if (!now.whole) nav.select(wholeRun(axis));
       },
     };

@@ -26,7 +26,7 @@ export function Matrix({ pairs, show }: { pairs: readonly Pair[]; show: "rate" |
   const text = (p: Pair) => `${model.worker(p.source)} to ${model.worker(p.destination)}: ${nbytes(rate(p))}/s, ${nbytes(p.nbytes)} in ${count(p.count)} transfers`;
   return (
     <div class="matrix graph" tabIndex={0} role="region" aria-label="Matrix of transfers">
-      <svg width={left + workers.length * size + 2} height={top + workers.length * size + 2} role="img" aria-label={`${show === "rate" ? "Rate" : "Bytes"} between ${workers.length} workers, at most ${nbytes(most)}${show === "rate" ? "/s" : ""}`} onPointerLeave={() => setAt(null)}>
+      <svg width={left + Math.max(190, workers.length * size) + 2} height={top + workers.length * size + 2} role="img" aria-label={`${show === "rate" ? "Rate" : "Bytes"} between ${workers.length} workers, at most ${nbytes(most)}${show === "rate" ? "/s" : ""}`} onPointerLeave={() => setAt(null)}>
         <rect x={left} y={top} width={workers.length * size} height={workers.length * size} fill="var(--bg-sunken)" />
         {cells.map(({ pair, x, y, value }) => (
           <rect key={`${x},${y}`} x={left + x * size} y={top + y * size} width={size - 1} height={size - 1} fill="var(--act-transfer)" fill-opacity={most ? 0.08 + 0.92 * (value / most) : 0} stroke={at === pair ? "var(--brush-line)" : "none"} onPointerEnter={() => setAt(pair)} />

@@ -53,7 +53,7 @@ export function Palette({ open, onClose, onHelp }: { open: boolean; onClose: () 
       ...report.workers.map((w, i): Item => ({ group: "Workers", text: w.name || w.worker, hint: w.worker, icon: "workers", run: () => nav.go("workers", { item: String(i) }) })),
       ...report.computations.map((c): Item => ({ group: "Computations", text: c.code.split("\n").at(-1) ?? c.computation, hint: c.state, icon: "code", run: () => nav.go("overview", {}, select(axis, model.since(c.start_us), model.since(c.stop_us || report.stop_us))) })),
       { group: "Actions", text: "Select the whole run", hint: "Esc", icon: "whole", run: () => nav.select(wholeRun(axis)) },
-      { group: "Actions", text: "Copy link to this view", hint: "", icon: "share", run: () => copy(location.href, "Link copied") },
+      { group: "Actions", text: "Copy link to this view", hint: "", icon: "share", run: () => copy(nav.link(), "Link copied") },
       { group: "Actions", text: "Light theme", hint: "T", icon: "sun", run: () => setTheme("light") },
       { group: "Actions", text: "Dark theme", hint: "T", icon: "moon", run: () => setTheme("dark") },
       { group: "Actions", text: "Theme of the system", hint: "", icon: "sun", run: () => setTheme("system") },
@@ -76,8 +76,8 @@ export function Palette({ open, onClose, onHelp }: { open: boolean; onClose: () 
     item.run();
   };
   const onKey = (event: KeyboardEvent) => {
-    if (event.key === "ArrowDown") setAt(Math.min(chosen + 1, items.length - 1));
-    else if (event.key === "ArrowUp") setAt(Math.max(chosen - 1, 0));
+    if (event.key === "ArrowDown") setAt((now) => Math.min(now + 1, items.length - 1));
+    else if (event.key === "ArrowUp") setAt((now) => Math.max(Math.min(now, items.length - 1) - 1, 0));
     else if (event.key === "Enter") run(items[chosen]);
     else return;
     event.preventDefault();

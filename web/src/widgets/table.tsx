@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { count } from "../model/format";
+import { useParam } from "../model/hooks";
 import { type Column, filterRows, type Sort, sortRows, toCsv, toJson } from "../model/rows";
 import { copy, download, Search } from "./basics";
 import { Icon } from "./icon";
@@ -35,15 +36,22 @@ const COMPACT = 24;
 const MANY = 200;
 const LONG = 40;
 
+/** A sort in the address: the column, with a minus in front from the largest down. */
+const sortText = (sort: Sort) => `${sort.down ? "-" : ""}${sort.id}`;
+const parseSort = (text: string): Sort | null => (text ? { id: text.replace(/^-/, ""), down: text.startsWith("-") } : null);
+
 /** Sortable, filterable, with a choice of columns and export of what is shown. Only visible rows are in the page. */
 export function DataTable<R>(props: Props<R>) {
   const { rows, columns, label } = props;
-  const [sort, setSort] = useState<Sort | null>(props.sort ?? null);
-  const [filter, setFilter] = useState("");
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [order, setOrder] = useParam(`sort.${props.name}`, props.sort ? sortText(props.sort) : "");
+  const [filter, setFilter] = useParam(`find.${props.name}`);
+  const [without, setWithout] = useParam(`hide.${props.name}`);
+  const sort = useMemo(() => parseSort(order), [order]);
+  const hidden = useMemo(() => new Set(without.split(",")), [without]);
+  const setHidden = (next: ReadonlySet<string>) => setWithout([...next].filter(Boolean).join(","));
   const shown = columns.filter((c) => !hidden.has(c.id));
   const found = useMemo(() => sortRows(filterRows(rows, columns, filter), columns, sort), [rows, columns, filter, sort]);
-  const turn = (c: Column<R>) => setSort((now) => (now?.id === c.id ? { id: c.id, down: !now.down } : { id: c.id, down: c.num === true }));
+  const turn = (c: Column<R>) => setOrder(sortText(sort?.id === c.id ? { id: c.id, down: !sort.down } : { id: c.id, down: c.num === true }));
   const all = props.of ?? rows.length;
   return (
     <>

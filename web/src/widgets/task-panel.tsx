@@ -1,10 +1,10 @@
 import type { TaskDetail } from "../charts/stream/engine";
-import { clock, duration, nbytes, UNKNOWN } from "../model/format";
+import { clock, count, counted, duration, nbytes, UNKNOWN } from "../model/format";
 import { useAsync, useModel } from "../model/hooks";
 import type { Model } from "../model/model";
 import { unzigzag } from "../model/stream";
 import { select } from "../model/time";
-import { copy, Failed, Loading, Panel, Swatch } from "./basics";
+import { copy, Empty, Failed, Loading, Panel, Swatch } from "./basics";
 import { Icon } from "./icon";
 
 const MOST = 12;
@@ -38,11 +38,12 @@ export function TaskPanel({ task }: { task: number }) {
   const detail = useAsync(() => model.stream.detail(task), [task]);
   const edges = useAsync(() => around(model, task), [task]);
   const close = (
-    <button type="button" class="btn sm ghost" aria-label="Close" onClick={() => nav.set({ item: "" })}>
+    <button type="button" class="btn sm ghost" aria-label="Close" onClick={() => nav.set({ item: undefined })}>
       <Icon name="x" />
     </button>
   );
   if (detail.error) return <Panel title="Task" right={close} testid="task-detail"><Failed message={detail.error} /></Panel>;
+  if (task >= report.stream.tasks) return <Panel title="Task" right={close} class="detail" testid="task-detail"><Empty title="There is no such task">The link names task {count(task + 1)}, and {counted(report.stream.tasks, "task")} have a bar in this report.</Empty></Panel>;
   const d = detail.value;
   if (!d) return <Panel title="Task" right={close} testid="task-detail"><Loading lines={6} /></Panel>;
   const prefix = report.prefixes[d.prefix]?.prefix ?? "";
@@ -84,12 +85,13 @@ function Facts({ detail: d, prefix, status }: { detail: TaskDetail; prefix: stri
   const { report } = model;
   const tick = report.stream.tick_us;
   const worker = report.workers[report.stream.lanes[d.lane]?.worker];
+  const mine = report.stream.lanes.flatMap((lane, i) => (lane.worker === report.stream.lanes[d.lane]?.worker ? [i] : []));
   const ticks = (n: number) => (n < 0 ? UNKNOWN : duration(n * tick));
   const facts: [string, preact.ComponentChildren][] = [
     ["Prefix", <span class="mono"><Swatch colour={model.colour(prefix)} /> {prefix}</span>],
     ["Worker", worker ? `${worker.name || worker.worker}${worker.host ? ` on ${worker.host}` : ""}` : UNKNOWN],
     ["Address", worker?.worker ?? UNKNOWN],
-    ["Thread", String((report.stream.lanes[d.lane]?.thread ?? 0) + 1)],
+    ["Thread", `${mine.indexOf(d.lane) + 1} of ${mine.length}`],
     ["Ended", status || UNKNOWN],
     ["Started", clock(d.start * tick, 1000)],
     ["Stopped", clock(d.stop * tick, 1000)],

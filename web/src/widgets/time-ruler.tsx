@@ -14,7 +14,7 @@ const KEYS = [["cpu", "compute"], ["transfer", "transfer"], ["disk", "disk"], ["
 
 function useRulerData(): RulerData | null {
   const model = useModel();
-  const cube = useCube("time_by_worker");
+  const cube = useCube("time_by_prefix");
   return useMemo(() => {
     if (!cube) return null;
     const all = overTime(cube, "category", "us", model.axis.bins);

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import type { Cube } from "../src/api/schema.gen";
+import { Columns, type Source } from "../src/api/source";
+import { loadCube, sumBy } from "../src/model/cube";
+import { count, duration, moment, nbytes, percent, quantity } from "../src/model/format";
+
+/** Written by tests/contract/test_cubes.py, which holds Python against the same file. */
+interface Golden {
+  cubes: Record<string, Cube>;
+  blocks: Record<string, string>;
+  sums: { cube: string; key: string; measure: string; where: Record<string, string>; bins: [number, number] | null; sums: number[] }[];
+  texts: Record<"duration" | "nbytes" | "percent" | "count" | "moment", [number, string][]> & { quantity: [number, string, string][] };
+}
+
+const golden = JSON.parse(readFileSync(new URL("../../tests/data/cubes.json", import.meta.url), "utf-8")) as Golden;
+const source: Source = { report: () => Promise.reject(new Error("not here")), raw: (block) => Promise.resolve(golden.blocks[block.block]) };
+
+describe("the same sums as Python", () => {
+  test.each(golden.sums)("$cube by $key: $measure $where in $bins", async ({ cube: name, key, measure, where, bins, sums }) => {
+    const cube = await loadCube(golden.cubes[name], new Columns(source));
+    const codes = Object.fromEntries(Object.entries(where).map(([k, text]) => [k, cube.keys[k].indexOf(text)]));
+    const mine = Array.from(sumBy(cube, key, measure, bins && { b0: bins[0], b1: bins[1] }, codes));
+    expect(mine).toHaveLength(sums.length);
+    mine.forEach((value, i) => expect(value).toBeCloseTo(sums[i], 6));
+  });
+});
+
+describe("the same texts as Python", () => {
+  test.each(Object.entries({ duration, nbytes, percent, count, moment }))("%s", (name, format) => {
+    const held = golden.texts[name as keyof typeof golden.texts] as [number, string][];
+    expect(held.map(([value]) => [value, format(value)])).toEqual(held);
+  });
+  test("quantity", () => expect(golden.texts.quantity.map(([value, unit]) => [value, unit, quantity(value, unit)])).toEqual(golden.texts.quantity));
+});
