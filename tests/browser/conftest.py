@@ -1,0 +1,126 @@
+"""Browsers, and the reports they open: of a real run, of hostile data, of nothing, of a lot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+# These tests share modules with each other, with tests/unit and with benchmarks/, whoever starts them from wherever.
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from benchmarks import synthetic  # noqa: E402
+from tests.browser.support import (  # noqa: E402
+    PATIENCE_MS,
+    WIDE,
+    ReportFile,
+    Visit,
+    Watch,
+    nasty_tables,
+    ready,
+    write_report,
+)
+from tests.unit.test_html import HOSTILE  # noqa: E402
+
+from daskscope.testing import make_recording  # noqa: E402
+from daskscope.wire.file import read_recording  # noqa: E402
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+# Of a module, not of the session: as long as Playwright is there its event loop is, and asyncio.run of other tests would fail.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} is missing; install it with: apt-get install chromium")
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=PATIENCE_MS)
+        try:
+            launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        except Error as error:
+            pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} does not start: {error.message.splitlines()[0]}")
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="session")
+def real(directory: Path) -> ReportFile:
+    """A few seconds on a cluster: spans, a shuffle, failures, a retry, a metric of the user's own, a lost worker."""
+    source = directory / "real.daskscope"
+    script = Path(__file__).with_name("workload.py")
+    run = subprocess.run(
+        [sys.executable, str(script), str(source)], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3_000:]
+    code = script.read_text().partition("def work(")[2]
+    return write_report(
+        directory, "real", read_recording(source), title="workload.py", code=f"def work({code}", source=source
+    )
+
+
+@pytest.fixture(scope="session")
+def hostile(directory: Path) -> ReportFile:
+    recording = make_recording(nasty_tables())
+    return write_report(directory, "hostile", recording, title=HOSTILE, code=HOSTILE, failure=HOSTILE)
+
+
+@pytest.fixture(scope="session")
+def empty(directory: Path) -> ReportFile:
+    return write_report(directory, "empty", make_recording({}))
+
+
+@pytest.fixture(scope="session")
+def many(directory: Path) -> ReportFile:
+    return write_report(directory, "many", synthetic.recording(20_000))
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser without a network."""
+    width, height = WIDE
+    made = browser.new_context(
+        viewport={"width": width, "height": height}, offline=True, reduced_motion="reduce", color_scheme="light"
+    )
+    made.set_default_timeout(PATIENCE_MS)
+    made.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def visit(context: BrowserContext) -> Iterator[Visit]:
+    """Opens reports; afterwards, whatever a page asked for or complained about fails the test."""
+    watches: list[Watch] = []
+
+    def visit(report: ReportFile, hash_: str = "") -> Page:
+        watch = Watch(report.url)
+        watches.append(watch)
+        page = context.new_page()
+        watch.attach(page)
+        page.goto(report.url + hash_)
+        return ready(page)
+
+    yield visit
+    assert [problem for watch in watches for problem in watch.problems] == []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def chromium_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Chromium writes where it likes to, but not into the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not os.access(Path.home(), os.W_OK):
+            patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield

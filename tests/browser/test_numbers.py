@@ -1,0 +1,116 @@
+"""The page says what Python says: the same numbers as the analysis, and as ``daskscope show --json``, digit by digit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.support import ReportFile, Visit, rows
+
+from daskscope import units
+from daskscope.analysis.summary import Summary, extent, summarise
+from daskscope.report.document import since
+
+
+@pytest.fixture(scope="module")
+def summary(real: ReportFile) -> Summary:
+    """Of the window that the report is about."""
+    return summarise(since(real.recording, extent(real.recording)[0]))
+
+
+def shown(real: ReportFile) -> dict[str, Any]:
+    """What the command line says about the same file."""
+    command = [sys.executable, "-c", "from daskscope.cli.main import main; main()", "show", "--json", str(real.source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def metric(page: Page, name: str) -> str:
+    return " ".join(page.get_by_test_id(f"metric-{name}").inner_text().split())
+
+
+def test_python_and_the_command_line_agree(real: ReportFile, summary: Summary) -> None:
+    told = shown(real)
+    plain = json.loads(json.dumps(summary.to_dict()))
+    for name in ("prefixes", "errors", "workers", "computations"):
+        assert told[name] == plain[name], name
+    assert [asdict(p)["total_us"] for p in summary.prefixes] == [p["total_us"] for p in real.report["prefixes"]]
+
+
+def test_the_overview(visit: Visit, real: ReportFile, summary: Summary) -> None:
+    page = visit(real)
+    start, stop = extent(real.recording)
+    failed = sum(error.count - error.retried for error in summary.errors)
+
+    assert metric(page, "duration") == units.duration(stop - start)
+    assert metric(page, "tasks") == units.count(sum(prefix.count for prefix in summary.prefixes))
+    assert metric(page, "errors") == units.count(failed)
+    assert metric(page, "threads") == "6 on 2 workers"
+    assert metric(page, "transferred") == units.nbytes(real.report["totals"]["transferred"])
+    answer = page.locator(".answer").inner_text()
+    assert answer == f"{real.report['answer']['headline']} {real.report['answer']['reason']}"
+    legend = [text.split("\n") for text in page.locator(".legend li").all_inner_texts()]
+    assert [line[0].strip() for line in legend] == [share["label"] for share in real.report["split"]]
+    for share, text in zip(real.report["split"], page.locator(".legend li").all_inner_texts(), strict=True):
+        assert units.duration(share["us"]) in text
+    assert sum(share["us"] for share in real.report["split"]) == real.report["totals"]["thread_us"]
+
+
+def test_the_prefix_table(visit: Visit, real: ReportFile, summary: Summary) -> None:
+    page = visit(real)
+    heads = [head.strip() for head in page.get_by_role("region", name="By task prefix").locator("th").all_inner_texts()]
+    told = {prefix["prefix"]: prefix for prefix in shown(real)["prefixes"]}
+    found = {row[0]: dict(zip(heads, row, strict=True)) for row in rows(page, "prefix-row")}
+
+    assert set(found) == set(told) == {prefix.prefix for prefix in summary.prefixes}
+    cube = real.report["time_by_prefix"]
+    for prefix in summary.prefixes:
+        row, total = found[prefix.prefix], real.total(cube, "us", prefix=prefix.prefix)
+        assert row["Tasks"] == units.count(prefix.count) == units.count(told[prefix.prefix]["count"])
+        assert row["Total time"] == units.duration(total)
+        assert row["Mean"] == units.duration(prefix.mean_us) == units.duration(told[prefix.prefix]["mean_us"])
+        assert row["Median"] == units.duration(prefix.p50_us)
+        assert row["p95"] == units.duration(prefix.p95_us)
+        assert row["Max"] == units.duration(prefix.max_us)
+        assert row["Output"] == units.nbytes(prefix.nbytes)
+        assert row["Errors"] == units.count(prefix.errors)
+        assert row["Recomputed"] == (units.duration(prefix.recomputed_us) if prefix.recomputed_us else "0")
+
+
+def test_the_errors(visit: Visit, real: ReportFile, summary: Summary) -> None:
+    page = visit(real, "#errors")
+    told = shown(real)["errors"]
+
+    assert [row[:5] for row in rows(page, "error-row")] == [
+        [e.type, e.message, ", ".join(e.prefixes), units.count(e.count), units.count(e.retried)] for e in summary.errors
+    ]
+    assert [[e["type"], str(e["count"])] for e in told] == [[row[0], row[3]] for row in rows(page, "error-row")]
+    expect(page.get_by_test_id("traceback")).to_contain_text("ZeroDivisionError: division by zero")
+    assert metric(page, "executions") == units.count(summary.errors[0].count)
+
+
+def test_the_workers(visit: Visit, real: ReportFile, summary: Summary) -> None:
+    page = visit(real, "#workers")
+    told = shown(real)["workers"]
+    heads = [head.strip() for head in page.get_by_test_id("view-workers").locator("th").all_inner_texts()]
+    found = [dict(zip(heads, row, strict=True)) for row in rows(page, "worker-row")]
+
+    assert len(found) == len(summary.workers) == len(told)
+    by_name = {(row["Worker"], row["End"]): row for row in found}
+    for worker in summary.workers:
+        row = by_name[worker.name, worker.verdict or "connected"]
+        assert row["Tasks"] == units.count(worker.tasks)
+        assert row["Busy"] == units.percent(worker.utilisation)
+        assert row["Threads"] == str(worker.threads)
+        assert row["Peak memory"] == units.nbytes(worker.peak_memory)
+        assert row["Results lost"] == units.count(worker.lost_count)
+    lost = next(worker for worker in summary.workers if worker.verdict)
+    page.get_by_test_id("worker-row").filter(has_text=lost.verdict).click(position={"x": 5, "y": 5})
+    expect(page.get_by_test_id("worker-detail")).to_contain_text(lost.evidence)
+    expect(page.get_by_test_id("worker-detail")).to_contain_text(units.duration(lost.busy_us))

@@ -1,0 +1,167 @@
+"""One selection of time for the whole page: by mouse, by keys, by buttons; everything below the ruler follows."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.support import TIMED, ReportFile, Visit, drag, eventually, go, rows, select_time, selection, whole
+
+
+def seconds(page: Page) -> tuple[float, float]:
+    """The selected stretch as a link has it; copying one brings the address up to date at once."""
+    page.get_by_role("button", name="Copy link to this view").click()
+    found = re.search(r"[?&]t=([\d.]+)-([\d.]+)", page.url)
+    assert found is not None, page.url
+    return float(found[1]), float(found[2])
+
+
+def length(report: ReportFile) -> float:
+    return (report.report["stop_us"] - report.report["start_us"]) / 1e6
+
+
+def tasks_before(report: ReportFile, share: float) -> int:
+    """Executions that the cube puts into the first bins."""
+    cube = report.report["counts"]
+    bins = report.column(cube["columns"]["bin"])
+    edge = round(share * length(report) * 1e6 / report.report["bins"]["width_us"])
+    counts = report.column(cube["columns"]["count"])
+    return int(sum(int(n) for n, bin_ in zip(counts, bins, strict=True) if bin_ < edge))
+
+
+def test_a_drag_on_the_ruler_selects_and_everything_below_follows(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    all_tasks = real.report["totals"]["tasks"]
+    assert selection(page) == (all_tasks, all_tasks)
+    prefixes = rows(page, "prefix-row")
+
+    chosen = select_time(page, 0, 0.3)
+
+    start, stop = seconds(page)
+    assert start == 0 and stop == pytest.approx(0.3 * length(real), abs=length(real) / 100)
+    assert chosen == (tasks_before(real, stop / length(real)), all_tasks)
+    assert 0 < chosen.inside < all_tasks
+    expect(page.get_by_test_id("selection-text")).to_contain_text(re.compile(r"0:00\.0+ to 0:0\d"))
+    eventually(page, lambda: sum(int(row[1]) for row in rows(page, "prefix-row")), chosen.inside)
+    selected = rows(page, "prefix-row")
+    assert selected != prefixes and len(selected) < len(prefixes)
+
+    page.keyboard.press("Escape")
+
+    assert selection(page) == (all_tasks, all_tasks)
+    eventually(page, lambda: rows(page, "prefix-row"), prefixes)
+
+
+@pytest.mark.parametrize(
+    ("view", "what"),
+    [
+        ("fine", "section[aria-label='All sums'] tbody"),
+        ("profile", "section[aria-label='Most time in the line itself'] tbody"),
+        ("memory", "section[aria-label='Peaks'] tbody"),
+        ("bandwidth", "[data-testid=view-bandwidth] .metrics"),
+        ("events", "[data-testid=view-events] tbody"),
+        ("workers", "[data-testid=view-workers] tbody"),
+    ],
+)
+def test_other_views_follow_too(visit: Visit, real: ReportFile, view: str, what: str) -> None:
+    page = visit(real, f"#{view}")
+    shown = page.locator(what)
+    expect(shown).to_be_visible()
+    before = shown.inner_text()
+
+    # Memory only grows: its peaks are others in the beginning.
+    select_time(page, *((0, 0.2) if view == "memory" else (0.3, 0.7)))
+    expect(shown).not_to_have_text(before, use_inner_text=True)
+    whole(page)
+
+    expect(shown).to_have_text(before, use_inner_text=True)
+
+
+def test_errors_outside_of_the_selection_are_left_out(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#errors")
+    everything = rows(page, "error-row")
+    assert len(everything) == len(real.report["errors"])
+
+    select_time(page, 0, 0.05)
+
+    expect(page.get_by_test_id("error-row")).to_have_count(0)
+    expect(page.get_by_test_id("view-errors")).to_contain_text(f"0 of {len(everything)}")
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("error-row")).to_have_count(len(everything))
+
+
+def test_the_selection_stays_from_view_to_view(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    chosen = select_time(page, 0.2, 0.6)
+    for view in TIMED:
+        go(page, view)
+        assert selection(page) == chosen
+
+
+def test_keys_zoom_and_pan(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    whole_run = length(real)
+
+    def after(key: str) -> tuple[float, float]:
+        before: Any = page.get_by_test_id("selection-text").inner_text()
+        page.keyboard.press(key)
+        expect(page.get_by_test_id("selection-text")).not_to_have_text(before, use_inner_text=True)
+        return seconds(page)
+
+    def near(value: float) -> Any:
+        return pytest.approx(value, abs=whole_run / 100)
+
+    assert after("w") == (near(0.1 * whole_run), near(0.9 * whole_run))
+    start, stop = after("w")
+    assert stop - start == near(0.64 * whole_run)
+    assert after("a") == (near(start - 0.064 * whole_run), near(stop - 0.064 * whole_run))
+    assert after("d") == (near(start), near(stop))
+    assert after("s") == (near(0.1 * whole_run), near(0.9 * whole_run))
+    page.get_by_test_id("ruler").focus()
+    assert after("ArrowUp") == (near(start), near(stop))
+    page.get_by_test_id("ruler").focus()
+    assert after("ArrowRight")[0] == near(start + 0.064 * whole_run)
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
+
+
+def test_buttons_do_what_keys_do(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#profile")
+    page.get_by_role("button", name="Zoom in (W)").click()
+    first = seconds(page)
+    page.get_by_role("button", name="Later (D)").click()
+    assert seconds(page)[0] > first[0]
+    page.get_by_role("button", name="Whole run (Esc)").click()
+    expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
+
+
+def test_the_selection_moves_grows_and_ends_with_a_double_click(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    ruler = page.get_by_test_id("ruler")
+    select_time(page, 0.2, 0.4)
+    start, stop = seconds(page)
+    text = page.get_by_test_id("selection-text").inner_text()
+
+    drag(page, ruler, 0.3, 0.6)
+    expect(page.get_by_test_id("selection-text")).not_to_have_text(text, use_inner_text=True)
+    moved = seconds(page)
+    assert moved[0] == pytest.approx(start + 0.3 * length(real), abs=length(real) / 50)
+    assert moved[1] - moved[0] == pytest.approx(stop - start, abs=length(real) / 100)
+
+    drag(page, ruler, moved[1] / length(real), 0.95)
+    assert seconds(page)[1] == pytest.approx(0.95 * length(real), abs=length(real) / 50)
+
+    ruler.dblclick(position={"x": 10, "y": 30})
+    expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
+
+
+def test_keys_do_nothing_while_a_field_is_typed_into(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    page.get_by_test_id("filter-prefixes").fill("")
+    page.get_by_test_id("filter-prefixes").press_sequentially("wasdt?g/")
+
+    expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
+    expect(page.get_by_test_id("help")).to_be_hidden()
+    expect(page.get_by_test_id("palette")).to_be_hidden()

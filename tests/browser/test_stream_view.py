@@ -1,0 +1,125 @@
+"""The task stream: a click finds the task, a drag selects time, the table has the same tasks."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.support import PATIENCE_MS, ReportFile, Visit, drag, hash_of, number, rows, selection
+
+
+def click_a_task(page: Page) -> None:
+    """Clicks where the table says that a long task is; lanes are found from the top down."""
+    canvas = page.get_by_test_id("stream-canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    assert box is not None
+    detail = page.get_by_test_id("task-detail")
+    for y in range(4, int(box["height"]), 5):
+        for share in (0.1, 0.15, 0.2, 0.5):
+            page.mouse.click(box["x"] + share * box["width"], box["y"] + y)
+            # The answer comes from a worker; a click beside a task has none.
+            page.wait_for_timeout(60)
+            if detail.count():
+                return
+    raise AssertionError("no click on the stream found a task")
+
+
+def test_a_click_opens_the_task(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#stream")
+
+    click_a_task(page)
+
+    detail = page.get_by_test_id("task-detail")
+    expect(detail.locator("dl")).to_be_visible(timeout=PATIENCE_MS)
+    key = detail.locator("p.mono").inner_text().removesuffix("copy").strip()
+    tasks = real.recording["tasks"]
+    assert key in set(tasks["key"].tolist())
+    facts = dict(zip(detail.locator("dt").all_inner_texts(), detail.locator("dd").all_inner_texts(), strict=True))
+    row = tasks["key"].tolist().index(key)
+    assert facts["Prefix"].strip() == tasks["prefix"][row]
+    assert facts["Address"] in {w["worker"] for w in real.report["workers"]}
+    for name in ("Started", "Stopped"):
+        minutes, _, second = facts[name].partition(":")
+        moment = int(minutes) * 60 + float(second)
+        at = [(int(us) - real.report["start_us"]) / 1e6 for us, k in zip(
+            tasks["start_us" if name == "Started" else "stop_us"].tolist(), tasks["key"].tolist(), strict=True
+        ) if k == key]  # fmt: skip
+        assert any(moment == pytest.approx(us, abs=0.01) for us in at), (key, name, facts[name], at)
+    assert "item=" in hash_of(page)
+
+    page.keyboard.press("Escape")
+    expect(detail).to_have_count(0)
+
+
+def test_the_task_has_neighbours(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#stream?item=0")
+    expect(page.get_by_test_id("task-detail")).to_contain_text(f"1 of {real.report['stream']['tasks']}")
+
+    page.keyboard.press("]")
+    expect(page.get_by_test_id("task-detail")).to_contain_text(f"2 of {real.report['stream']['tasks']}")
+    page.get_by_test_id("task-detail").get_by_role("button", name="Zoom to it").click()
+    assert selection(page).inside < real.report["totals"]["tasks"]
+
+
+def test_a_failed_task_names_its_error(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#stream")
+    page.get_by_test_id("stream-as-table").click()
+    page.get_by_test_id("filter-task-stream").fill("divide")
+    expect(page.get_by_test_id("stream-row")).to_have_count(3)
+
+    page.get_by_test_id("stream-row").first.click()
+
+    expect(page.get_by_test_id("task-detail")).to_contain_text("ZeroDivisionError")
+    page.get_by_test_id("task-detail").get_by_role("link", name="Traceback").click()
+    expect(page.get_by_test_id("traceback")).to_contain_text("return number / 0")
+
+
+def test_the_table_has_the_tasks_of_the_selection(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#stream")
+    page.get_by_test_id("stream-as-table").click()
+    expect(page.get_by_test_id("stream-row").first).to_be_visible()
+    # Killed executions have no bar that could be listed apart from the others: every execution is there.
+    assert f"{real.report['stream']['tasks']} of {real.report['stream']['of']} tasks have a bar" in (
+        page.get_by_test_id("view-stream").inner_text()
+    )
+
+    drag(page, page.get_by_test_id("stream-canvas"), 0.05, 0.2, at=0.95)
+
+    expect(page.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
+    expect(page.get_by_test_id("stream-row").first).to_be_visible()
+    keys = {row[0] for row in rows(page, "stream-row")}
+    assert keys and keys <= set(real.recording["tasks"]["key"].tolist())
+
+
+def test_the_wheel_zooms_only_with_control(visit: Visit, many: ReportFile) -> None:
+    page = visit(many, "#stream")
+    page.get_by_test_id("stream-canvas").hover(position={"x": 300, "y": 60})
+
+    page.mouse.wheel(0, -200)
+    expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+
+    expect(page.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
+    assert selection(page).inside < 20_000
+
+
+def test_bars_are_drawn_in_many_colours(visit: Visit, many: ReportFile) -> None:
+    page = visit(many, "#stream")
+    canvas = page.get_by_test_id("stream-canvas")
+
+    colours = canvas.evaluate(
+        """canvas => {
+            const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const seen = new Map();
+            for (let i = 0; i < data.length; i += 4) {
+                const colour = data.slice(i, i + 3).join();
+                if (data[i + 3] > 250) seen.set(colour, (seen.get(colour) ?? 0) + 1);
+            }
+            return [...seen.values()].filter(n => n > 50).length;
+        }"""
+    )
+
+    assert colours > 10
+    assert number(page.get_by_test_id("nav-workers").locator(".n").inner_text()) == 200

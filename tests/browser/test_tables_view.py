@@ -1,0 +1,111 @@
+"""Tables: sort, filter, choose columns, take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+from tests.browser.support import ReportFile, Visit, rows
+
+
+def exported(page: Page, panel: Locator, kind: str) -> str:
+    with page.expect_download() as waiting:
+        panel.get_by_role("button", name=kind, exact=True).click()
+    return Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def test_a_head_sorts_and_sorts_the_other_way(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    panel = page.get_by_role("region", name="By task prefix")
+    counts = sorted((prefix["count"] for prefix in real.report["prefixes"]), reverse=True)
+    names = sorted(prefix["prefix"] for prefix in real.report["prefixes"])
+
+    head = panel.get_by_role("columnheader", name="Tasks")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert [int(row[1]) for row in rows(page, "prefix-row")] == counts
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    assert [int(row[1]) for row in rows(page, "prefix-row")] == counts[::-1]
+    panel.get_by_role("columnheader", name="Prefix").get_by_role("button").click()
+    expect(head).not_to_have_attribute("aria-sort", "ascending")
+    assert sorted(row[0] for row in rows(page, "prefix-row")) == names
+    assert rows(page, "prefix-row")[0][0].lower() == min(name.lower() for name in names)
+
+
+def test_a_filter_keeps_what_matches_and_says_so(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    panel = page.get_by_role("region", name="By task prefix")
+    of = len(real.report["prefixes"])
+    expect(panel).to_contain_text(f"{of} of {of}")
+
+    page.get_by_test_id("filter-prefixes").fill("SPIN")
+    expect(page.get_by_test_id("prefix-row")).to_have_count(1)
+    expect(panel).to_contain_text(f"1 of {of}")
+    page.get_by_test_id("filter-prefixes").fill("nothing like this")
+    expect(panel).to_contain_text("Nothing matches “nothing like this”")
+    panel.get_by_role("button", name="Clear the filter").click()
+    expect(page.get_by_test_id("prefix-row")).to_have_count(of)
+
+
+def test_csv_has_what_is_shown(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    panel = page.get_by_role("region", name="By task prefix")
+
+    table = list(csv.DictReader(io.StringIO(exported(page, panel, "CSV"))))
+
+    assert [row["Prefix"] for row in table] == [row[0] for row in rows(page, "prefix-row")]
+    by_name = {prefix["prefix"]: prefix for prefix in real.report["prefixes"]}
+    for row in table:
+        prefix = by_name[row["Prefix"]]
+        assert (int(row["Tasks"]), int(row["Median"]), int(row["Output"]), int(row["Errors"])) == (
+            prefix["count"], prefix["p50_us"], prefix["nbytes"], prefix["errors"]
+        )  # fmt: skip
+    page.get_by_test_id("filter-prefixes").fill("spin")
+    expect(page.get_by_test_id("prefix-row")).to_have_count(1)
+    assert [row["prefix"] for row in json.loads(exported(page, panel, "JSON"))] == ["spin"]
+
+
+def test_csv_holds_no_formula(visit: Visit, hostile: ReportFile) -> None:
+    page = visit(hostile)
+
+    table = list(csv.reader(io.StringIO(exported(page, page.get_by_role("region", name="By task prefix"), "CSV"))))
+
+    assert not [cell for row in table[1:] for cell in row if cell[:1] in ("=", "@", "+")]
+
+
+def test_columns_can_be_hidden(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    panel = page.get_by_role("region", name="By task prefix")
+    panel.get_by_role("button", name="Columns").click()
+    panel.get_by_label("Recomputed").uncheck()
+
+    expect(panel.get_by_role("columnheader", name="Recomputed")).to_have_count(0)
+    assert "Recomputed" not in exported(page, panel, "CSV").splitlines()[0]
+
+
+def test_every_table_shows_its_rows(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#tables")
+    for table in real.report["tables"]:
+        page.get_by_test_id("table-pick").select_option(table["name"])
+        panel = page.get_by_role("region", name=table["name"], exact=True)
+        expect(panel).to_contain_text(f"{table['rows']:,} of {table['of']:,}")
+        made = list(csv.reader(io.StringIO(exported(page, panel, "CSV"))))
+        assert len(made) == table["rows"] + 1
+        assert made[0] == [column["name"] for column in table["columns"]]
+
+
+def test_a_table_of_tasks_says_what_the_recording_says(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#tables?table=tasks")
+    panel = page.get_by_role("region", name="tasks", exact=True)
+    expect(panel.get_by_test_id("table-row").first).to_be_visible()
+
+    made = list(csv.DictReader(io.StringIO(exported(page, panel, "CSV"))))
+
+    tasks = real.recording["tasks"]
+    for name in ("key", "prefix", "status", "worker"):
+        assert sorted(row[name] for row in made) == sorted(tasks[name].tolist())
+    assert sorted(int(row["start_us"]) for row in made) == sorted(tasks["start_us"].tolist())

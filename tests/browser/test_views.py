@@ -1,0 +1,116 @@
+"""Every view of every kind of report opens, from a file, without a network."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+from tests.browser.support import VIEWS, ReportFile, Visit, data_images, go, hash_of, number, rows
+
+#: What must be in each view of a real run: a test id or a selector, and at least how many of them.
+SHOWN = {
+    "overview": ("prefix-row", 10),
+    "stream": ("stream-canvas", 1),
+    "profile": ("flame-canvas", 1),
+    "fine": (".brow, .barrow, table.data tbody tr", 10),
+    "memory": ("canvas", 2),
+    "bandwidth": ("table.data tbody tr", 2),
+    "workers": ("worker-row", 3),
+    "errors": ("error-row", 2),
+    "code": ("pre.src", 4),
+    "groups": ("group-row", 10),
+    "path": ("path-row", 1),
+    "events": ("event-row", 4),
+    "tables": ("table-row", 1),
+}
+
+
+def test_every_view_of_a_real_run_shows_data(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    short = {}
+    for view in VIEWS:
+        shown = go(page, view)
+        what, least = SHOWN[view]
+        found = shown.get_by_test_id(what) if "-" in what and " " not in what else shown.locator(what)
+        expect(found.first).to_be_visible()
+        if found.count() < least:
+            short[view] = found.count()
+        assert page.get_by_test_id(f"nav-{view}").get_attribute("aria-current") == "page"
+        assert hash_of(page).startswith(f"#{view}")
+    assert short == {}
+
+
+def test_the_first_view_can_be_chosen(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#workers")
+
+    expect(page.get_by_test_id("view-workers")).to_be_visible()
+    assert "Workers" in page.title() and "workload.py" in page.title()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_hostile_names_run_nothing(visit: Visit, hostile: ReportFile, view: str) -> None:
+    page = visit(hostile, f"#{view}")
+    shown = page.get_by_test_id(f"view-{view}")
+    expect(shown).to_be_visible()
+    expect(shown.locator("[aria-busy=true]")).to_have_count(0)
+
+    assert data_images(page) == 0
+    # A reader who opens rows, hovers and searches sees texts only, too.
+    for row in shown.locator("tbody tr.click").all()[:3]:
+        if not row.is_visible():
+            break
+        row.click(position={"x": 5, "y": 5})
+        if not shown.is_visible():
+            page.go_back()
+    assert data_images(page) == 0
+    page.keyboard.press("/")
+    page.get_by_test_id("palette-search").fill("alert")
+    expect(page.get_by_test_id("palette").get_by_role("option").first).to_be_visible()
+    assert data_images(page) == 0
+
+
+def test_hostile_texts_are_shown_as_they_are(visit: Visit, hostile: ReportFile) -> None:
+    page = visit(hostile)
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(hostile.report["title"])
+    shown = {row[0] for row in rows(page, "prefix-row")}
+    assert '"><svg onload=alert(1)>' in shown and hostile.report["title"] in shown
+
+
+def test_every_table_of_a_hostile_recording_opens(visit: Visit, hostile: ReportFile) -> None:
+    page = visit(hostile, "#tables")
+    for table in hostile.report["tables"]:
+        page.get_by_test_id("table-pick").select_option(table["name"])
+        expect(page.get_by_test_id("table-row")).to_have_count(table["rows"])
+        assert data_images(page) == 0
+
+
+def test_nothing_recorded_is_said_in_words(visit: Visit, empty: ReportFile) -> None:
+    page = visit(empty)
+    for view in VIEWS:
+        # Never an endless "loading", never a broken number.
+        shown = go(page, view)
+        text = shown.inner_text()
+        assert not any(word in text for word in ("NaN", "undefined", "null", "Infinity", "[object")), (view, text)
+        expect(shown.locator(".empty, .callout, .answer").first).to_be_visible()
+        assert any(word in text.lower() for word in ("no ", "not ", "nothing")), (view, text)
+
+
+def test_nothing_recorded_teaches_how_to_record(visit: Visit, empty: ReportFile) -> None:
+    page = visit(empty)
+    expect(page.locator(".snippet")).to_contain_text("with daskscope.performance_report(")
+    page.locator(".snippet").get_by_role("button", name="Copy").click()
+    assert "performance_report" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_twenty_thousand_tasks(visit: Visit, many: ReportFile) -> None:
+    page = visit(many)
+
+    assert number(page.get_by_test_id("metric-tasks").inner_text()) == 20_000
+    expect(page.get_by_test_id("selection-text")).to_contain_text("20,000 of 20,000 tasks")
+    for view in VIEWS:
+        go(page, view)
+    go(page, "stream")
+    page.get_by_test_id("stream-as-table").click()
+    expect(page.get_by_test_id("stream-row").first).to_be_visible()
+    # Only rows that can be seen are in the page.
+    assert page.get_by_test_id("stream-row").count() < 200
