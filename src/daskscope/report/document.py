@@ -105,7 +105,9 @@ def build(
         "critical_path": _path(critical_path(recording)),
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
-        "time_by_worker": _cube("time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * BINS // MOST_CELLS)),
+        "time_by_worker": _cube(
+            "time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * BINS // MOST_CELLS)
+        ),
         "time_by_span": _cube("time_by_span", split.by_span, blocks),
         "counts": _cube("counts", counts(recording, bins), blocks),
         "activities": _cube("activities", fine_metrics(recording, bins), blocks),

@@ -27,6 +27,7 @@ def groups(recording: Recording) -> list[Group]:
     # A name may occur in several computations; a group depends on the one of its own, else on the latest before it.
     position: dict[tuple[str, str], int] = {(rows[i][0], rows[i][2]): at for at, i in enumerate(order)}
     anywhere = {rows[i][0]: at for at, i in enumerate(order)}
+    failed = _failed(recording)
     found: list[Group] = []
     for i in order:
         group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
@@ -43,12 +44,24 @@ def groups(recording: Recording) -> list[Group]:
                 "stop_us": stop,
                 "tasks": sum(int(count) for count in counts.values() if isinstance(count, int)),
                 "nbytes": nbytes,
-                "errors": int(counts.get("erred", 0)),
+                # Dask's own counter forgets a failure once its task is forgotten.
+                "errors": max(failed.get((group, computation), 0), int(counts.get("erred", 0))),
                 "durations_us": durations_us,
                 "dominant": _dominant(durations_us),
                 "dependencies": sorted({where for where in at if where is not None}),
             }
         )
+    return found
+
+
+def _failed(recording: Recording) -> dict[tuple[str, str], int]:
+    """Failures for good, by group and computation; tasks that only depended on one are not meant."""
+    names = ("group", "computation", "will_retry", "blamed_key", "count")
+    rows = zip(*(recording["exceptions"][name].tolist() for name in names), strict=True)
+    found: dict[tuple[str, str], int] = {}
+    for group, computation, will_retry, blamed, count in rows:
+        if not will_retry and not blamed:
+            found[group, computation] = found.get((group, computation), 0) + count
     return found
 
 

@@ -208,8 +208,8 @@ export interface Bins {
  * Sums by key and bin, one row per cell that is not empty.
  *
  * ``keys`` names the key columns in order with the values that their codes stand for; ``columns`` has a block of codes for each,
- * a block ``bin`` and a block for each measure. Where there are very many keys, ``step`` bins are taken together, and a row has the
- * first of them.
+ * a block ``bin`` and a block for each measure. Where there are very many keys, ``step`` bins are taken together, and a row has
+ * the first of them.
  */
 export interface Cube {
   keys: Record<string, string[]>;
