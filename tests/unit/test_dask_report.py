@@ -70,6 +70,23 @@ def test_other_pages_are_refused_with_a_next_step(page: str) -> None:
         read_dask_report(page)
 
 
+@pytest.mark.parametrize(
+    ("whole", "broken"),
+    [
+        ('"worker_thread",[', '"worker_thread",["one more",'),
+        ('["start",[', '["start",[null,'),
+        ('["start",[', '["start",{"type":"ndarray","array":{"data":"!"},"dtype":"nonsense"}],["x",['),
+        ('["time",["470.00 ms"', '["time",["soon"'),
+    ],
+    ids=["columns of different lengths", "no number", "no dtype", "no time"],
+)
+def test_a_damaged_report_is_refused_with_a_next_step(whole: str, broken: str) -> None:
+    page = (DATA / "bokeh3.html").read_text()
+    assert whole in page
+    with pytest.raises(RecordingError, match="performance_report"):
+        read_dask_report(page.replace(whole, broken))
+
+
 def test_a_report_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["import", str(tmp_path / "no.html")]) == 1
     assert "cannot be read" in capsys.readouterr().err

@@ -34,7 +34,15 @@ CLOSE = 1e-9
 
 def read_dask_report(page: str) -> Rows:
     """The tables of a report written by ``distributed.performance_report``."""
-    found = panels(page)
+    try:
+        return _tables(panels(page))
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise RecordingError(
+            f"This page is damaged ({type(error).__name__}: {error}). Give a report that performance_report() wrote."
+        ) from None
+
+
+def _tables(found: list[Panel]) -> Rows:
     streams = [source for panel in found for source in panel.sources if "worker_thread" in source]
     if not streams:
         raise RecordingError("This page has no task stream. Give a report that distributed.performance_report() wrote.")
