@@ -5,6 +5,7 @@ from daskscope.client.metric import log_metric
 from daskscope.client.performance_report import performance_report
 from daskscope.client.profile import profile
 from daskscope.client.record import open_recording, record
+from daskscope.client.reports import list_performance_reports
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 
@@ -14,6 +15,7 @@ __all__ = [
     "MemorySampler",
     "Recording",
     "__version__",
+    "list_performance_reports",
     "log_metric",
     "open_recording",
     "performance_report",

@@ -9,6 +9,7 @@
     │   └── WireError         bytes that are no valid frame (damaged, cut off, or hostile)
     ├── NoClient              there is no Dask client to record
     ├── ClusterError          the cluster cannot be observed
+    ├── ServerError           a daskscope server cannot be reached, or refuses
     └── MissingExtra          an optional package is not installed
 
 Anything else that escapes is a bug of ours and is left loud.
@@ -45,6 +46,14 @@ class NoClient(DaskscopeError):
 
 class ClusterError(DaskscopeError):
     """The cluster cannot be observed."""
+
+
+class ServerError(DaskscopeError):
+    """A daskscope server cannot be reached, or refuses; ``status`` is 0 where it did not answer."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class MissingExtra(DaskscopeError):

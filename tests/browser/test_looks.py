@@ -108,3 +108,20 @@ def test_hostile_names_do_not_break_the_layout(visit: Visit, hostile: ReportFile
         if over > 0:
             wide[view] = over
     assert wide == {}
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_a_report_of_nothing_and_one_of_a_lot_stay_inside_the_window(
+    visit: Visit, context: BrowserContext, empty: ReportFile, many: ReportFile, size: tuple[int, int]
+) -> None:
+    wide = {}
+    for name, report in (("empty", empty), ("many", many)):
+        page = visit(report)
+        dress(page, context, "light", size)
+        for view in VIEWS:
+            page.get_by_test_id(f"nav-{view}").click()
+            settled(page, view)
+            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            if over > 0:
+                wide[name, view] = over
+    assert wide == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import asdict
@@ -64,6 +65,7 @@ def test_the_overview(visit: Visit, real: ReportFile, summary: Summary) -> None:
 
 def test_the_prefix_table(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real)
+    expect(page.get_by_test_id("prefix-row").first).to_be_visible()
     heads = [head.strip() for head in page.get_by_role("region", name="By task prefix").locator("th").all_inner_texts()]
     told = {prefix["prefix"]: prefix for prefix in shown(real)["prefixes"]}
     found = {row[0]: dict(zip(heads, row, strict=True)) for row in rows(page, "prefix-row")}
@@ -114,3 +116,38 @@ def test_the_workers(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page.get_by_test_id("worker-row").filter(has_text=lost.verdict).click(position={"x": 5, "y": 5})
     expect(page.get_by_test_id("worker-detail")).to_contain_text(lost.evidence)
     expect(page.get_by_test_id("worker-detail")).to_contain_text(units.duration(lost.busy_us))
+
+
+def test_findings_say_what_they_could_save(visit: Visit, real: ReportFile) -> None:
+    page = visit(real)
+    if len(real.report["findings"]) > 3:
+        page.get_by_role("button", name=re.compile("Show . more")).click()
+    cards = page.get_by_test_id("finding")
+    expect(cards).to_have_count(len(real.report["findings"]))
+    gains = [finding["gain"] for finding in real.report["findings"]]
+    assert any(gains) and not all(gains)
+
+    for gain, card in zip(gains, cards.all(), strict=True):
+        said = "no estimate"
+        if gain:
+            whole = "the run" if gain["of"] == "run" else "thread time"
+            said = f"up to {units.duration(gain['us'])}{units.percent(gain['share'])} of {whole}"
+            expect(card).to_contain_text(f"Estimate: {gain['how']}.")
+        expect(card.get_by_test_id("gain")).to_have_text(said)
+
+
+def test_the_critical_path_says_what_it_covers(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#path")
+    path, run = real.report["critical_path"], real.report["totals"]["duration_us"]
+    answer = page.get_by_test_id("path-answer")
+
+    expect(answer).to_contain_text(
+        f"{units.duration(path['length_us'])}, {units.percent(path['length_us'] / run)} of the run"
+    )
+    expect(answer).to_contain_text(f"{path['steps'][-1]['prefix']}, which stopped last")
+
+
+def test_what_was_not_sampled_is_not_nothing(visit: Visit, empty: ReportFile, many: ReportFile) -> None:
+    for report in (empty, many):
+        assert report.report["totals"]["peak_memory"] == 0
+        assert metric(visit(report), "memory") == "not recorded"

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.support import TIMED, ReportFile, Visit, drag, eventually, go, rows, select_time, selection, whole
+from tests.browser.support import (
+    TIMED,
+    ReportFile,
+    Visit,
+    drag,
+    eventually,
+    go,
+    rows,
+    select_time,
+    selection,
+    settled,
+    whole,
+)
 
 
 def seconds(page: Page) -> tuple[float, float]:
@@ -35,6 +47,7 @@ def test_a_drag_on_the_ruler_selects_and_everything_below_follows(visit: Visit, 
     page = visit(real)
     all_tasks = real.report["totals"]["tasks"]
     assert selection(page) == (all_tasks, all_tasks)
+    settled(page, "overview")
     prefixes = rows(page, "prefix-row")
 
     chosen = select_time(page, 0, 0.3)

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.support import PATIENCE_MS, ReportFile, Visit, drag, hash_of, number, rows, selection
+
+#: The bars as one text, and how many pixels they have.
+PICTURE = "canvas => canvas.toDataURL()"
+INKED = """canvas => {
+    const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    return data.filter((alpha, i) => i % 4 === 3 && alpha > 250).length;
+}"""
 
 
 def click_a_task(page: Page) -> None:
@@ -123,3 +130,31 @@ def test_bars_are_drawn_in_many_colours(visit: Visit, many: ReportFile) -> None:
 
     assert colours > 10
     assert number(page.get_by_test_id("nav-workers").locator(".n").inner_text()) == 200
+
+
+def test_without_workers_the_page_draws_by_itself(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
+    with_worker = visit(real, "#stream")
+    drawn = with_worker.get_by_test_id("stream-canvas").evaluate(PICTURE)
+    context.add_init_script("delete window.Worker; delete window.OffscreenCanvas;")
+
+    page = visit(real, "#stream")
+
+    assert page.evaluate("[typeof Worker, typeof OffscreenCanvas]") == ["undefined", "undefined"]
+    assert page.get_by_test_id("stream-canvas").evaluate(PICTURE) == drawn
+    assert page.get_by_test_id("stream-canvas").evaluate(INKED) > 1_000
+    click_a_task(page)
+    expect(page.get_by_test_id("task-detail").locator("dl")).to_be_visible()
+
+
+def test_a_worker_that_does_not_start_is_replaced(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
+    # As where a policy forbids workers made of blobs: there is one, but it ends with an error.
+    context.add_init_script(
+        """window.Worker = class {
+            constructor() { setTimeout(() => this.onerror?.({message: "refused"}), 50); }
+            postMessage() {}
+        }"""
+    )
+    page = visit(real, "#stream")
+
+    assert page.get_by_test_id("stream-canvas").evaluate(INKED) > 1_000
+    click_a_task(page)

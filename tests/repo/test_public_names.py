@@ -14,6 +14,7 @@ def test_the_names_of_the_package() -> None:
         "MemorySampler",
         "Recording",
         "__version__",
+        "list_performance_reports",
         "log_metric",
         "open_recording",
         "performance_report",
@@ -23,7 +24,21 @@ def test_the_names_of_the_package() -> None:
 
 
 def test_the_names_of_analytics() -> None:
-    assert daskscope.analytics.__all__ == ["dask_setup", "register", "unregister"]
+    assert daskscope.analytics.__all__ == [
+        "close",
+        "create_api_token",
+        "dask_setup",
+        "explain",
+        "list_api_tokens",
+        "list_clusters",
+        "list_computations",
+        "list_errors",
+        "list_events",
+        "list_exceptions",
+        "register",
+        "revoke_api_token",
+        "unregister",
+    ]
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -48,3 +63,23 @@ def test_the_arguments_of_the_public_functions() -> None:
     assert names(daskscope.log_metric) == ["name", "value", "unit", "client", "span", "window", "labels"]
     assert names(daskscope.analytics.register) == ["client"]
     assert names(daskscope.analytics.unregister) == ["client"]
+    assert str(inspect.signature(daskscope.list_performance_reports)) == "(account: 'str | None' = None) -> 'Listing'"
+    assert defaults(daskscope.analytics.list_clusters) == {"account": None, "since": "7 days", "user": None}
+    assert defaults(daskscope.analytics.list_computations) == {"cluster_id": None, "scheduler_id": None, "account": None}
+    assert names(daskscope.analytics.list_events) == ["cluster_id", "account"]
+    assert defaults(daskscope.analytics.list_exceptions) == {
+        "account": None,
+        "since": "7 days",
+        "user": None,
+        "cluster_id": None,
+        "scheduler_id": None,
+    }
+    assert names(daskscope.analytics.close) == ["cluster_id", "account"]
+    assert names(daskscope.analytics.create_api_token) == ["label", "days_to_expire", "scopes"]
+    assert defaults(daskscope.analytics.list_api_tokens) == {"include_inactive": False}
+    assert names(daskscope.analytics.revoke_api_token) == ["identifier", "label"]
+
+
+def defaults(function: object) -> dict[str, object]:
+    assert callable(function)
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}

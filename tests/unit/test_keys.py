@@ -42,6 +42,10 @@ def restored(texts: list[str], prefixes: list[int] | None = None) -> list[str]:
         ["nul\0 1", "x 2"],
         ["1.5", "-3", "x-7", "7"],
         ["no numbers at all"],
+        ["('é', 5)", "('é', 61)", "5é 7", "é5 7", "\u0663 3", "5\u00b2 8"],
+        ["('\ud800', 1)", "('\ud800', 22)"],
+        ["", "5", "", "55 55 55"],
+        ["1 2 3 4 5", "1"],
     ],
 )
 def test_keys_come_back(texts: list[str]) -> None:
@@ -51,6 +55,15 @@ def test_keys_come_back(texts: list[str]) -> None:
 @given(st.lists(st.text(alphabet="ab-01 9(),'.\u00b2", max_size=12), max_size=20))
 def test_any_text_comes_back(texts: list[str]) -> None:
     assert restored(texts) == texts
+
+
+def test_many_keys_of_chunks_become_templates() -> None:
+    texts = [f"('sum-{name}', {i}, {j})" for name in ("a1", "b2") for i in (0, 7, 123_456_789) for j in range(40)]
+    blocks = Blocks()
+    templates, columns = keys(np.array(texts, dtype=object), np.repeat([0, 1], 120), blocks)
+    assert templates == ["('sum-a1', \0, \0)", "('sum-b2', \0, \0)"]
+    assert set(columns) == {"number0", "number1"}
+    assert restored(texts, [0] * 120 + [1] * 120) == texts
 
 
 def test_a_template_that_the_prefix_tells_needs_no_column() -> None:

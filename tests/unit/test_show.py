@@ -291,7 +291,7 @@ def test_missing_rows_are_counted_on_the_page(path: Path, capsys: pytest.Capture
 
     assert main(["show", str(path)]) == 0
     assert capsys.readouterr().out.endswith(
-        "Incomplete, 1 row read: 2 rows of logs dropped inside the cluster; 40 rows of logs not in the file.\n"
+        "Incomplete, 1 row read: 2 of 43 rows of logs dropped inside the cluster; 40 of 43 rows of logs not in the file.\n"
     )
 
 

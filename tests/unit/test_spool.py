@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from daskscope import open_recording
+from daskscope.analysis.completeness import statement
 from daskscope.collector.claim import LOCK
 from daskscope.collector.outbox import Sealed
 from daskscope.collector.segments import SUFFIX
@@ -68,6 +69,23 @@ def test_the_limit_is_kept_and_the_oldest_go_first(tmp_path: Path) -> None:
     assert kept == ["t0", *(f"t{number}" for number in range(201 - len(kept), 200))]
     assert open_recording(tmp_path).completeness == {"events": Completeness(len(kept), 0, 200 - len(kept))}
     assert len(kept) < 100
+
+
+def test_a_table_that_went_with_the_oldest_segments_is_not_forgotten(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "c-1", 20_000)
+    spool.put(frame(0, 1000))
+    logs = encode_body("logs", make_columns("logs", [{"message": "only this once"}]))
+    spool.put(Sealed(1, "logs", 1, seal(logs, cluster="c", epoch=1, sequence=1, kept=1, dropped=0)))
+    for number in range(2, 100):
+        spool.put(frame(number, 1000))
+    spool.close()
+    recording = open_recording(tmp_path)
+    assert (recording["logs"].rows, "logs" in recording.completeness) == (0, False)
+    assert recording.missing_batches == 100 - recording["events"].rows
+    told = statement(recording)
+    assert told.endswith(
+        f"{recording.missing_batches} batches not in the file, which may have held rows of other tables than these."
+    )
 
 
 def test_a_first_segment_that_is_gone_is_not_missed(tmp_path: Path) -> None:

@@ -321,7 +321,8 @@ def test_an_incomplete_recording_says_exactly_what_is_not_there() -> None:
     gaps = {"logs": Completeness(2, 1, 0), "tasks": Completeness(0, 0, 1_000)}
 
     assert statement(completeness=gaps) == (
-        "Incomplete, 2 rows read: 1 row of logs dropped inside the cluster; 1,000 rows of tasks not in the file."
+        "Incomplete, 2 rows read: 1 of 3 rows of logs dropped inside the cluster; "
+        "1,000 of 1,000 rows of tasks not in the file."
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from daskscope.analysis.completeness import is_complete, statement
 from daskscope.errors import NewerFormat, NotARecording, RecordingError
 from daskscope.model.recording import Completeness, Recording
 from daskscope.testing import make_columns, make_frames
@@ -116,6 +117,8 @@ def test_a_batch_that_cannot_be_decoded_is_skipped_and_counted(path: Path) -> No
     assert recording.completeness == {"logs": Completeness(rows=2, missing=1)}
     assert recording.damage.startswith("the file holds a batch that cannot be read (a column is encoded as 'wat'")
     assert recording.damaged_bytes == len(bad)
+    # It is there; the damage tells of it.
+    assert recording.missing_batches == 0
 
 
 def test_a_table_of_which_no_batch_can_be_decoded_is_empty(path: Path) -> None:
@@ -150,6 +153,75 @@ def test_a_recording_begun_in_mid_epoch_does_not_miss_what_came_before(path: Pat
     recording = read(path, logs("a", sequence=70, kept=1_000, dropped=5), logs("b", sequence=72, kept=1_003, dropped=6))
 
     assert recording.completeness == {"logs": Completeness(rows=2, dropped=1, missing=2)}
+
+
+def test_numbers_that_no_batch_has_are_counted(path: Path) -> None:
+    gap = read(path, logs("a", sequence=3, kept=1), logs("b", sequence=7, kept=2))
+    whole = read(
+        path, logs("a", sequence=3, kept=1), logs("b", sequence=4, kept=2), logs("c", sequence=9, kept=1, epoch=2)
+    )
+
+    assert (gap.missing_batches, whole.missing_batches) == (3, 0)
+    # Whatever they held, it was no row of logs.
+    assert gap.completeness == {"logs": Completeness(2)}
+    assert (is_complete(gap), is_complete(whole)) == (False, True)
+    assert statement(gap) == (
+        "Incomplete, 2 rows read: 3 batches not in the file, which may have held rows of any table."
+    )
+
+
+def cluster(*dropped: str, sequence: int, kept: int, epoch: int = 1) -> bytes:
+    body = encode_body("clusters", make_columns("clusters", [{"cluster": "c", "dropped": text} for text in dropped]))
+    return seal(body, cluster="c", epoch=epoch, sequence=sequence, kept=kept, dropped=0)
+
+
+def test_rows_that_only_the_cluster_knows_of_are_counted(path: Path) -> None:
+    recording = read(
+        path,
+        cluster("", sequence=0, kept=1),
+        logs("a", sequence=1, kept=1, dropped=2),
+        cluster('{"logs": 5, "samples": 7}', sequence=2, kept=2),
+    )
+
+    assert recording.completeness == {
+        "clusters": Completeness(2),
+        "samples": Completeness(dropped=7),
+        "logs": Completeness(1, dropped=5),
+    }
+    assert statement(recording) == (
+        "Incomplete, 3 rows read: 7 of 7 rows of samples dropped inside the cluster; "
+        "5 of 6 rows of logs dropped inside the cluster."
+    )
+
+
+def test_what_was_dropped_before_a_recording_began_is_not_missed(path: Path) -> None:
+    recording = read(
+        path,
+        cluster('{"logs": 5, "samples": 7}', sequence=70, kept=30),
+        logs("a", sequence=71, kept=100, dropped=6),
+        cluster('{"logs": 6, "samples": 9, "edges": 1}', sequence=72, kept=31),
+    )
+
+    dropped = {name: part.dropped for name, part in recording.completeness.items()}
+    assert dropped == {"clusters": 0, "edges": 1, "samples": 2, "logs": 1}
+
+
+def test_what_was_dropped_adds_up_over_epochs(path: Path) -> None:
+    recording = read(
+        path,
+        cluster('{"logs": 5}', sequence=0, kept=1, epoch=1),
+        cluster('{"logs": 3}', sequence=0, kept=1, epoch=2),
+        logs("a", sequence=1, kept=1, dropped=4, epoch=2),
+    )
+
+    assert recording.completeness["logs"] == Completeness(1, dropped=9)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "[" * 9_999, '{"logs": "many"}', '{"logs": -1}', '{"wat": 3}', '{"logs": 1e9}']
+)
+def test_counts_that_are_none_are_left_out(path: Path, text: str) -> None:
+    assert read(path, cluster(text, sequence=0, kept=1)).completeness == {"clusters": Completeness(1)}
 
 
 def test_batches_are_put_in_the_order_of_their_sequence(path: Path) -> None:

@@ -2,7 +2,6 @@ import "./styles/tokens.css";
 import "./styles/parts.css";
 import "./styles/narrow.css";
 import "./styles/viewer.css";
-import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
 import { loadReport, pickSource } from "./api/source";
 import { App } from "./app";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clock, count, counted, duration, moment, nbytes, nbytesOf, percent, quantity, shares } from "../src/model/format";
+import { clock, count, counted, duration, moment, nbytes, nbytesOf, percent, quantity, shares, span } from "../src/model/format";
 
 describe("the same texts as tests/unit/test_units.py", () => {
   test.each([
@@ -49,5 +49,12 @@ test("shares of one whole add up to 100", () => {
   expect(shares([999, 1])[1]).toBe("0.1 %");
 });
 
+test.each([
+  [0, 90e6, "0:00 to 1:30"], [1.9e6, 2.2e6, "0:01.9 to 0:02.2"], [2e6, 2.01e6, "0:02.0"],
+])("a stretch from %d to %d reads %s", (from, to, text) => expect(span(from, to)).toBe(text));
+
 test("two sizes share a unit", () => expect(nbytesOf(108 * 2 ** 30, 128 * 2 ** 30)).toEqual(["108", "128 GiB"]));
-test("the unit is the smaller one's", () => expect(nbytesOf(108 * 2 ** 30, 3200 * 2 ** 30)).toEqual(["108", "3,200 GiB"]));
+test.each([
+  [727 * 2 ** 30, 1024 * 2 ** 30, "727 of 1,024 GiB"], [608 * 2 ** 20, 24_104 * 2 ** 20, "608 MiB of 23.5 GiB"], [108 * 2 ** 30, 3200 * 2 ** 30, "108 GiB of 3.12 TiB"],
+  [512, 1000, "512 of 1,000 B"], [1023.9 * 2 ** 20, 2 ** 30, "1 GiB of 1 GiB"], [2 ** 30, 2 ** 29, "1 of 0.5 GiB"],
+])("%d of %d bytes read %s", (part, whole, text) => expect(nbytesOf(part, whole).join(" of ")).toBe(text));

@@ -6,10 +6,12 @@ import { layFlame } from "../src/charts/flame";
 import { layOut } from "../src/charts/stream/layout";
 import { buildMip, halve } from "../src/charts/stream/mip";
 import { paint, type StreamView } from "../src/charts/stream/paint";
+import { firstIn, neighbour } from "../src/charts/stream/steps";
 import { categoryOf } from "../src/model/activity";
 import { type CubeData, overTime, sumBy, sumByTwo, total } from "../src/model/cube";
 import { bottomUp, byLine, topDown } from "../src/model/flame";
-import { layers } from "../src/model/layers";
+import { draw } from "../src/model/layers";
+import { sharedLength } from "../src/model/names";
 import { parseHash, toHash } from "../src/model/nav";
 import { filterRows, sortRows, toCsv, toJson } from "../src/model/rows";
 import { held, sumWorkers } from "../src/model/series";
@@ -152,9 +154,10 @@ describe("time", () => {
     expect(tickStep(1e6, 10)).toBe(100_000);
   });
   test("a link holds the whole state", () => {
-    const state = { view: "profile" as const, selection: select(axis, 100, 300), params: { prefix: "a&b=c #?", item: "7" } };
+    const state = { view: "profile" as const, selection: select(axis, 100, 300), activity: "transfer" as const, params: { prefix: "a&b=c #?", item: "7" } };
     expect(parseHash(toHash(state), axis)).toEqual(state);
-    expect(parseHash("#nonsense?t=x", axis)).toEqual({ view: "overview", selection: wholeRun(axis), params: {} });
+    expect(parseHash("#nonsense?t=x", axis)).toEqual({ view: "overview", selection: wholeRun(axis), activity: null, params: {} });
+    expect(parseHash("#fine?activity=__proto__", axis)).toMatchObject({ activity: null, params: {} });
     expect(parseHash("", axis, "profile").view).toBe("profile");
   });
 });
@@ -184,11 +187,61 @@ test("tracebacks fold other people's frames", () => {
   expect(fold(frames).map((g) => [g.mine, g.frames.length])).toEqual([[true, 1], [false, 1]]);
 });
 
-test("layers follow dependencies, and survive cycles", () => {
-  expect(layers([[], [0], [0], [1, 2]]).map((p) => p.layer)).toEqual([0, 1, 1, 2]);
-  expect(layers([[1], [0]])).toHaveLength(2);
+describe("arrow keys in the task stream", () => {
+  // Lane 0: tasks 0 (0 to 10), 1 (20 to 30), 2 (40 to 50); lane 1: a transfer only; lane 2: tasks 3 (0 to 5), 4 (24 to 60).
+  const lanes = [{ first: 0, count: 3 }, { first: 3, count: 1 }, { first: 4, count: 3 }].map((l) => ({ worker: 0, thread: 0, tasks: 0, ...l }));
+  const data = decodeStream(
+    { lanes, bars: 7, tasks: 5, tick_us: 1 },
+    { gap: new Uint32Array([0, 20, 20, 0, 0, 10, 28]), duration: new Uint32Array([10, 10, 10, 5, 5, 5, 36]), action: new Uint8Array([0, 0, 0, 1, 0, 1, 0]), owner: new Uint32Array([0, 0]) },
+    100,
+  );
+  test("along a lane, and not beyond its ends", () => {
+    expect([neighbour(data, lanes, 0, 1, 0), neighbour(data, lanes, 2, 1, 0), neighbour(data, lanes, 0, -1, 0), neighbour(data, lanes, 4, -1, 0)]).toEqual([1, 2, 0, 3]);
+  });
+  test("to the nearest in time of the next lane that has tasks", () => {
+    expect([0, 1, 2].map((task) => neighbour(data, lanes, task, 0, 1))).toEqual([3, 4, 4]);
+    expect([3, 4].map((task) => neighbour(data, lanes, task, 0, -1))).toEqual([0, 2]);
+    expect(neighbour(data, lanes, 3, 0, 1)).toBe(3);
+  });
+  test("from the first that is there", () => {
+    expect([firstIn(data, lanes, 0, 100), firstIn(data, lanes, 12, 100), firstIn(data, lanes, 52, 55), firstIn(data, lanes, 70, 80)]).toEqual([0, 1, 4, -1]);
+  });
 });
 
+describe("a drawing of a graph", () => {
+  const flat = (n: number) => Array.from({ length: n }, () => 10);
+  test("layers follow dependencies, and survive cycles", () => {
+    expect(draw([[], [0], [0], [1, 2]], flat(4), 4).nodes.map((p) => p.layer)).toEqual([0, 1, 1, 2]);
+    expect(draw([[1], [0], [2, 9]], flat(3), 4).nodes).toHaveLength(3);
+    expect(draw([], [], 4).nodes).toEqual([]);
+  });
+  test("nodes of one layer never overlap, whatever their heights", () => {
+    const heights = Array.from({ length: 60 }, (_, i) => 10 + ((i * 37) % 90));
+    const { nodes, height } = draw(heights.map((_, i) => (i < 20 ? [] : [i % 20, (i * 7) % 20])), heights, 6);
+    for (const layer of [0, 1]) {
+      const column = nodes.filter((p) => p.layer === layer).sort((a, b) => a.y - b.y);
+      column.slice(1).forEach((p, i) => expect(p.y).toBeGreaterThanOrEqual(column[i].y + heights[column[i].index] + 6 - 1e-6));
+    }
+    expect(Math.min(...nodes.map((p) => p.y))).toBe(0);
+    expect(Math.max(...nodes.map((p) => p.y + heights[p.index]))).toBeCloseTo(height);
+  });
+  test("one that needs several stands in their middle", () => {
+    const { nodes } = draw([[], [], [], [0, 1, 2]], flat(4), 4);
+    expect(nodes[3].y).toBe(nodes[1].y);
+  });
+  test("what has no edge is in rows below", () => {
+    const { nodes, layers } = draw([[], [0], ...Array.from({ length: 12 }, () => [])], flat(14), 4);
+    expect(layers).toBe(5);
+    expect(nodes.slice(2).map((p) => p.layer)).toEqual([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1]);
+    expect(nodes[2].y).toBeGreaterThan(nodes[1].y + 10);
+  });
+});
+
+test.each([
+  [["SLURMCluster-1", "SLURMCluster-12"], 13], [["tcp://10.0.0.1:40001", "tcp://10.0.0.1:40002"], 15], [["w-1", "w-2"], 0], [["one-long-name-1"], 0], [["one-long-name-", "one-long-name-2"], 0],
+  [["tcp://10.0.0.1:1", "other"], 0], [[], 0],
+])("what %j all begin with is %d long", (names, length) => expect(sharedLength(names)).toBe(length));
+
 test("activities have the colours of their kind", () => {
-  expect(["thread-cpu", "thread-noncpu", "deserialize", "disk-write", "network", "mine"].map(categoryOf)).toEqual(["cpu", "noncpu", "serialize", "disk", "transfer", null]);
+  expect(["thread-cpu", "thread-noncpu", "executor", "deserialize", "disk-write", "network", "mine"].map(categoryOf)).toEqual(["cpu", "noncpu", "noncpu", "serialize", "disk", "transfer", null]);
 });

@@ -27,15 +27,22 @@ def completeness(recording: Recording) -> tuple[TableCompleteness, ...]:
 
 def is_complete(recording: Recording) -> bool:
     """Whether every row that was ever meant for the recording is in it."""
-    return not recording.damage and not any(part.dropped or part.missing for part in completeness(recording))
+    if recording.damage or recording.missing_batches or recording.partial:
+        return False
+    return not any(part.dropped or part.missing for part in completeness(recording))
 
 
 def statement(recording: Recording) -> str:
     """One line: all rows of every table, or exactly what is not there and why."""
     parts = completeness(recording)
     rows = sum(part.rows for part in parts)
-    gaps = [f"{units.counted(p.dropped, 'row')} of {p.table} dropped inside the cluster" for p in parts if p.dropped]
-    gaps += [f"{units.counted(p.missing, 'row')} of {p.table} not in the file" for p in parts if p.missing]
+    gaps = [recording.partial] if recording.partial else []
+    gaps += [f"{_share(p, p.dropped)} dropped inside the cluster" for p in parts if p.dropped]
+    gaps += [f"{_share(p, p.missing)} not in the file" for p in parts if p.missing]
+    if recording.missing_batches:
+        batches = units.counted(recording.missing_batches, "batch", "batches")
+        named = "other tables than these" if any(p.missing for p in parts) else "any table"
+        gaps.append(f"{batches} not in the file, which may have held rows of {named}")
     if recording.damage:
         ignored = units.counted(recording.damaged_bytes, "byte")
         were = "was" if recording.damaged_bytes == 1 else "were"
@@ -46,3 +53,8 @@ def statement(recording: Recording) -> str:
     if gaps:
         return f"Incomplete, {units.counted(rows, 'row')} read: {'; '.join(gaps)}."
     return f"Complete: all {units.counted(rows, 'row')} of every table." if rows else "The recording holds no rows."
+
+
+def _share(part: TableCompleteness, rows: int) -> str:
+    total = part.rows + part.dropped + part.missing
+    return f"{units.count(rows)} of {units.counted(total, 'row')} of {part.table}"

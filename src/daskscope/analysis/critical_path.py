@@ -49,6 +49,8 @@ UNKNOWN = CriticalPath(known=False, length_us=0, compute_us=0, wait_us=0, bound_
 def critical_path(recording: Recording) -> CriticalPath:
     """Walk back from the execution that stopped last, always to the input that stopped last."""
     tasks = recording["tasks"]
+    if not recording["edges"].rows:
+        return UNKNOWN
     dependents, inputs = edge_rows(recording)
     turns = _turns(tasks)
     # An input that stopped after what needed it is a matter of clocks; followed, it could lead in circles.

@@ -1,4 +1,4 @@
-"""Facts worth knowing, each with its evidence and one thing to do; a handful of plain rules."""
+"""Facts worth knowing, each with its evidence, one thing to do and what that could save; a handful of plain rules."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from daskscope import units
 from daskscope.analysis.breakdown import Breakdown
 from daskscope.analysis.completeness import completeness
 from daskscope.analysis.failures import Failure, failures
+from daskscope.analysis.gains import Gain, alone_us, gain, short_gaps_us
 from daskscope.analysis.grouping import percentile, where
 from daskscope.analysis.prefixes import EXECUTED, Prefix, prefixes
 from daskscope.analysis.summary import extent
@@ -41,6 +42,8 @@ class Finding:
     view: str
     start_us: int
     stop_us: int
+    #: What could be saved at most; none where the recording does not say.
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True)
@@ -53,16 +56,30 @@ class Facts:
     start_us: int
     stop_us: int
 
-    def whole(self, kind: str, title: str, evidence: str, advice: str, view: str) -> Finding:
+    def whole(self, kind: str, title: str, evidence: str, advice: str, view: str, saved: Gain | None = None) -> Finding:
         """A finding about the whole run."""
-        return Finding(kind, title, evidence, advice, view, self.start_us, self.stop_us)
+        return Finding(kind, title, evidence, advice, view, self.start_us, self.stop_us, saved)
+
+    def thread_time(self, us: int, how: str) -> Gain | None:
+        return gain(us, self.split.thread_us, "threads", how)
+
+    def wall_time(self, us: int, how: str) -> Gain | None:
+        return gain(us, self.stop_us - self.start_us, "run", how)
 
 
-def findings(recording: Recording, split: Breakdown) -> tuple[Finding, ...]:
-    """Everything the rules find, what ended or endangered the run first."""
+def findings(
+    recording: Recording, split: Breakdown, by_prefix: tuple[Prefix, ...] | None = None
+) -> tuple[Finding, ...]:
+    """Everything the rules find: the error that stood, then by the part of the run or of thread time that could be saved.
+
+    ``by_prefix`` are its prefixes where the caller has them already.
+    """
     start, stop = extent(recording)
-    facts = Facts(recording, split, prefixes(recording), start, stop)
-    return tuple(finding for rule in RULES for finding in rule(facts))
+    facts = Facts(recording, split, prefixes(recording) if by_prefix is None else by_prefix, start, stop)
+    first, *others = (*_failed(facts), None)
+    found = [*filter(None, others), *(finding for rule in RULES for finding in rule(facts))]
+    found.sort(key=lambda finding: -finding.gain.share if finding.gain else 0)
+    return (first, *found) if first else tuple(found)
 
 
 def said(failure: Failure) -> str:
@@ -93,6 +110,8 @@ def _part(worker: Worker) -> str:
 
 
 def _lost_workers(facts: Facts) -> Iterator[Finding]:
+    if not where(facts.recording["workers"].strings("verdict"), *LOST).any():
+        return
     lost = [worker for worker in workers(facts.recording, facts.stop_us) if worker.verdict in LOST]
     for verdict, advice in LOST.items():
         gone = [worker for worker in lost if worker.verdict == verdict]
@@ -105,21 +124,40 @@ def _lost_workers(facts: Facts) -> Iterator[Finding]:
         parts += [f"{units.duration(again)} of computing was lost"] if again else []
         ends = [worker.end_us for worker in gone if worker.end_us]
         first, last = min(ends, default=facts.start_us), max(ends, default=facts.stop_us)
-        yield Finding("lost worker", what_became(gone), _sentence(parts), advice, "workers", first, last)
+        saved = facts.thread_time(again, "computing whose results were lost with it and that ran again")
+        yield Finding("lost worker", what_became(gone), _sentence(parts), advice, "workers", first, last, saved)
 
 
-def _errors(facts: Facts) -> Iterator[Finding]:
+def _failed(facts: Facts) -> Iterator[Finding]:
+    """Errors that stood: what they cost is the result, and that has no number."""
+    advice = "Read the traceback: its last lines say what failed and where."
     for failure in failures(facts.recording)[:MOST_FAILURES]:
-        final = failure.count - failure.retried
-        where_ = ", ".join(prefix for prefix in failure.prefixes if prefix) or "tasks without a name"
-        ended = f"{units.count(final)} of them for good" if final else "all of them tried again"
-        evidence = f"{units.counted(failure.count, 'execution')} of {where_} failed, {ended}."
-        advice = (
-            "Read the traceback: its last lines say what failed and where."
-            if final
-            else "It went well in the end; if it comes back, look for what is not reliable there."
-        )
-        yield Finding("error", said(failure), evidence, advice, "errors", failure.first_us, failure.last_us)
+        if final := failure.count - failure.retried:
+            yield _error(failure, f"{units.count(final)} of them for good", advice, None)
+
+
+def _retried(facts: Facts) -> Iterator[Finding]:
+    advice = "It went well in the end; if it comes back, look for what is not reliable there."
+    found = failures(facts.recording)
+    for failure in found[:MOST_FAILURES]:
+        if failure.count == failure.retried:
+            shared = any(other is not failure and {*other.prefixes} & {*failure.prefixes} for other in found)
+            # Which execution failed with which error is not recorded, only how often each did.
+            wasted = 0 if shared else _retried_us(facts.recording, failure.prefixes)
+            saved = facts.thread_time(wasted, "computing of the executions that failed and ran again")
+            yield _error(failure, "all of them tried again", advice, saved)
+
+
+def _error(failure: Failure, ended: str, advice: str, saved: Gain | None) -> Finding:
+    where_ = ", ".join(prefix for prefix in failure.prefixes if prefix) or "tasks without a name"
+    evidence = f"{units.counted(failure.count, 'execution')} of {where_} failed, {ended}."
+    return Finding("error", said(failure), evidence, advice, "errors", failure.first_us, failure.last_us, saved)
+
+
+def _retried_us(recording: Recording, names: Sequence[str]) -> int:
+    tasks = recording["tasks"]
+    rows = where(tasks.strings("status"), "retried") & where(tasks.strings("prefix"), *names)
+    return int(np.maximum(tasks["stop_us"] - tasks["start_us"], 0)[rows].sum())
 
 
 def _moving(facts: Facts) -> Iterator[Finding]:
@@ -134,7 +172,8 @@ def _moving(facts: Facts) -> Iterator[Finding]:
             share = units.percent(us / facts.split.thread_us)
             evidence = f"{units.duration(us)} of {units.duration(facts.split.thread_us)} of thread time."
             view = "bandwidth" if category == "transfer" else "memory"
-            yield facts.whole("data movement", f"Threads spent {share} {text}", evidence, advice[category], view)
+            saved = facts.thread_time(us, f"all thread time spent {text}")
+            yield facts.whole("data movement", f"Threads spent {share} {text}", evidence, advice[category], view, saved)
 
 
 def _short_tasks(facts: Facts) -> Iterator[Finding]:
@@ -145,31 +184,37 @@ def _short_tasks(facts: Facts) -> Iterator[Finding]:
         median = units.duration(max(0, percentile(lengths, 0.5)))
         title = f"Half of {units.counted(len(lengths), 'task')} took less than {units.duration(SHORT_US)}"
         evidence = f"The median is {median}; Dask itself needs up to 1 ms for each task, however short it is."
-        yield facts.whole(
-            "overhead", title, evidence, "Use larger chunks or partitions, or batch several calls.", "stream"
-        )
+        advice = "Use larger chunks or partitions, or batch several calls."
+        between = short_gaps_us(tasks, np.flatnonzero(ran), SHORT_US)
+        saved = facts.thread_time(between, f"pauses under {units.duration(SHORT_US)} between two tasks of one thread")
+        yield facts.whole("overhead", title, evidence, advice, "stream", saved)
 
 
 def _stragglers(facts: Facts) -> Iterator[Finding]:
     run = facts.stop_us - facts.start_us
     for prefix in facts.prefixes:
         if prefix.max_us > STRAGGLER * prefix.p50_us > 0 and prefix.max_us > STRAGGLER_PART * run:
-            start, stop = _longest(facts.recording, prefix.prefix)
+            row = _longest(facts.recording, prefix.prefix)
+            tasks = facts.recording["tasks"]
+            alone = alone_us(tasks["start_us"], tasks["stop_us"], row)
+            saved = facts.wall_time(
+                min(alone, prefix.max_us - prefix.p50_us),
+                "time in which it alone computed, at most what it took beyond the median",
+            )
             title = f"A task of {prefix.prefix or 'no name'} took {units.duration(prefix.max_us)}"
             evidence = (
                 f"The median of {units.counted(prefix.count, 'task')} is {units.duration(prefix.p50_us)}; "
                 f"this one took {units.percent(prefix.max_us / run) if run else 'all'} of the run."
             )
-            yield Finding(
-                "straggler", title, evidence, "Split its input, or divide the data evenly.", "stream", start, stop
-            )
+            advice = "Split its input, or divide the data evenly."
+            start, stop = int(tasks["start_us"][row]), int(tasks["stop_us"][row])
+            yield Finding("straggler", title, evidence, advice, "stream", start, stop, saved)
 
 
-def _longest(recording: Recording, prefix: str) -> tuple[int, int]:
+def _longest(recording: Recording, prefix: str) -> int:
     tasks = recording["tasks"]
     mine = np.flatnonzero(where(tasks.strings("prefix"), prefix) & where(tasks.strings("status"), *EXECUTED))
-    row = mine[np.argmax((tasks["stop_us"] - tasks["start_us"])[mine])]
-    return int(tasks["start_us"][row]), int(tasks["stop_us"][row])
+    return int(mine[np.argmax((tasks["stop_us"] - tasks["start_us"])[mine])])
 
 
 def _waiting(facts: Facts) -> Iterator[Finding]:
@@ -180,7 +225,8 @@ def _waiting(facts: Facts) -> Iterator[Finding]:
             f"Of {units.duration(compute)} of computing, threads used the CPU for {units.duration(compute - noncpu)}."
         )
         advice = "They wait for storage, the network or the interpreter lock: the profile shows in which line."
-        yield facts.whole("waiting", title, evidence, advice, "profile")
+        saved = facts.thread_time(noncpu, "all thread time in which tasks did not use the CPU")
+        yield facts.whole("waiting", title, evidence, advice, "profile", saved)
 
 
 def _incomplete(facts: Facts) -> Iterator[Finding]:
@@ -206,7 +252,7 @@ def _sentence(parts: Sequence[str]) -> str:
 
 RULES: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     _lost_workers,
-    _errors,
+    _retried,
     _stragglers,
     _moving,
     _waiting,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskscope.analysis.grouping import counts, where
+from daskscope.analysis.grouping import where
 from daskscope.model.table import Array, Strings, Table
 
 
@@ -14,7 +14,7 @@ def recomputed_rows(tasks: Table) -> Array:
     Only inside one computation: Dask gives the same keys to a user who computes the same thing twice, and both are wanted.
     """
     found = np.zeros(tasks.rows, dtype=bool)
-    rows, keys = _repeated(tasks.strings("key"))
+    rows, keys = tasks.strings("key").repeated
     if not len(rows) or _hidden(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
         return found
     ok = (where(tasks.strings("status"), "ok") & ~_empty(tasks.strings("key")))[rows]
@@ -25,21 +25,6 @@ def recomputed_rows(tasks: Table) -> Array:
     again = np.diff(groups[order]) == 0
     found[rows[order[:-1][again]]] = True
     return found
-
-
-def _repeated(keys: Strings) -> tuple[Array, Array]:
-    """The rows whose key is not theirs alone, and numbers for these keys.
-
-    Nearly all keys are unique, and numbering a million of them takes a second; so only those are numbered whose hashes agree.
-    """
-    if keys.texts is None:
-        rows = np.flatnonzero(counts(keys.codes, len(keys.values))[keys.codes] > 1)
-        return rows, keys.codes[rows].astype(np.int64)
-    hashes = np.fromiter(map(hash, keys.texts.tolist()), dtype=np.int64, count=len(keys))
-    order = np.argsort(hashes)
-    same = np.diff(hashes[order]) == 0
-    rows = np.sort(order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order)
-    return rows, Strings.from_texts(keys.texts[rows]).codes.astype(np.int64)
 
 
 def _empty(keys: Strings) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def select(recording: Recording, selection: Selection) -> Recording:
         name: Completeness(tables[name].rows, part.dropped, part.missing) if name in tables else part
         for name, part in recording.completeness.items()
     }
-    return Recording(recording.source, tables, completeness, recording.damage, recording.damaged_bytes)
+    return replace(recording, tables=tables, completeness=completeness)
 
 
 def spans_within(spans: Table, span: str) -> tuple[str, ...]:

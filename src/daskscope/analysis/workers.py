@@ -54,10 +54,10 @@ class Worker:
 def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
     """Every worker in the order of joining; one that is still connected lives until ``end_us``."""
     table, tasks, samples = recording["workers"], recording["tasks"], recording["samples"]
-    executed = where(tasks.strings("status"), *EXECUTED)
-    ran = tasks.take(executed)
-    lives = life_of(ran.strings("worker"), ran["stop_us"], table)
-    known, durations = lives >= 0, ran["stop_us"] - ran["start_us"]
+    executed = np.flatnonzero(where(tasks.strings("status"), *EXECUTED))
+    starts, stops = tasks["start_us"][executed], tasks["stop_us"][executed]
+    lives = life_of(tasks.strings("worker").take(executed), stops, table)
+    known, durations = lives >= 0, stops - starts
     task_counts = counts(lives[known], table.rows)
     busy = sums(lives[known], durations[known], table.rows)
     sampled = life_of(samples.strings("worker"), samples["time_us"], table)

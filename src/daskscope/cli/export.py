@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from daskscope.cli.output import write
+from daskscope.cli.source import HELP, find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.exports.columns import write_csv, write_json, write_parquet
 from daskscope.exports.perfetto import write_perfetto
@@ -14,7 +15,7 @@ from daskscope.exports.stacks import write_collapsed, write_speedscope
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.report.document import report_page
-from daskscope.wire.file import read_recording
+from daskscope.report.source import holding
 
 #: Formats of a file a table, in a directory.
 DIRECTORIES: dict[str, Callable[[Recording, Path, Iterable[str]], list[Path]]] = {
@@ -39,7 +40,7 @@ FILES: dict[str, tuple[str, Callable[[Recording, Path], Path]]] = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a recording file, or a directory of recording segments")
+    parser.add_argument("path", metavar="PATH", help=HELP)
     parser.add_argument("--to", required=True, choices=[*DIRECTORIES, *FILES], metavar="FORMAT", help=_formats())
     parser.add_argument("--output", metavar="PATH", help="the file, or the directory for a file a table")
     parser.add_argument(
@@ -48,7 +49,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    recording = read_recording(args.path)
+    if args.to == "html" and holding(Path(args.path)) == "report":
+        # Made anew from what a page holds, it would say less than the page does.
+        raise DaskscopeError(f"{args.path} is a report already: copy it.")
+    recording = find_recording(args.path)
     stem = Path(args.path).stem
     try:
         if args.to in FILES:

@@ -8,6 +8,7 @@ from pathlib import Path
 from daskscope.cli.output import write
 from daskscope.errors import RecordingError
 from daskscope.report.dask_report import read_dask_report
+from daskscope.report.html import REPORT_TAG
 from daskscope.units import counted
 from daskscope.wire.file import SUFFIX
 from daskscope.wire.layout import FILE_MAGIC
@@ -25,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
         page = source.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise RecordingError(f"{source} cannot be read: {error.strerror}. Give the path of a report.") from None
+    if REPORT_TAG in page:
+        raise RecordingError(f"{source} is a report of daskscope. Look at it with: daskscope open {source}")
     rows = read_dask_report(page)
     target = Path(args.output or source.with_suffix(SUFFIX))
     cluster = f"imported-{source.stem}"[:100]

@@ -11,12 +11,42 @@ from types import ModuleType
 import click
 
 from daskscope import __version__
-from daskscope.cli import demo, export, import_, open, show
+from daskscope.cli import (
+    demo,
+    doctor,
+    explain,
+    export,
+    import_,
+    login,
+    ls,
+    open,
+    preview,
+    reports,
+    serve,
+    show,
+    token,
+    user,
+)
 from daskscope.cli.output import complain
 from daskscope.errors import DaskscopeError
 
 #: Every command, in the order of the help text. A command is a module named like it.
-COMMANDS: list[ModuleType] = [demo, show, open, export, import_]
+COMMANDS: list[ModuleType] = [
+    demo,
+    serve,
+    login,
+    ls,
+    show,
+    explain,
+    reports,
+    open,
+    export,
+    import_,
+    preview,
+    token,
+    user,
+    doctor,
+]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -11,15 +11,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from daskscope.cli.source import HELP, find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.report.document import report_page
-from daskscope.wire.file import read_recording
+from daskscope.report.source import check_report, holding
 
 LOOPBACK = "127.0.0.1"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a recording file, a directory of segments, or a report (.html)")
+    parser.add_argument("path", metavar="PATH", help=HELP)
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port on loopback (default: a free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
 
@@ -44,9 +45,10 @@ def run(args: argparse.Namespace) -> int:
 
 def load(path: Path) -> bytes:
     """The page of a recording; a report is one already."""
-    if path.suffix.lower() in (".html", ".htm") and path.is_file():
-        return path.read_bytes()
-    return report_page(read_recording(path), title=path.stem)
+    if holding(path) == "recording":
+        return report_page(find_recording(str(path)), title=path.stem)
+    check_report(path)
+    return path.read_bytes()
 
 
 class Server(ThreadingHTTPServer):

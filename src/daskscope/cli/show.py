@@ -10,15 +10,15 @@ from daskscope.analysis.summary import summarise
 from daskscope.cli.output import complain, open_output, write
 from daskscope.cli.show_sections import show_errors, show_summary
 from daskscope.cli.show_table import show_table
+from daskscope.cli.source import HELP, find_recording
 from daskscope.model.tables import TABLES
-from daskscope.wire.file import read_recording
 
 DEFAULT_TOP = 10
 DEFAULT_LIMIT = 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="PATH", help="a recording file, or a directory of recording segments")
+    parser.add_argument("path", metavar="PATH", help=HELP)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
         "--top",
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    recording = read_recording(args.path)
+    recording = find_recording(args.path)
     if args.table:
         shown = show_table(recording[args.table], args.limit or None, as_json=args.json)
         total = recording[args.table].rows

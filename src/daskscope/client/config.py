@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
             "transfers": True,
             "logs": True,
             "children": False,
+            "close": {"allow": True},
         },
     }
 }
@@ -62,6 +63,7 @@ def settings(**overrides: Any) -> Settings:
         "transfers": bool(get("daskscope.analytics.transfers")),
         "logs": bool(get("daskscope.analytics.logs")),
         "children": bool(get("daskscope.analytics.children")),
+        "close": bool(get("daskscope.analytics.close.allow")),
         "flush_interval": _seconds("daskscope.analytics.events.interval"),
         "sample_interval": _seconds("daskscope.analytics.samples.interval"),
         "state_interval": _seconds("daskscope.analytics.computation.interval"),

@@ -10,11 +10,14 @@ import asyncio
 import contextlib
 import html
 import inspect
+import json
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import traceback
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -28,15 +31,21 @@ from daskscope import units
 from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
+from daskscope.client.reports import upload_report
+from daskscope.client.server import configured_url, find_server
 from daskscope.collector.privacy import Scrubber, bounded
+from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
 from daskscope.wire.file import read_recording
+from daskscope.wire.rows import frames_of_rows
 
 logger = logging.getLogger("daskscope")
 
 #: A script of any length can stand in a report; what is beyond this nobody reads there.
 CODE_LIMIT = 20_000
+#: The epoch of what the client adds to a recording: after any recorder's, so that its rows are the newest.
+LAST_EPOCH = 1 << 62
 
 
 class _ReportRecord(record):
@@ -80,7 +89,8 @@ class performance_report:
 
     Works as ``with`` and, with an asynchronous client, as ``async with``. ``filename`` may be any address that fsspec can
     write, with ``storage_options`` for it. ``stacklevel`` says whose code is shown as the calling code: 1 is the block itself.
-    ``private``, ``account`` and ``upload`` matter once a server is configured; ``tags`` are kept in the recording.
+    Where a server is configured the report is uploaded as well, unless ``upload=False``: ``private`` shows it to members of
+    the ``account`` only, else whoever has the link sees it. ``tags`` are kept with it.
     """
 
     def __init__(
@@ -153,6 +163,7 @@ class performance_report:
             with fsspec.open(self.filename, "wb", compression="infer", **self.storage_options) as file:
                 file.write(page)
             report.path = self.filename
+            self._upload(recording)
         except Exception as problem:  # noqa: BLE001 (the user's work is done; a report that failed is one line)
             report.problem = str(problem) or repr(problem)
             logger.warning(
@@ -162,6 +173,43 @@ class performance_report:
             )
         finally:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _upload(self, recording: Recording) -> None:
+        """Send what was recorded to the server, where one is configured; the file is written whatever becomes of it."""
+        if self.upload is False or (self.upload is None and not configured_url()):
+            return
+        report = self._report
+        try:
+            data = self._record.path.read_bytes() + b"".join(self._texts(recording))
+            sent = upload_report(
+                find_server(self.account),
+                data,
+                filename=self.filename,
+                private=True if self.private else None,
+                title=self._record.name,
+                tags=[f"{name}:{value}" for name, value in self.tags.items()],
+            )
+        except DaskscopeError as problem:
+            report.problem = str(problem)
+            logger.warning(
+                "daskscope: the report was not uploaded (%s) It is in %s; repeat with: daskscope reports upload %s",
+                problem,
+                self.filename,
+                self.filename,
+            )
+            return
+        report.url = sent["url"]
+        sys.stdout.write(f"Performance Report Available at: {report.url}\n")
+
+    def _texts(self, recording: Recording) -> Iterator[bytes]:
+        """The window once more, with what only this side knows: the calling code and the exception."""
+        windows, clusters = recording["windows"], recording["clusters"]
+        if not windows.rows or not clusters.rows:
+            return
+        row = {name: windows[name].tolist()[0] for name in windows}
+        labels = {**self.tags, "daskscope.code": self._code, "daskscope.failure": self._failure}
+        rows = {"windows": [{**row, "labels": json.dumps(labels)}]}
+        yield from frames_of_rows(rows, cluster=str(clusters["cluster"][0]), epoch=LAST_EPOCH)
 
 
 def only_window(recording: Recording, window: str) -> Recording:

@@ -14,7 +14,7 @@ from daskscope.analysis.summary import extent
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
-from daskscope.wire.file import read_recording
+from daskscope.report.source import read_source
 
 #: Time can be selected in steps of a 2,000th of the run.
 STEPS = 2_000
@@ -40,7 +40,7 @@ def profile(
     """
     if server and scheduler:
         raise DaskscopeError("Ask for server=True (the workers' event loops) or for scheduler=True, not for both.")
-    recording = source if isinstance(source, Recording) else read_recording(source)
+    recording = source if isinstance(source, Recording) else read_source(source)
     begin, end = extent(recording)
     merged = merge(recording, Bins.over(begin, max(end, begin + 1), most=STEPS))
     kind = "scheduler" if scheduler else "worker event loop" if server else "compute"

@@ -25,6 +25,7 @@ from daskscope.client.connection import call, find_client, install
 from daskscope.collector.settings import Settings
 from daskscope.errors import ClusterError, RecordingError
 from daskscope.model.recording import Recording
+from daskscope.report.source import read_source
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
@@ -254,5 +255,5 @@ class Output:
 
 
 def open_recording(path: str | Path) -> Recording:
-    """Open a recording file, or a directory of them, up to its last whole batch."""
-    return read_recording(path)
+    """Open a recording file, or a directory of them, up to its last whole batch; or what a report holds of a recording."""
+    return read_source(path)

@@ -12,6 +12,7 @@ import os
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.problem = ""
         self.logs: LogCapture | None = None
         self._task: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -142,7 +144,15 @@ class ClusterPlugin(SchedulerPlugin):
             spool = Spool(directory, name, settings.spool_limit, destination=settings.server.rstrip("/"))
             self.sender = Sender(poster(settings.server, settings.token), queue, spool)
             self.outbox.subscribe("server", queue.put)
+            if settings.close:
+                self.sender.on_close = partial(_soon, asyncio.get_running_loop(), self._close_scheduler)
             self.sender.start()
+
+    def _close_scheduler(self) -> None:
+        """Somebody asked at the server that this cluster be shut down. Once: closing takes a while, and batches go on."""
+        if not self.closed and self._closing is None:
+            logger.warning("daskscope: shutting down, as asked at %s", self.settings.server)
+            self._closing = asyncio.get_running_loop().create_task(self.scheduler.close())
 
     def disable(self, reason: str) -> None:
         """The breaker opened: out of the scheduler's way, at once and for good."""
@@ -359,6 +369,11 @@ class ClusterPlugin(SchedulerPlugin):
             if dropped:
                 self.outbox.count_dropped(table, dropped)
             self.writer.write(table, columns, rows)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
+    """Have the event loop do something, from another thread."""
+    loop.call_soon_threadsafe(action)
 
 
 def _user_id() -> int:

@@ -44,6 +44,11 @@ class Answer:
         return 200 <= self.status < 300
 
     @property
+    def asks_to_close(self) -> bool:
+        """Whether somebody asked, at the server, that this cluster be shut down."""
+        return self.accepted and '"close":true' in self.reason
+
+    @property
     def refused(self) -> bool:
         """Refused for good: sending the same again will not help."""
         return self.status in (400, 401, 403, 404, 405, 410, 413, 422)
@@ -125,6 +130,8 @@ class Sender:
         self._others = Segments(lambda: next(self._left, None))
         #: Where the body under way comes from, None where from the queue.
         self._source: Segments | None = None
+        #: Called, on our thread, when somebody asked at the server that this cluster be shut down.
+        self.on_close: Callable[[], None] = _nothing
         queue.overflow = self._spill
 
     def start(self) -> None:
@@ -169,6 +176,8 @@ class Sender:
             if answer.accepted:
                 delay = self.first_delay
                 self._delivered()
+                if answer.asks_to_close:
+                    self.on_close()
                 continue
             if answer.refused and self._source is self._others:
                 # It takes ours, so something is wrong with these: nothing that would have to keep ours.
@@ -250,6 +259,10 @@ class Sender:
             self.refused,
             self.spool.directory,
         )
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _seconds(value: str | None) -> float:

@@ -39,6 +39,8 @@ class Settings:
     transfers: bool = True
     logs: bool = True
     children: bool = False
+    # Whether a member of the account may shut the cluster down from the server.
+    close: bool = True
     # How often, in seconds.
     flush_interval: float = 2.0
     sample_interval: float = 2.0

@@ -40,6 +40,11 @@ class Recording(Mapping[str, Table]):
     damage: str = ""
     #: Bytes after the last whole batch that could not be read.
     damaged_bytes: int = 0
+    #: Batches that were numbered but are not in this file. Nobody knows which tables they held: rows of a table of which no batch
+    #: is left are in no ``completeness``.
+    missing_batches: int = 0
+    #: What the source cannot say as well as a recording would; empty for recordings.
+    partial: str = ""
 
     def __getitem__(self, table: str) -> Table:
         if table in self.tables:

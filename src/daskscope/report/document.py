@@ -85,7 +85,7 @@ def build(
         "answer": cast(schema.Answer, asdict(answer(recording, split))),
         "totals": _totals(summary, split, recording, bins, stop - start),
         "split": [{"category": c, "label": LABELS[c], "us": split.split.get(c, 0)} for c in schema.CATEGORIES],
-        "findings": [cast(schema.Finding, asdict(finding)) for finding in findings(recording, split)],
+        "findings": [cast(schema.Finding, asdict(finding)) for finding in findings(recording, split, summary.prefixes)],
         "facts": _facts(summary),
         "statement": statement(recording),
         "complete": is_complete(recording),
@@ -130,7 +130,7 @@ def since(recording: Recording, start_us: int) -> Recording:
     tasks = recording["tasks"]
     selected = select(recording, Selection(start_us=start_us))
     kept = (tasks["assigned_us"] >= start_us) | (tasks["stop_us"] > start_us)
-    return replace(selected, tables={**selected.tables, "tasks": tasks.take(kept)})
+    return replace(selected, tables={**selected.tables, "tasks": tasks if kept.all() else tasks.take(kept)})
 
 
 def _totals(summary: Summary, split: Breakdown, recording: Recording, bins: Bins, duration_us: int) -> schema.Totals:

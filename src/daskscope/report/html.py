@@ -15,6 +15,10 @@ from daskscope.errors import DaskscopeError
 from daskscope.report.schema import Report
 
 PLACEHOLDER = "<!--DASKSCOPE-DATA-->"
+#: How the report and a block begin; ``report/page.py`` looks for them.
+REPORT_TAG = '<script type="application/json" id="daskscope-report">'
+BLOCK_TAG = '<script type="text/plain" id="daskscope-block-{name}">'
+END_TAG = "</script>"
 
 
 def viewer() -> str:
@@ -40,6 +44,6 @@ def report_json(report: Report) -> str:
 
 
 def _data(report: Report, blocks: Mapping[str, bytes]) -> Iterator[str]:
-    yield f'<script type="application/json" id="daskscope-report">{report_json(report)}</script>\n'
+    yield f"{REPORT_TAG}{report_json(report)}{END_TAG}\n"
     for name, data in blocks.items():
-        yield f'<script type="text/plain" id="daskscope-block-{name}">{b64encode(data).decode()}</script>\n'
+        yield f"{BLOCK_TAG.format(name=name)}{b64encode(data).decode()}{END_TAG}\n"

@@ -72,8 +72,17 @@ class Share(TypedDict):
     us: int
 
 
+class Gain(TypedDict):
+    """What could be saved at most: time of the run or of all threads, the part of it, and what was added up."""
+
+    us: int
+    of: Literal["run", "threads"]
+    share: float
+    how: str
+
+
 class Finding(TypedDict):
-    """A fact worth knowing and what follows from it."""
+    """A fact worth knowing and what follows from it; ``gain`` is missing where it cannot be said."""
 
     kind: str
     title: str
@@ -82,6 +91,7 @@ class Finding(TypedDict):
     view: str
     start_us: int
     stop_us: int
+    gain: Gain | None
 
 
 class Prefix(TypedDict):

@@ -42,7 +42,10 @@ def stream(
     lanes, lane_of_row = _lanes(tasks, kept, workers)
     bars = _bars(tasks, kept, lane_of_row)
     # A bar that begins when another ends comes after it; of two that begin together the movement of data comes first.
-    order = np.lexsort((bars.actions == 0, bars.starts, bars.lanes))
+    order = np.lexsort((bars.actions == 0, bars.starts))
+    # Numpy sorts integers of 16 bits by radix: 20 times faster than wider ones.
+    narrow = bars.lanes.astype(np.int16) if len(lanes) < 2**15 else bars.lanes
+    order = order[np.argsort(narrow[order], kind="stable")]
     lane, action, row = bars.lanes[order], bars.actions[order], bars.rows[order]
     starts = np.clip(bars.starts[order], start_us, stop_us)
     begin = (starts - start_us) // tick

@@ -14,7 +14,7 @@ from typing import Any
 from daskscope.errors import NewerFormat, WireError
 from daskscope.model.table import Table, Values, empty_values
 from daskscope.model.tables import SCHEMA_VERSION, TABLES, TableDef
-from daskscope.wire.decode_columns import ColumnReader, brief, is_int64, parse_json
+from daskscope.wire.decode_columns import ColumnReader, KeylessReader, brief, is_int64, parse_json
 from daskscope.wire.layout import MAGIC, MAX_BODY, MAX_CLUSTER, MAX_DIRECTORY, MAX_HEADER, MAX_RAW, MAX_ROWS, PREFIX
 
 
@@ -55,6 +55,10 @@ class Frame:
         """Decode the body."""
         return decode_body(self.header, self.body)
 
+    def without_keys(self) -> Table:
+        """Decode the body but for the text of its keys, which are empty: half the time of a batch of tasks."""
+        return decode_body(self.header, self.body, KeylessReader)
+
 
 def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
     """Read the frame that starts at ``offset``; raises ``Incomplete`` where the bytes end too early."""
@@ -74,10 +78,10 @@ def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
     return Frame(_header(header), body, size)
 
 
-def decode_body(header: Header, body: bytes | memoryview) -> Table:
+def decode_body(header: Header, body: bytes | memoryview, reads: type[ColumnReader] = ColumnReader) -> Table:
     """The columns of one batch."""
     packed, plain = _decompress(header, memoryview(body))
-    reader = ColumnReader(packed, plain, header.rows)
+    reader = reads(packed, plain, header.rows)
     size = int.from_bytes(reader.take(4), "little")
     if size > MAX_DIRECTORY:
         raise WireError(f"a column directory of {size} bytes is more than allowed")

@@ -21,22 +21,63 @@ class Reader(Protocol):
 
 def decode_keys(reader: Reader, spec: list[Any], groups: Any, rows: int) -> Strings:
     """The keys as text; ``groups`` is the decoded group column of the same batch."""
-    if not isinstance(groups, Strings) or len(groups) != rows:
-        raise WireError("keys are encoded without their groups")
-    _, shapes_size, parts = spec
-    if not isinstance(parts, list) or not parts:
-        raise WireError("a key column has no parts")
+    _, shapes_size, parts = _checked_parts(spec, groups, rows)
     if len(parts) == 1:
         return Strings.of(_part(reader, parts[0], groups.codes, groups.values))
-    if shapes_size != rows:
-        raise WireError("a key column's shapes do not match its rows")
     return _mixed(reader, parts, groups, np.frombuffer(reader.take(shapes_size), dtype=np.uint8))
 
 
-def _mixed(reader: Reader, parts: list[Any], groups: Strings, shapes: Array) -> Strings:
+def skip_keys(reader: Reader, spec: list[Any], groups: Any, rows: int) -> None:
+    """Pass over the bytes of a key column."""
+    _, shapes_size, parts = _checked_parts(spec, groups, rows)
+    if len(parts) == 1:
+        _skip_part(reader, parts[0], rows)
+        return
+    shapes = np.frombuffer(reader.take(shapes_size), dtype=np.uint8)
+    counts = np.bincount(shapes, minlength=256)
+    _check_shapes(parts, shapes)
+    for part in parts:
+        _skip_part(reader, part, int(counts[part[0]]))
+
+
+def _skip_part(reader: Reader, part: list[Any], rows: int) -> None:
+    shape, *spec = part
+    if shape == TEXT:
+        reader.take(spec[0])
+    elif shape == HEX:
+        reader.take_plain(16 * rows)
+    else:
+        for mask in _integer_masks(shape, spec):
+            reader.take(rows * mask.bit_count())
+
+
+def _checked_parts(spec: list[Any], groups: Any, rows: int) -> tuple[Any, int, list[Any]]:
+    if not isinstance(groups, Strings) or len(groups) != rows:
+        raise WireError("keys are encoded without their groups")
+    encoding, shapes_size, parts = spec
+    if not isinstance(parts, list) or not parts:
+        raise WireError("a key column has no parts")
+    if len(parts) > 1 and shapes_size != rows:
+        raise WireError("a key column's shapes do not match its rows")
+    return encoding, shapes_size, parts
+
+
+def _check_shapes(parts: list[Any], shapes: Array) -> None:
     names = [part[0] for part in parts]
     if any(type(shape) is not int for shape in names) or sorted(names) != np.unique(shapes).tolist():
         raise WireError("a key column has rows without a shape")
+
+
+def _integer_masks(shape: Any, spec: list[Any]) -> list[int]:
+    if type(shape) is not int or not TUPLE < shape <= TUPLE + MAX_INTEGERS or len(spec) != shape - TUPLE:
+        raise WireError("a key column has an unknown shape")
+    if any(type(mask) is not int or not 0 <= mask <= 255 for mask in spec):
+        raise WireError("a key column has a byte-plane mask out of range")
+    return spec
+
+
+def _mixed(reader: Reader, parts: list[Any], groups: Strings, shapes: Array) -> Strings:
+    _check_shapes(parts, shapes)
     keys = np.empty(len(shapes), dtype=object)
     for part in parts:
         rows = np.flatnonzero(shapes == part[0])
@@ -50,11 +91,10 @@ def _part(reader: Reader, part: list[Any], codes: Array, groups: Array) -> list[
         return _texts(reader, spec, len(codes))
     if shape == HEX:
         return _hashes(reader, spec, _per_row(codes, _checked_names(codes, groups)))
-    if type(shape) is not int or not TUPLE < shape <= TUPLE + MAX_INTEGERS or len(spec) != shape - TUPLE:
-        raise WireError("a key column has an unknown shape")
+    masks = _integer_masks(shape, spec)
     # The name is quoted once per group instead of once per row: half the time.
     heads = _per_row(codes, [f"({name!r}, " for name in _checked_names(codes, groups)])
-    columns = [map(str, reader.planes(mask, len(codes)).tolist()) for mask in spec]
+    columns = [map(str, reader.planes(mask, len(codes)).tolist()) for mask in masks]
     tails = columns[0] if len(columns) == 1 else map(", ".join, zip(*columns, strict=True))
     return [f"{head}{tail})" for head, tail in zip(heads, tails, strict=True)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Array, Lists, Strings, Table, Values, object_array
 from daskscope.model.tables import TABLES, TableDef
 from daskscope.wire.decode import Frame, Header, Incomplete, read_frame
+from daskscope.wire.decode_columns import is_int64, parse_json
 from daskscope.wire.layout import FILE_MAGIC
 
 SUFFIX = ".daskscope"
@@ -52,6 +53,8 @@ class _Reading:
 
     streams: dict[tuple[int, str, str], _Stream] = field(default_factory=dict)
     sequences: dict[tuple[int, str], set[int]] = field(default_factory=dict)
+    #: Batches that are there but cannot be read; the damage tells of them.
+    unreadable: dict[tuple[int, str], set[int]] = field(default_factory=dict)
     damage: str = ""
     damaged_bytes: int = 0
 
@@ -81,6 +84,7 @@ class _Reading:
         except WireError as error:
             # The checksum is right, so the next frame begins where this one says: only this batch is lost.
             self.damaged(f"{name} holds a batch that cannot be read ({error})", frame.size)
+            self.unreadable.setdefault((header.epoch, header.cluster), set()).add(header.sequence)
             return
         seen.add(header.sequence)
         self.streams.setdefault((header.epoch, header.cluster, header.table), _Stream()).add(header, table)
@@ -91,14 +95,51 @@ class _Reading:
 
     def recording(self, source: str) -> Recording:
         tables, completeness = {}, {}
+        counted = {life: self._dropped(life) for life in self.sequences}
         for name, definition in TABLES.items():
             mine = {key: stream for key, stream in sorted(self.streams.items()) if key[2] == name}
             if mine:
                 batches = [stream.batches[n] for stream in mine.values() for n in sorted(stream.batches)]
-                tables[name] = _latest(concatenate(definition, batches))
-                parts = [s.completeness(from_start=0 in self.sequences[k[:2]]) for k, s in mine.items()]
-                completeness[name] = Completeness(*(sum(column) for column in zip(*map(astuple, parts), strict=True)))
-        return Recording(source, tables, completeness, self.damage, self.damaged_bytes)
+                tables[name] = latest(concatenate(definition, batches))
+            parts = {key[:2]: s.completeness(from_start=0 in self.sequences[key[:2]]) for key, s in mine.items()}
+            for life, dropped in counted.items():
+                if dropped.get(name):
+                    part = parts.get(life, Completeness())
+                    parts[life] = replace(part, dropped=max(part.dropped, dropped[name]))
+            if parts:
+                columns = zip(*map(astuple, parts.values()), strict=True)
+                completeness[name] = Completeness(*(sum(column) for column in columns))
+        missing = sum(map(self._missing_batches, self.sequences))
+        return Recording(source, tables, completeness, self.damage, self.damaged_bytes, missing)
+
+    def _missing_batches(self, life: tuple[int, str]) -> int:
+        """Numbers between the first batch and the last that no batch has."""
+        there = self.sequences[life] | self.unreadable.get(life, set())
+        return max(there) - min(there) + 1 - len(there)
+
+    def _dropped(self, life: tuple[int, str]) -> dict[str, int]:
+        """What the cluster's own rows say was dropped, by table.
+
+        A frame tells of its own table only: where no frame of a table came after rows of it were dropped, or none at all, nobody
+        else does. Of a recording that began in mid-epoch the first row has what was dropped before.
+        """
+        stream = self.streams.get((*life, "clusters"))
+        if stream is None:
+            return {}
+        texts = [text for n in sorted(stream.batches) for text in stream.batches[n]["dropped"].tolist()]
+        before = {} if 0 in self.sequences[life] else _rows_by_table(texts[0])
+        return {name: max(0, rows - before.get(name, 0)) for name, rows in _rows_by_table(texts[-1]).items()}
+
+
+def _rows_by_table(text: str) -> dict[str, int]:
+    """Counts of rows; a text that holds none is no reason to read nothing."""
+    try:
+        counts = parse_json(text.encode("utf-8", "replace")) if text else {}
+    except WireError:
+        return {}
+    if not isinstance(counts, dict):
+        return {}
+    return {name: rows for name, rows in counts.items() if name in TABLES and is_int64(rows) and rows > 0}
 
 
 def read_recording(path: str | Path) -> Recording:
@@ -148,7 +189,7 @@ def _join_strings(parts: list[Strings]) -> Strings:
     return Strings(np.concatenate(codes), object_array(list(index)))
 
 
-def _latest(table: Table) -> Table:
+def latest(table: Table) -> Table:
     """The last row per key of an entity table, in order of first appearance; fact tables as they are."""
     key = table.definition.key
     if not key:

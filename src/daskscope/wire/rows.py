@@ -1,10 +1,13 @@
-"""Frames from plain rows, for whoever makes recordings outside of a scheduler: the importer, tests."""
+"""Frames from plain rows or a table, for whoever makes recordings outside of a scheduler: the importer, a server, tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from daskscope.model.table import Table
 from daskscope.model.tables import TABLES, Column
 from daskscope.wire.encode import encode_body, seal
 
@@ -39,3 +42,16 @@ def _empty(column: Column) -> Any:
     if column.kind.endswith("[]"):
         return []
     return {"str": "", "float": 0.0}.get(column.kind, 0)
+
+
+def frames_of_table(
+    table: Table, *, cluster: str, epoch: int, sequence: int, kept: int = 0, dropped: int = 0
+) -> Iterator[bytes]:
+    """Sealed frames of one table, numbered from ``sequence``; the last one says what the writer had ``kept`` and ``dropped``."""
+    for first in range(0, table.rows, FRAME_ROWS):
+        part = table.take(np.arange(first, min(first + FRAME_ROWS, table.rows)))
+        body = encode_body(table.name, {name: part[name].tolist() for name in table.definition.names})
+        last = first + part.rows == table.rows
+        count = max(first + part.rows, kept if last else 0)
+        yield seal(body, cluster=cluster, epoch=epoch, sequence=sequence, kept=count, dropped=dropped if last else 0)
+        sequence += 1

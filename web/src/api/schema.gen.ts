@@ -59,7 +59,15 @@ export interface Share {
   us: number;
 }
 
-/** A fact worth knowing and what follows from it. */
+/** What could be saved at most: time of the run or of all threads, the part of it, and what was added up. */
+export interface Gain {
+  us: number;
+  of: "run" | "threads";
+  share: number;
+  how: string;
+}
+
+/** A fact worth knowing and what follows from it; ``gain`` is missing where it cannot be said. */
 export interface Finding {
   kind: string;
   title: string;
@@ -68,6 +76,7 @@ export interface Finding {
   view: string;
   start_us: number;
   stop_us: number;
+  gain: Gain | null;
 }
 
 /** All executions of one task prefix, the longest total first; lengths in microseconds. */

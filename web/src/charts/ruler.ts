@@ -14,10 +14,12 @@ export interface RulerData {
   marks: readonly { t: number; colour: string }[];
 }
 
+const FADED = 0.2;
+
 const COLOURS = ["--act-cpu", "--act-noncpu", "--act-serialize", "--act-disk", "--act-transfer", "--act-failed"];
 
-/** Busy threads by activity over the whole run, with the selected time in ink. */
-export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerData, axis: Axis, selection: Selection): void {
+/** Busy threads by activity over the whole run, with the selected time in ink; ``only`` is the category that does not fade. */
+export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerData, axis: Axis, selection: Selection, only: number): void {
   const s = surface(canvas, width, RULER_HEIGHT);
   if (!s) return;
   const { g } = s;
@@ -27,6 +29,7 @@ export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerD
   const top = new Float64Array(columns);
   COLOURS.forEach((colour, k) => {
     g.fillStyle = css(colour);
+    g.globalAlpha = only < 0 || only === k ? 1 : FADED;
     const values = data.series[k];
     if (!values) return;
     for (let c = 0; c < columns; c++) {
@@ -41,6 +44,7 @@ export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerD
       top[c] += h;
     }
   });
+  g.globalAlpha = 1;
   const a = x(selection.t0);
   const b = x(selection.t1);
   if (!selection.whole) {
@@ -59,15 +63,15 @@ export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerD
       g.fillRect(Math.max(3, Math.min(width - 4, at - 0.5)), 20, 1, 10);
     }
   }
-  drawTicks(g, width, 0, axis.length, BASE + 1, BASE + 8);
+  drawTicks(g, width, 0, axis.length, BASE + 1, BASE + 10);
   for (const mark of data.marks) {
     const at = x(mark.t);
     g.fillStyle = css(mark.colour);
     g.beginPath();
-    g.moveTo(at, BASE + 2);
-    g.lineTo(at + 4, BASE + 6);
-    g.lineTo(at, BASE + 10);
-    g.lineTo(at - 4, BASE + 6);
+    g.moveTo(at, BASE + 1);
+    g.lineTo(at + 4, BASE + 5);
+    g.lineTo(at, BASE + 9);
+    g.lineTo(at - 4, BASE + 5);
     g.fill();
   }
 }

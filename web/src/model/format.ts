@@ -58,14 +58,13 @@ export function nbytes(n: number): string {
   return value < 1000 ? `${three(value)} ${BINARY[power]}` : `${commas(round(value))} ${BINARY[power]}`;
 }
 
-/** Two sizes in the unit of the first: "727 of 1,024 GiB". */
+/** A part and its whole: "727 of 1,024 GiB" share the part's unit while the whole is short in it, "608 MiB of 23.5 GiB" do not. */
 export function nbytesOf(part: number, whole: number): [string, string] {
   const power = part < 1024 ? 0 : Math.min(Math.trunc(Math.log2(part) / 10), BINARY.length - 1);
-  const show = (n: number) => {
-    const v = n / 1024 ** power;
-    return v < 1000 ? three(v) : commas(round(v));
-  };
-  return [show(part), `${show(whole)} ${BINARY[power]}`];
+  const [inside, all] = [part / 1024 ** power, whole / 1024 ** power];
+  if (round(all) >= 2000 || round(inside) >= 1024) return [nbytes(part), nbytes(whole)];
+  const show = (v: number) => (v < 1000 ? three(v) : commas(round(v)));
+  return [show(inside), `${show(all)} ${BINARY[power]}`];
 }
 
 export function count(n: number): string {
@@ -126,6 +125,13 @@ export function clock(us: number, step = 100_000): string {
   const seconds = ((whole % MIN) / S).toFixed(digits).padStart(digits ? digits + 3 : 2, "0");
   const head = hours ? `${hours}:${String(minutes).padStart(2, "0")}` : String(minutes);
   return `${us < 0 && whole ? "-" : ""}${head}:${seconds}`;
+}
+
+/** A stretch of a run as two moments, as fine as tells them apart. */
+export function span(from: number, to: number): string {
+  const step = to - from >= 20 * S ? S : 100_000;
+  const [a, b] = [clock(from, step), clock(to, step)];
+  return a === b ? a : `${a} to ${b}`;
 }
 
 /** Percentages of one whole that add up to 100. */

@@ -1,8 +1,9 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useMemo, useReducer, useState } from "preact/hooks";
+import type { Category } from "../api/schema.gen";
 import type { CubeData } from "./cube";
 import type { CubeName, Model } from "./model";
-import type { State, View } from "./nav";
+import { FOLLOWING, type State, type View } from "./nav";
 import type { Selection } from "./time";
 
 export const ModelContext = createContext<Model | null>(null);
@@ -27,6 +28,12 @@ export function useView(): View {
   const [view, set] = useState(nav.state.view);
   useEffect(() => nav.subscribe(() => set(nav.state.view)), [nav]);
   return view;
+}
+
+/** The activity that is looked at alone, where the view follows it. */
+export function useActivity(): Category | null {
+  const { activity, view } = useNav();
+  return FOLLOWING.includes(view) ? activity : null;
 }
 
 export function useSelection(): Selection {

@@ -1,52 +1,111 @@
-/** A layered drawing of a directed graph: inputs at the left, long edges straight, few crossings. */
+/** A layered drawing of a directed graph: inputs at the left, few crossings, neighbours side by side. */
 
 export interface Placed {
   index: number;
   layer: number;
-  row: number;
+  /** Upper edge. */
+  y: number;
 }
 
-/** ``dependencies[i]`` are nodes that i needs. Cycles, which Dask cannot have, are cut. */
-export function layers(dependencies: readonly (readonly number[])[]): Placed[] {
-  const n = dependencies.length;
-  const layer = new Int32Array(n).fill(-1);
+export interface Drawing {
+  /** In the order of the nodes. */
+  nodes: Placed[];
+  layers: number;
+  height: number;
+}
+
+const PASSES = 8;
+/** Nodes without any edge beside each other before a new row begins. */
+const LOOSE_COLUMNS = 5;
+
+/** ``dependencies[i]`` are nodes that i needs; nodes have heights and are ``gap`` apart. Cycles, which Dask cannot have, are cut. */
+export function draw(dependencies: readonly (readonly number[])[], heights: readonly number[], gap: number): Drawing {
+  const needs = dependencies.map((of) => of.filter((d) => d >= 0 && d < dependencies.length));
+  const users: number[][] = needs.map(() => []);
+  needs.forEach((of, i) => of.forEach((d) => users[d].push(i)));
+  const layer = layersOf(needs);
+  const loose = needs.flatMap((of, i) => (of.length === 0 && users[i].length === 0 ? [i] : []));
+  const columns: number[][] = [];
+  needs.forEach((of, i) => { if (of.length || users[i].length) (columns[layer[i]] ??= []).push(i); });
+  const y = new Float64Array(needs.length);
+  for (const column of columns) stack(column, y, heights, gap);
+  for (let pass = 0; pass < PASSES; pass++) {
+    const forward = pass % 2 === 0;
+    for (const column of forward ? columns : columns.toReversed()) settle(column, forward ? needs : users, y, heights, gap);
+  }
+  // Passes may lift the picture above its upper edge.
+  const tied = columns.flat();
+  const top = tied.reduce((least, i) => Math.min(least, y[i]), Infinity);
+  for (const i of tied) y[i] -= top;
+  const below = tied.reduce((most, i) => Math.max(most, y[i] + heights[i]), 0);
+  return withLoose(loose, layer, y, heights, gap, columns.length, below);
+}
+
+/** Nodes that nobody needs and that need nobody: in rows below the others. */
+function withLoose(loose: readonly number[], layer: Int32Array, y: Float64Array, heights: readonly number[], gap: number, columns: number, below: number): Drawing {
+  const wide = Math.max(columns, Math.min(LOOSE_COLUMNS, loose.length));
+  let at = below > 0 && loose.length ? below + 2 * gap : below;
+  for (let first = 0; first < loose.length; first += wide) {
+    const row = loose.slice(first, first + wide);
+    row.forEach((node, column) => {
+      layer[node] = column;
+      y[node] = at;
+    });
+    at += Math.max(...row.map((node) => heights[node])) + (first + wide < loose.length ? gap : 0);
+  }
+  return { nodes: Array.from(layer, (l, index) => ({ index, layer: l, y: y[index] })), layers: Math.max(1, wide), height: at };
+}
+
+/** The longest way from a node that needs nothing. */
+function layersOf(needs: readonly (readonly number[])[]): Int32Array {
+  const layer = new Int32Array(needs.length).fill(-1);
   const visit = (start: number) => {
     const stack = [{ node: start, next: 0 }];
     const open = new Set([start]);
     while (stack.length) {
       const top = stack[stack.length - 1];
-      const needs = dependencies[top.node];
-      if (top.next < needs.length) {
-        const d = needs[top.next++];
-        if (d >= 0 && d < n && layer[d] < 0 && !open.has(d)) {
+      if (top.next < needs[top.node].length) {
+        const d = needs[top.node][top.next++];
+        if (layer[d] < 0 && !open.has(d)) {
           open.add(d);
           stack.push({ node: d, next: 0 });
         }
         continue;
       }
-      layer[top.node] = needs.reduce((most, d) => Math.max(most, d >= 0 && d < n ? layer[d] + 1 : 0), 0);
+      layer[top.node] = needs[top.node].reduce((most, d) => Math.max(most, layer[d] + 1), 0);
       open.delete(top.node);
       stack.pop();
     }
   };
-  for (let i = 0; i < n; i++) if (layer[i] < 0) visit(i);
-  const columns: number[][] = [];
-  for (let i = 0; i < n; i++) (columns[layer[i]] ??= []).push(i);
-  const row = new Float64Array(n);
-  for (const column of columns) column.forEach((node, r) => { row[node] = r; });
-  const users: number[][] = dependencies.map(() => []);
-  dependencies.forEach((needs, i) => needs.forEach((d) => users[d]?.push(i)));
-  for (let pass = 0; pass < 8; pass++) {
-    const forward = pass % 2 === 0;
-    const order = forward ? columns : [...columns].reverse();
-    for (const column of order) {
-      const mean = new Map(column.map((node) => {
-        const near = forward ? dependencies[node] : users[node];
-        return [node, near.length ? near.reduce((a, d) => a + row[d], 0) / near.length : row[node]];
-      }));
-      column.sort((a, b) => (mean.get(a) ?? 0) - (mean.get(b) ?? 0) || a - b);
-      column.forEach((node, r) => { row[node] = r; });
-    }
+  needs.forEach((_, i) => { if (layer[i] < 0) visit(i); });
+  return layer;
+}
+
+function stack(column: readonly number[], y: Float64Array, heights: readonly number[], gap: number, from = 0): void {
+  let at = from;
+  for (const node of column) {
+    y[node] = at;
+    at += heights[node] + gap;
   }
-  return Array.from({ length: n }, (_, index) => ({ index, layer: layer[index], row: row[index] }));
+}
+
+/** Puts each node of a column where its neighbours are in the mean, in that order, and pushes apart what would overlap. */
+function settle(column: number[], near: readonly (readonly number[])[], y: Float64Array, heights: readonly number[], gap: number): void {
+  const middle = (i: number) => y[i] + heights[i] / 2;
+  const want = new Map(column.map((node) => [node, near[node].length ? near[node].reduce((a, d) => a + middle(d), 0) / near[node].length : middle(node)]));
+  const wanted = (node: number) => want.get(node) ?? 0;
+  column.sort((a, b) => wanted(a) - wanted(b) || a - b);
+  // Runs of touching nodes share one offset: the mean of what its members want.
+  interface Run { nodes: number[]; sum: number; size: number }
+  const runs: Run[] = [];
+  const start = (run: Run) => run.sum / run.nodes.length;
+  for (const node of column) {
+    let run: Run = { nodes: [node], sum: wanted(node) - heights[node] / 2, size: heights[node] };
+    for (let last = runs.at(-1); last && start(last) + last.size + gap > start(run); last = runs.at(-1)) {
+      runs.pop();
+      run = { nodes: [...last.nodes, ...run.nodes], sum: last.sum + run.sum - run.nodes.length * (last.size + gap), size: last.size + gap + run.size };
+    }
+    runs.push(run);
+  }
+  for (const run of runs) stack(run.nodes, y, heights, gap, start(run));
 }

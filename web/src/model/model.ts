@@ -2,6 +2,7 @@ import type { Cube, Report, Worker } from "../api/schema.gen";
 import { Columns, type Source } from "../api/source";
 import { StreamClient } from "../charts/stream/client";
 import { type CubeData, loadCube } from "./cube";
+import { sharedLength } from "./names";
 import { Nav, VIEWS } from "./nav";
 import type { Axis } from "./time";
 
@@ -15,6 +16,7 @@ export class Model {
   readonly stream: StreamClient;
   private readonly cubes = new Map<CubeName, Promise<CubeData>>();
   private readonly rank = new Map<string, number>();
+  private readonly shared: number;
   private readonly workerAt = new Map<string, Worker>();
 
   constructor(
@@ -28,6 +30,7 @@ export class Model {
     this.columns = new Columns(source, streamFirst ? this.stream.painted : Promise.resolve());
     report.prefixes.forEach((p, i) => this.rank.set(p.prefix, i));
     for (const w of report.workers) this.workerAt.set(w.worker, w);
+    this.shared = sharedLength(report.workers.map((w) => w.name || w.worker));
   }
 
   cube(name: CubeName): Promise<CubeData> {
@@ -54,6 +57,12 @@ export class Model {
   /** A worker's name, or its address where it has none. */
   worker(address: string): string {
     return this.workerAt.get(address)?.name || address;
+  }
+
+  /** The same where there is little room: without what the names of all workers begin with. */
+  brief(address: string): string {
+    const name = this.worker(address);
+    return this.shared > 0 && this.workerAt.has(address) ? `…${name.slice(this.shared)}` : name;
   }
 
   /** When a worker left, or the end of the report. */

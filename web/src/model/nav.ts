@@ -1,14 +1,19 @@
+import { CATEGORIES, type Category } from "../api/schema.gen";
 import { type Axis, select, type Selection, wholeRun } from "./time";
 
 export const VIEWS = [
   "overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors", "code", "groups", "events", "path", "tables",
 ] as const;
 export type View = (typeof VIEWS)[number];
+/** Views whose numbers follow the chosen activity. */
+export const FOLLOWING: readonly View[] = ["overview", "stream", "fine"];
 export type Params = Readonly<Record<string, string>>;
 
 export interface State {
   view: View;
   selection: Selection;
+  /** The part of thread time that is looked at alone, null for all; like the selected time it stays from view to view. */
+  activity: Category | null;
   /** Filters, switches and the selected item of the view. */
   params: Params;
 }
@@ -18,9 +23,11 @@ export function parseHash(hash: string, axis: Axis, first: View = "overview"): S
   const view = VIEWS.find((v) => v === path) ?? first;
   const params: Record<string, string> = Object.fromEntries(new URLSearchParams(query));
   const range = /^(-?[\d.]+)-([\d.]+)$/.exec(params.t ?? "");
+  const activity = CATEGORIES.find((c) => c === params.activity) ?? null;
   delete params.t;
+  delete params.activity;
   const selection = range ? select(axis, Number(range[1]) * 1e6, Number(range[2]) * 1e6) : wholeRun(axis);
-  return { view, selection, params };
+  return { view, selection, activity, params };
 }
 
 const seconds = (us: number) => String(Math.round(us) / 1e6);
@@ -28,12 +35,13 @@ const seconds = (us: number) => String(Math.round(us) / 1e6);
 export function toHash(state: State): string {
   const query = new URLSearchParams();
   if (!state.selection.whole) query.set("t", `${seconds(state.selection.t0)}-${seconds(state.selection.t1)}`);
+  if (state.activity) query.set("activity", state.activity);
   for (const [key, value] of Object.entries(state.params)) query.set(key, value);
   const text = query.toString();
   return `#${state.view}${text ? `?${text}` : ""}`;
 }
 
-/** The state of the page; it lives in the URL. Opening a view adds an entry to the history, everything else replaces it. */
+/** The state of the page; it lives in the URL. Opening a view or choosing an activity adds an entry to the history, everything else replaces it. */
 export class Nav {
   state: State;
   private readonly listeners = new Set<() => void>();
@@ -57,17 +65,26 @@ export class Nav {
   }
 
   href(view: View, params: Params = {}, selection = this.state.selection): string {
-    return toHash({ view, params, selection });
+    return toHash({ view, params, selection, activity: this.state.activity });
   }
 
   go(view: View, params: Params = {}, selection = this.state.selection): void {
+    this.push({ ...this.state, view, params, selection });
+    scrollTo(0, 0);
+  }
+
+  /** Looks at one activity alone; the same one again, or null, takes that back. */
+  pick(activity: Category | null): void {
+    this.push({ ...this.state, activity: activity === this.state.activity ? null : activity });
+  }
+
+  private push(state: State): void {
     this.write();
-    this.state = { view, params, selection };
-    history.pushState(null, "", toHash(this.state));
+    this.state = state;
+    history.pushState(null, "", toHash(state));
     // The first change to the new entry is written at once: a quick Back must not lose it.
     this.written = Number.NEGATIVE_INFINITY;
     this.tell();
-    scrollTo(0, 0);
   }
 
   /** Changes filters and switches; what is undefined is taken away. */

@@ -24,6 +24,8 @@ export function Bandwidth() {
   }, [cube, b0, b1]);
   const sum = (key: "count" | "nbytes" | "compressed" | "us") => rows?.reduce((a, r) => a + r[key], 0) ?? 0;
   const wire = sum("compressed");
+  // Not every worker tells; a share of all bytes would look like compression.
+  const told = rows?.reduce((a, r) => a + (r.compressed > 0 ? r.nbytes : 0), 0) ?? 0;
   const name = (address: string) => model.worker(address);
   return (
     <>
@@ -36,7 +38,7 @@ export function Bandwidth() {
               metrics={[
                 { id: "moved", label: "Moved", value: nbytes(sum("nbytes")), note: `${count(sum("count"))} transfers` },
                 { id: "rate", label: "Mean rate of a transfer", value: `${nbytes(rate({ nbytes: sum("nbytes"), us: sum("us") }))}/s`, note: `${duration(sum("us"))} spent in transfers` },
-                { id: "wire", label: "On the wire", value: wire > 0 ? nbytes(wire) : "not recorded", note: wire > 0 ? `${percent(wire / sum("nbytes"))} of the size in memory` : "this side does not know" },
+                { id: "wire", label: "On the wire", value: wire > 0 ? nbytes(wire) : "not recorded", note: wire > 0 ? `${percent(wire / told)} of ${nbytes(told)} in memory${told < sum("nbytes") ? "; rest not told" : ""}` : "this side does not know" },
                 { id: "pairs", label: "Pairs", value: count(rows.length), note: `of ${count(model.report.workers.length * (model.report.workers.length - 1))} possible` },
               ]}
             />

@@ -1,5 +1,5 @@
 import type { Error as Failure } from "../api/schema.gen";
-import { clock, count, counted, moment } from "../model/format";
+import { clock, span, count, counted, moment } from "../model/format";
 import { useModel, useNav, useSettled } from "../model/hooks";
 import { select } from "../model/time";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
@@ -33,9 +33,9 @@ export function Errors() {
         <DataTable
           title="Kinds" label="Table of errors" name="errors" rows={inside} of={report.errors.length} note={selection.whole ? "kinds" : "kinds seen in the selected time; counts are of the whole run"} empty="No error was seen in the selected time" rowKey={(e) => e.fingerprint} rowTestid="error-row" selected={(e) => e === chosen} onRow={(e) => nav.set({ item: String(report.errors.indexOf(e)) })} sort={{ id: "count", down: true }}
           columns={[
-            { id: "type", head: "Type", value: (e) => e.type, cell: (e) => <b class="mono">{e.type}</b> },
-            { id: "message", head: "Message", value: (e) => e.message, cell: (e) => <span title={e.message}>{e.message}</span> },
-            { id: "prefixes", head: "Prefix", value: (e) => e.prefixes.join(", ") },
+            { id: "type", head: "Type", value: (e) => e.type, cell: (e) => <b class="mono cut" style="max-width:26ch" title={e.type}>{e.type}</b> },
+            { id: "message", head: "Message", value: (e) => e.message, cell: (e) => <span class="cut" style="max-width:40ch" title={e.message}>{e.message}</span> },
+            { id: "prefixes", head: "Prefix", value: (e) => e.prefixes.join(", "), cell: (e) => <span class="mono cut" style="max-width:26ch" title={e.prefixes.join(", ")}>{e.prefixes.join(", ")}</span> },
             { id: "count", head: "Executions", num: true, value: (e) => e.count, cell: (e) => count(e.count) },
             { id: "retried", head: "Retried", num: true, value: (e) => e.retried, cell: (e) => count(e.retried) },
             { id: "first", head: "First", num: true, value: (e) => e.first_us, cell: (e) => clock(model.since(e.first_us)) },
@@ -59,7 +59,7 @@ function Detail({ error: e }: { error: Failure }) {
       <div class="section">
         <Pill state="erred">{final > 0 ? "Not recovered" : "Retried"}</Pill>
         <h2 style="overflow-wrap:anywhere">{e.type}{e.prefixes[0] && <> in <code>{e.prefixes[0]}</code></>}</h2>
-        <button type="button" class="link push" style="font-size:12px" onClick={show}>Show {clock(model.since(e.first_us), 1e6)} to {clock(model.since(e.last_us), 1e6)}</button>
+        <button type="button" class="link push" style="font-size:12px;flex:none" onClick={show}>Show {span(model.since(e.first_us), model.since(e.last_us))}</button>
       </div>
       <MetricStrip
         metrics={[

@@ -1,8 +1,9 @@
 import { useMemo } from "preact/hooks";
-import { categoryOf } from "../model/activity";
+import { CATEGORIES, type Category } from "../api/schema.gen";
+import { ACTIVITY_NAMES, categoryOf } from "../model/activity";
 import type { CubeData } from "../model/cube";
 import { count, percent, quantity } from "../model/format";
-import { useCube, useModel, useParam, useSettled } from "../model/hooks";
+import { useCube, useModel, useActivity, useParam, useSettled } from "../model/hooks";
 import type { Selection } from "../model/time";
 import { Loading, Panel, Pick, Seg, ViewHead } from "../widgets/basics";
 import { type BarPart, type BarRow, BarRows } from "../widgets/bars";
@@ -18,18 +19,22 @@ interface Sum {
 }
 
 const MOST = 20;
+/** Parts of one colour side by side, in the order that is the same everywhere; labels of users last. */
+const rank = (activity: string) => CATEGORIES.indexOf(categoryOf(activity) ?? "idle");
 
 /** Sums of the selected time for one unit. */
-function sums(cube: CubeData, selection: Selection, unit: string, prefix: string, span: string): Sum[] {
+function sums(cube: CubeData, selection: Selection, unit: string, prefix: string, span: string, category: Category | null): Sum[] {
   const { keys, codes, bin, measures } = cube;
   const u = keys.unit.indexOf(unit);
   const p = prefix === "" ? -1 : keys.prefix.indexOf(prefix);
   const s = span === "" ? -1 : keys.span.indexOf(span);
+  const wanted = keys.activity.map((label) => !category || categoryOf(label) === category);
   const found = new Map<number, number>();
   const np = keys.prefix.length;
   const na = keys.activity.length;
   for (let row = 0; row < cube.rows; row++) {
     if (codes.unit[row] !== u || bin[row] < selection.b0 || bin[row] >= selection.b1) continue;
+    if (!wanted[codes.activity[row]]) continue;
     if ((p >= 0 && codes.prefix[row] !== p) || (s >= 0 && codes.span[row] !== s)) continue;
     const key = (codes.context[row] * np + codes.prefix[row]) * na + codes.activity[row];
     found.set(key, (found.get(key) ?? 0) + measures.value[row]);
@@ -46,7 +51,8 @@ export function Fine() {
   const [unit, setUnit] = useParam("unit", units.includes("seconds") ? "seconds" : (units[0] ?? ""));
   const [prefix, setPrefix] = useParam("prefix");
   const [span, setSpan] = useParam("span");
-  const rows = useMemo(() => (cube ? sums(cube, selection, unit, prefix, span) : null), [cube, selection.b0, selection.b1, unit, prefix, span]);
+  const activity = useActivity();
+  const rows = useMemo(() => (cube ? sums(cube, selection, unit, prefix, span, activity) : null), [cube, selection.b0, selection.b1, unit, prefix, span, activity]);
   const spanName = new Map(model.report.spans.map((s) => [s.span, s.name]));
   return (
     <>
@@ -57,6 +63,7 @@ export function Fine() {
           <Seg label="Unit" options={units.map((u) => [u, u || "no unit"] as const)} value={unit} onChange={setUnit} testid="unit-switch" />
           <Pick label="Function" all="all functions" options={(keys.prefix ?? []).filter(Boolean).map((p) => [p, p])} value={prefix} onChange={setPrefix} testid="fine-prefix" />
           <Pick label="Span" all="all spans" options={(keys.span ?? []).filter(Boolean).map((s) => [s, spanName.get(s) ?? s])} value={span} onChange={setSpan} />
+          <Pick label="Activity" all="all activities" options={CATEGORIES.filter((c) => c !== "idle").map((c) => [c, ACTIVITY_NAMES[c]])} value={activity ?? ""} onChange={(c) => model.nav.pick(CATEGORIES.find((known) => known === c) ?? null)} testid="fine-activity" />
           {(prefix || span) && <button type="button" class="btn sm" onClick={() => model.nav.set({ prefix: undefined, span: undefined })}>Clear</button>}
         </div>
       </Panel>
@@ -110,7 +117,7 @@ function Bars({ rows, by, unit }: { rows: Sum[]; by: "prefix" | "activity"; unit
     };
     const parts: BarPart[] = by === "activity"
       ? [{ key, value, title: `${first.activity}: ${quantity(value, unit)}`, ...look(first.activity) }]
-      : members.sort((a, b) => b.value - a.value).map((m) => ({ key: m.activity, value: m.value, title: `${m.activity}: ${quantity(m.value, unit)}`, ...look(m.activity) }));
+      : members.sort((a, b) => rank(a.activity) - rank(b.activity) || b.value - a.value).map((m) => ({ key: m.activity, value: m.value, title: `${m.activity}: ${quantity(m.value, unit)}`, ...look(m.activity) }));
     return {
       key, parts, text: `${quantity(value, unit)}  ${percent(total ? value / total : 0)}`,
       name: by === "prefix" ? first.prefix ? <PrefixName prefix={first.prefix} /> : <span class="faint">no function</span> : <span title={`${first.context}: ${first.activity}`}>{first.activity} <span class="faint">{first.context}</span></span>,

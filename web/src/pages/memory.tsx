@@ -1,4 +1,4 @@
-import { useMemo } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { count, duration, nbytes, percent } from "../model/format";
 import { useAsync, useModel, useParam, useSettled } from "../model/hooks";
 import { loadSeries, peak, sumWorkers } from "../model/series";
@@ -14,6 +14,8 @@ const NAMES: Record<string, string> = {
   disk_read_bps: "Disk read", disk_write_bps: "Disk write", executing: "Executing tasks", ready: "Ready tasks", processing: "Assigned tasks", stored: "Results held", loop_lag_us: "Event loop interval", gil_contention: "Interpreter lock contention", fds: "Open files", occupancy_us: "Estimated work",
 };
 
+/** More rows than these do not fit on a screen. */
+const MOST = 24;
 const BYTES = /process|memory|managed|spilled|optimistic|bytes|_bps$/;
 
 export function measureName(measure: string): string {
@@ -34,6 +36,7 @@ export function Memory() {
   const model = useModel();
   const { report } = model;
   const measures = Object.keys(report.series.measures);
+  const [all, setAll] = useState(false);
   const [measure, setMeasure] = useParam("measure", measures.includes("process") ? "process" : (measures[0] ?? ""));
   return (
     <>
@@ -43,8 +46,8 @@ export function Memory() {
       <TimeRuler />
       <Cluster measure={measure} />
       {measure === "process" && (
-        <Panel title="By worker" note="all rows share limit and time" class="mt" foot={<MemoryLegend />}>
-          <MemoryRows />
+        <Panel title="By worker" note="all rows share limit and time" class="mt" foot={<><MemoryLegend />{report.series.workers.length > MOST && <button type="button" class="link push" onClick={() => setAll(!all)}>{all ? "Show fewer" : `Show all ${count(report.series.workers.length)} workers`}</button>}</>}>
+          <MemoryRows most={all ? 1e9 : MOST} />
         </Panel>
       )}
       <PeakTable measure={measure} />
@@ -68,7 +71,9 @@ function Cluster({ measure }: { measure: string }) {
     if (measure === "process" && memory?.memory) {
       const out: PlotSeries[] = [{ label: "in memory", values: sumWorkers(memory.memory, b0, b1), colour: "--mem-managed", fill: "--mem-unmanaged" }];
       if (memory.managed) out.push({ label: "managed", values: sumWorkers(memory.managed, b0, b1), colour: "--mem-managed", fill: "--mem-managed" });
-      if (memory.spilled) out.push({ label: "spilled", values: sumWorkers(memory.spilled, b0, b1), colour: "--mem-spilled" });
+      const spilled = memory.spilled ? sumWorkers(memory.spilled, b0, b1) : [];
+      // A line along the foot of the chart would look like something.
+      if (spilled.some((v) => v > 0)) out.push({ label: "spilled", values: spilled, colour: "--mem-spilled" });
       return out;
     }
     return one.value ? [{ label: measureName(measure), values: sumWorkers(one.value, b0, b1), colour: "--accent" }] : [];

@@ -1,11 +1,12 @@
 import { useState } from "preact/hooks";
-import type { Finding, Report } from "../api/schema.gen";
-import { count, counted, duration, nbytes, nbytesOf } from "../model/format";
-import { useFromCube, useModel } from "../model/hooks";
+import type { Finding, Gain, Report } from "../api/schema.gen";
+import { count, counted, duration, nbytes, nbytesOf, percent, span, UNKNOWN } from "../model/format";
+import { ACTIVITY_NAMES } from "../model/activity";
+import { useFromCube, useModel, useActivity } from "../model/hooks";
 import { sumBy } from "../model/cube";
 import { select } from "../model/time";
 import { VIEWS } from "../model/nav";
-import { clock } from "../model/format";
+import { ActivityPanels } from "../widgets/activity";
 import { Empty, Panel, Seg } from "../widgets/basics";
 import { Icon, type IconName, Pill } from "../widgets/icon";
 import { type Metric, MetricStrip } from "../widgets/metrics";
@@ -24,6 +25,7 @@ const WORDS = { running: "Running", finished: "Finished", erred: "Erred", lost: 
 
 export function Overview() {
   const { report } = useModel();
+  const activity = useActivity();
   return (
     <>
       <div class="title">
@@ -59,6 +61,7 @@ export function Overview() {
       </div>
       <TimeRuler joined />
       <StreamPanel maxHeight={440} />
+      {activity && <ActivityPanels activity={activity} />}
       <div class="cols mt">
         <FlamePanel class="c7" />
         <MemoryPanel class="c5" />
@@ -89,15 +92,21 @@ function Failure({ text }: { text: string }) {
   return <Traceback title="The block ended with an exception" type={colon > 0 ? last.slice(0, colon) : last} message={colon > 0 ? last.slice(colon + 2) : ""} text={text} />;
 }
 
-function metricsOf({ totals: t }: Report): Metric[] {
+/** A process has some memory: a peak of nothing means that nobody looked. */
+function memoryOf(t: Report["totals"]): Pick<Metric, "value" | "note"> {
+  if (t.peak_memory === 0) return { value: UNKNOWN, note: "no sample of a worker" };
   const [peak, limit] = nbytesOf(t.peak_memory, t.memory_limit);
+  return { value: t.memory_limit > 0 ? <>{peak} <small>of {limit}</small></> : nbytes(t.peak_memory), note: t.spilled > 0 ? `${nbytes(t.spilled)} spilled` : "nothing spilled" };
+}
+
+function metricsOf({ totals: t }: Report): Metric[] {
   const some = (...parts: [number, string][]) => parts.filter(([n]) => n > 0).map(([n, word]) => `${count(n)} ${word}`).join(", ");
   return [
     { id: "duration", label: "Duration", value: duration(t.duration_us), note: t.tasks === 0 ? "no task ran" : t.fully_idle_us > 0 ? `${duration(t.fully_idle_us)} without any task` : "some task ran all the time" },
     { id: "tasks", label: "Tasks", value: count(t.tasks), note: some([t.recomputed, "recomputed"], [t.retries, "retried"], [t.killed, "killed"]) || (t.tasks === 0 ? "nothing ran" : "each ran once") },
-    { id: "errors", label: "Errors", value: count(t.errors), note: t.retries ? `${count(t.retries)} more went well when tried again` : t.errors ? "none was tried again" : "no task failed" },
+    { id: "errors", label: "Errors", value: count(t.errors), note: t.retries ? `${count(t.retries)} more went well later` : t.errors ? "none was tried again" : "no task failed" },
     { id: "threads", label: "Threads", value: <>{count(t.threads)} <small>on {counted(t.workers - t.workers_lost, "worker")}</small></>, note: t.workers_lost > 0 ? `${counted(t.workers_lost, "worker")} lost` : `${t.parallelism.toFixed(1)} busy on average` },
-    { id: "memory", label: "Peak memory", value: t.memory_limit > 0 ? <>{peak} <small>of {limit}</small></> : nbytes(t.peak_memory), note: t.spilled > 0 ? `${nbytes(t.spilled)} spilled` : "nothing spilled" },
+    { id: "memory", label: "Peak memory", ...memoryOf(t) },
     { id: "transferred", label: "Transferred", value: nbytes(t.transferred), note: `${nbytes(t.nbytes)} of results` },
   ];
 }
@@ -105,16 +114,19 @@ function metricsOf({ totals: t }: Report): Metric[] {
 type By = "activity" | "function" | "span";
 
 function Split() {
-  const { report } = useModel();
+  const { report, nav } = useModel();
+  const activity = useActivity();
   const [by, setBy] = useState<By>("activity");
   const { totals } = report;
+  const choose = (key: string) => nav.pick(report.split.find((s) => s.category === key)?.category ?? null);
   return (
     <Panel
       title="Where the time went"
       note={`${duration(totals.thread_us)} of thread time on ${counted(totals.threads, "thread")}`}
       right={<Seg label="Split thread time by" options={[["activity", "Activity"], ["function", "Function"], ["span", "Span"]]} value={by} onChange={setBy} testid="split-switch" />}
     >
-      {totals.thread_us === 0 ? <p class="callout">No thread time was recorded.</p> : by === "activity" ? <TimeBar label="Thread time by activity" parts={report.split.map((s) => ({ key: s.category, label: s.label, us: s.us, class: `a-${s.category}` }))} /> : <SplitBy by={by} />}
+      {totals.thread_us === 0 ? <p class="callout">No thread time was recorded.</p> : by === "activity" ? <TimeBar label="Thread time by activity" chosen={activity} onChoose={choose} parts={report.split.map((s) => ({ key: s.category, label: s.label, us: s.us, class: `a-${s.category}` }))} /> : <SplitBy by={by} />}
+      {activity && <p class="callout" aria-live="polite">Below, times are those of <b>{ACTIVITY_NAMES[activity]}</b> alone. <button type="button" class="link" onClick={() => nav.pick(null)}>Show all</button></p>}
     </Panel>
   );
 }
@@ -122,15 +134,20 @@ function Split() {
 function SplitBy({ by }: { by: "function" | "span" }) {
   const model = useModel();
   const { report } = model;
-  const sums = useFromCube(by === "function" ? "time_by_prefix" : "time_by_span", (cube) => ({ names: cube.keys[by === "function" ? "prefix" : "span"], us: sumBy(cube, by === "function" ? "prefix" : "span", "us", null) }), [by]);
+  const sums = useFromCube(by === "function" ? "time_by_prefix" : "time_by_span", (cube) => {
+    const key = by === "function" ? "prefix" : "span";
+    const idle = sumBy(cube, key, "us", null, { category: cube.keys.category.indexOf("idle") });
+    // Idle time belongs to nobody and has its own part of the bar.
+    return { names: cube.keys[key], us: sumBy(cube, key, "us", null).map((us, i) => us - idle[i]) };
+  }, [by]);
   if (!sums) return <div style="height:92px" />;
   const spanName = new Map(report.spans.map((s) => [s.span, s.name]));
   const found = sums.names.map((name, i) => ({ name, us: sums.us[i] })).filter((x) => x.us > 0).sort((a, b) => b.us - a.us);
-  const parts: Part[] = found.slice(0, 7).map(({ name, us }, i) => ({ key: name, label: by === "function" ? name : spanName.get(name) || name || "no span", us, colour: by === "function" ? model.colour(name) : `--cat-${i + 1}`, mono: by === "function" }));
+  const parts: Part[] = found.slice(0, 7).map(({ name, us }, i) => ({ key: name, label: by === "function" ? name || "no function" : spanName.get(name) || name || "no span", us, colour: by === "function" ? model.colour(name) : `--cat-${i + 1}`, mono: by === "function" }));
   const rest = found.slice(7).reduce((a, x) => a + x.us, 0);
   if (rest > 0) parts.push({ key: "", label: `${found.length - 7} others`, us: rest, colour: "--cat-rest" });
   const idle = report.split.find((s) => s.category === "idle");
-  if (idle && !sums.names.includes("idle")) parts.push({ key: "idle", label: idle.label, us: idle.us, class: "a-idle" });
+  if (idle) parts.push({ key: "\0idle", label: idle.label, us: idle.us, class: "a-idle" });
   return <TimeBar label={`Thread time by ${by}`} parts={parts} />;
 }
 
@@ -145,7 +162,7 @@ function Findings() {
     <>
       <div class="section">
         <h2>Findings</h2>
-        <span class="note">the most important first</span>
+        <span class="note">a failure first, then what could save most</span>
         {report.findings.length > 3 && (
           <button type="button" class="link push" style="font-size:12px" onClick={() => setAll(!all)}>
             {all ? "Show fewer" : `Show ${report.findings.length - 3} more`}
@@ -161,10 +178,22 @@ function Findings() {
   );
 }
 
+/** What it could save at most, or that nobody can say. */
+function GainText({ gain }: { gain: Gain | null }) {
+  if (!gain) return <span class="gain none" data-testid="gain">no estimate</span>;
+  return (
+    <span class="gain" data-testid="gain">
+      up to {duration(gain.us)}
+      <em>{percent(gain.share)} of {gain.of === "run" ? "the run" : "thread time"}</em>
+    </span>
+  );
+}
+
 function FindingCard({ finding: f }: { finding: Finding }) {
   const model = useModel();
   const view = VIEWS.find((v) => v === f.view) ?? "stream";
-  const timed = f.stop_us > f.start_us && f.start_us > 0;
+  const whole = f.start_us <= model.report.start_us && f.stop_us >= model.report.stop_us;
+  const timed = f.stop_us > f.start_us && f.start_us > 0 && !whole;
   const from = model.since(f.start_us);
   const to = model.since(f.stop_us);
   const selection = timed ? select(model.axis, from, to) : model.nav.state.selection;
@@ -173,10 +202,12 @@ function FindingCard({ finding: f }: { finding: Finding }) {
       <div class="top">
         <Icon name={ICONS.find(([words]) => words.test(f.kind))?.[1] ?? "overview"} />
         <span class="kind" style="display:inline-block">{f.kind}</span>
+        <GainText gain={f.gain} />
       </div>
-      <h3>{f.title}</h3>
+      <h3 title={f.title}>{f.title}</h3>
       <p>{f.evidence}</p>
       {f.advice && <p class="do">{f.advice}</p>}
+      {f.gain && <p class="how">Estimate: {f.gain.how}.</p>}
       <div class="links">
         <a
           href={model.nav.href(view, {}, selection)}
@@ -186,7 +217,7 @@ function FindingCard({ finding: f }: { finding: Finding }) {
           }}
         >
           {viewName(view)}
-          {timed && `, ${clock(from, 1e6)} to ${clock(to, 1e6)}`}
+          {timed && `, ${span(from, to)}`}
         </a>
       </div>
     </article>

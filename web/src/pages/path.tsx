@@ -1,4 +1,4 @@
-import { clock, count, duration, percent } from "../model/format";
+import { clock, count, counted, duration, percent } from "../model/format";
 import { useModel } from "../model/hooks";
 import { select } from "../model/time";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
@@ -15,16 +15,23 @@ export function Path() {
     return <><ViewHead title="Critical path" /><Panel><Empty title="The critical path is not known">It needs the dependencies between tasks, and they were not recorded.</Empty></Panel></>;
   }
   const run = report.totals.duration_us;
+  const last = path.steps.at(-1);
   const most = Math.max(1, ...path.by_prefix.map(([, us]) => us));
   return (
     <>
-      <ViewHead title="Critical path" note="the chain of executions that the end had to wait for" />
+      <ViewHead title="Critical path" note="the chain that leads to the execution that stopped last" />
+      <p class="answer small" data-testid="path-answer">
+        <b>One chain of {counted(path.of, "execution")} spans {duration(path.length_us)}, {percent(run ? path.length_us / run : 0)} of the run.</b>{" "}
+        <span>
+          It goes back from {last ? <code>{last.prefix || last.key}</code> : "the execution"}, which stopped last, always to the input that came last. Other chains, and earlier computations that this one did not need, are not on it.
+        </span>
+      </p>
       <MetricStrip
         metrics={[
-          { id: "length", label: "Length", value: duration(path.length_us), note: `${percent(run ? path.length_us / run : 0)} of the run` },
-          { id: "compute", label: "Computing", value: duration(path.compute_us), note: percent(path.length_us ? path.compute_us / path.length_us : 0) },
-          { id: "wait", label: "Waiting between", value: duration(path.wait_us), note: percent(path.length_us ? path.wait_us / path.length_us : 0) },
-          { id: "bound", label: "Lower bound", value: duration(path.bound_us), note: "however many workers there are" },
+          { id: "length", label: "Length", value: duration(path.length_us), note: `of ${duration(run)} that the run took` },
+          { id: "compute", label: "Computing", value: duration(path.compute_us), note: `${percent(path.length_us ? path.compute_us / path.length_us : 0)} of the chain` },
+          { id: "wait", label: "Waiting between", value: duration(path.wait_us), note: `${percent(path.length_us ? path.wait_us / path.length_us : 0)} of the chain` },
+          { id: "bound", label: "Lower bound", value: duration(path.bound_us), note: "longest chain, however many workers" },
         ]}
       />
       <Panel title="By prefix" note="computing on the path" class="mt">

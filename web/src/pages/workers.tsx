@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { Worker } from "../api/schema.gen";
-import { clock, count, counted, duration, moment, nbytes, percent } from "../model/format";
+import { clock, count, counted, duration, moment, nbytes, percent, UNKNOWN } from "../model/format";
 import { useModel, useNav } from "../model/hooks";
 import { isLost } from "../model/model";
 import { sumBy } from "../model/cube";
@@ -36,8 +36,8 @@ export function Workers() {
           <DataTable
             title="Life of each worker" label="Table of workers" name="workers" rows={report.workers} note="workers" rowKey={(w) => `${w.worker} ${w.start_us}`} rowTestid="worker-row" selected={(w) => w === chosen} onRow={(w) => nav.set({ item: String(report.workers.indexOf(w)) })} sort={{ id: "start", down: false }}
             columns={[
-              { id: "name", head: "Worker", value: (w) => w.name || w.worker, cell: (w) => <span class="cut" style="max-width:16ch" title={w.worker}>{w.name || w.worker}</span> },
-              { id: "host", head: "Host", value: (w) => w.host },
+              { id: "name", head: "Worker", value: (w) => w.name || w.worker, cell: (w) => <span class="cut" style="max-width:16ch" title={`${w.name} ${w.worker}`}>{model.brief(w.worker)}</span> },
+              { id: "host", head: "Host", value: (w) => w.host, cell: (w) => <span class="cut" style="max-width:20ch" title={w.host}>{w.host}</span> },
               { id: "verdict", head: "End", value: (w) => w.verdict || "connected", cell: (w) => <Verdict worker={w} /> },
               { id: "start", head: "Life", value: (w) => w.start_us, cell: (w) => <Life worker={w} />, width: "24%" },
               { id: "busy", head: selection.whole ? "Busy" : "Busy, selected", num: true, value: (w) => busyOf(w) || 0, cell: (w) => (Number.isNaN(busyOf(w)) ? "" : percent(busyOf(w))) },
@@ -65,7 +65,7 @@ function PeakBar({ worker: w }: { worker: Worker }) {
   return (
     <>
       {w.memory_limit > 0 && <span class="mbar" style="width:48px;margin-right:8px"><i class={share > 0.8 ? "hi" : ""} style={{ width: `${Math.min(1, share) * 100}%` }} /></span>}
-      <span style="display:inline-block;min-width:62px">{nbytes(w.peak_memory)}</span>
+      <span style="display:inline-block;min-width:62px">{w.peak_memory > 0 ? nbytes(w.peak_memory) : UNKNOWN}</span>
     </>
   );
 }
@@ -90,7 +90,7 @@ function WorkerDetail({ worker: w }: { worker: Worker }) {
   const stop = model.stopOf(w);
   const facts: [string, string][] = [
     ["Address", w.worker], ["Host", w.host || "not recorded"], ["Joined", clock(model.since(w.start_us))], ["Left", w.stop_us > 0 ? clock(stop) : "still connected"], ["Joined at", moment(w.start_us)], ["Threads", String(w.threads)],
-    ["Memory limit", w.memory_limit ? nbytes(w.memory_limit) : "none"], ["Peak memory", nbytes(w.peak_memory)], ["Spilled", nbytes(w.spilled)], ["Tasks", count(w.tasks)], ["Busy", `${duration(w.busy_us)}, ${percent(w.utilisation)}`],
+    ["Memory limit", w.memory_limit ? nbytes(w.memory_limit) : "none"], ["Peak memory", w.peak_memory > 0 ? nbytes(w.peak_memory) : UNKNOWN], ["Spilled", nbytes(w.spilled)], ["Tasks", count(w.tasks)], ["Busy", `${duration(w.busy_us)}, ${percent(w.utilisation)}`],
     ["Processing at the end", counted(w.processing_count, "task")], ["Results lost", count(w.lost_count)], ["Computed again", duration(w.recomputed_us)],
   ];
   return (

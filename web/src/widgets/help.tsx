@@ -4,9 +4,10 @@ import { ENTRIES } from "./views";
 const KEYS: readonly (readonly [string[], string])[] = [
   [["W", "S"], "Zoom in and out"],
   [["A", "D"], "Earlier and later"],
-  [["↑", "↓", "←", "→"], "The same, with a chart focused"],
+  [["↑", "↓", "←", "→"], "The same with the time ruler focused; in other charts from task to task, value to value, frame to frame"],
+  [["Enter"], "Open the task, zoom to the frame"],
   [["Ctrl", "wheel"], "Zoom at the pointer, in the task stream"],
-  [["Esc"], "Close, then clear the item, then the whole run"],
+  [["Esc"], "Close, then clear the item, the activity, the time"],
   [["/"], "Search or jump to; also Ctrl K"],
   [["[", "]"], "Previous and next item"],
   [["T"], "Light or dark"],

@@ -40,6 +40,7 @@ export function listen(model: Model, open: (dialog: "" | "help" | "palette") => 
       "]": () => step(1),
       escape: () => {
         if (nav.state.params.item) nav.set({ item: undefined });
+        else if (nav.state.activity) nav.pick(null);
         else if (!now.whole) nav.select(wholeRun(axis));
       },
     };

@@ -4,6 +4,21 @@ import { count, nbytes } from "../model/format";
 import { useModel } from "../model/hooks";
 
 const MOST = 40;
+/** Cells that have room for a name above them. */
+const WIDE_ENOUGH = 44;
+
+interface Cell {
+  pair: Pair;
+  x: number;
+  y: number;
+  value: number;
+}
+
+/** The next cell with a transfer in a direction: in the same row or column, itself where there is none. */
+function beyond(cells: readonly Cell[], from: Cell, dx: number, dy: number): Cell {
+  const ahead = (c: Cell) => (c.x - from.x) * dx + (c.y - from.y) * dy;
+  return cells.filter((c) => ahead(c) > 0 && (dx ? c.y === from.y : c.x === from.x)).reduce((best: Cell | null, c) => (!best || ahead(c) < ahead(best) ? c : best), null) ?? from;
+}
 
 /** A square of senders and receivers; the fuller the colour, the more. The table below holds the same pairs. */
 export function Matrix({ pairs, show }: { pairs: readonly Pair[]; show: "rate" | "bytes" }) {
@@ -18,23 +33,30 @@ export function Matrix({ pairs, show }: { pairs: readonly Pair[]; show: "rate" |
     const cells = pairs.map((pair) => ({ pair, x: workers.indexOf(pair.destination), y: workers.indexOf(pair.source), value: value(pair) })).filter((c) => c.x >= 0 && c.y >= 0);
     return { workers, cells, most: cells.reduce((a, c) => Math.max(a, c.value), 0), of: bytes.size };
   }, [pairs, show]);
-  const size = Math.max(10, Math.min(26, Math.floor(420 / Math.max(1, workers.length))));
+  const size = Math.max(10, Math.min(52, Math.floor(420 / Math.max(1, workers.length))));
   const left = 64;
   const top = 18;
   const every = size >= 13 ? 1 : Math.ceil(13 / size);
-  const name = (w: string) => { const text = model.worker(w); return text.length > 9 ? `${text.slice(0, 8)}…` : text; };
+  const name = (w: string) => { const text = model.brief(w); return text.length > 9 ? `${text.slice(0, 8)}…` : text; };
   const text = (p: Pair) => `${model.worker(p.source)} to ${model.worker(p.destination)}: ${nbytes(rate(p))}/s, ${nbytes(p.nbytes)} in ${count(p.count)} transfers`;
+  const onKey = (event: KeyboardEvent) => {
+    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const now = cells.find((c) => c.pair === at);
+    setAt((now ? beyond(cells, now, step[0], step[1]) : cells[0])?.pair ?? null);
+  };
   return (
-    <div class="matrix graph" tabIndex={0} role="region" aria-label="Matrix of transfers">
+    <div class="matrix graph" tabIndex={0} role="region" aria-label="Matrix of transfers; arrow keys go from pair to pair" onKeyDown={onKey} onBlur={() => setAt(null)} data-testid="matrix">
       <svg width={left + Math.max(190, workers.length * size) + 2} height={top + workers.length * size + 2} role="img" aria-label={`${show === "rate" ? "Rate" : "Bytes"} between ${workers.length} workers, at most ${nbytes(most)}${show === "rate" ? "/s" : ""}`} onPointerLeave={() => setAt(null)}>
         <rect x={left} y={top} width={workers.length * size} height={workers.length * size} fill="var(--bg-sunken)" />
         {cells.map(({ pair, x, y, value }) => (
           <rect key={`${x},${y}`} x={left + x * size} y={top + y * size} width={size - 1} height={size - 1} fill="var(--act-transfer)" fill-opacity={most ? 0.08 + 0.92 * (value / most) : 0} stroke={at === pair ? "var(--brush-line)" : "none"} onPointerEnter={() => setAt(pair)} />
         ))}
         {workers.map((w, i) => i % every === 0 && <text key={w} class="faint" x={left - 6} y={top + (i + 0.5) * size + 4} text-anchor="end">{name(w)}</text>)}
-        <text class="faint" x={left} y={11}>to, in the same order; rows send</text>
+        {size >= WIDE_ENOUGH ? workers.map((w, i) => <text key={w} class="faint" x={left + (i + 0.5) * size} y={11} text-anchor="middle">{name(w).slice(0, 8)}</text>) : <text class="faint" x={left} y={11}>to, in the same order</text>}
       </svg>
-      <p class="flamestatus" style="padding:8px 0 0">{at ? text(at) : `${count(workers.length)} workers; full colour is ${nbytes(most)}${show === "rate" ? "/s" : ""}`}</p>
+      <p class="flamestatus" style="padding:8px 0 0" aria-live="polite">{at ? text(at) : `Rows send, columns receive; ${count(workers.length)} workers; full colour is ${nbytes(most)}${show === "rate" ? "/s" : ""}`}</p>
     </div>
   );
 }

@@ -7,6 +7,8 @@ import { Loading } from "./basics";
 
 const W = 300;
 const H = 22;
+/** So few workers get taller rows. */
+const ROOMY = 4;
 
 interface MemoryData {
   memory: SeriesData | null;
@@ -66,12 +68,13 @@ export function MemoryRows({ most = 1e9 }: { most?: number }) {
       if (!limits.length && top > limit) limit = top;
       return Number.isNaN(top) ? [] : [{ address, i, top }];
     });
-    return all.slice(0, most).map(({ address, i, top }) => {
+    const least = all.length > most ? [...all].sort((a, b) => b.top - a.top)[most - 1].top : 0;
+    return all.filter((x) => x.top >= least).slice(0, most).map(({ address, i, top }) => {
       const worker = byAddress.get(address);
       const stop = worker ? model.stopOf(worker) : model.axis.length;
       const lost = worker && isLost(worker) && stop >= selection.t0 && stop <= selection.t1;
       return {
-        address, name: model.worker(address), top, of: all.length,
+        address, name: model.worker(address), brief: model.brief(address), top, of: all.length,
         end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1, endText: lost ? `lost ${clock(stop, 1e6)}` : "",
         memory: area(rowOf(memory, i), b0, b1, limit, true), line: area(rowOf(memory, i), b0, b1, limit, false),
         managed: managed ? area(rowOf(managed, i), b0, b1, limit, true) : "", spill: spilled ? feet(rowOf(spilled, i), b0, b1) : "",
@@ -81,10 +84,10 @@ export function MemoryRows({ most = 1e9 }: { most?: number }) {
   if (!data) return <Loading />;
   if (rows.length === 0) return <p class="callout">No memory was sampled in the selected time.</p>;
   return (
-    <div style="padding-bottom:8px">
+    <div class={rows.length <= ROOMY ? "roomy" : ""} style="padding-bottom:8px">
       {rows.map((r) => (
         <div class="mem" key={r.address}>
-          <span class="n" title={r.address}>{r.name}</span>
+          <span class="n" title={`${r.name} ${r.address}`}>{r.brief}</span>
           <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`Memory of ${r.name}, peak ${nbytes(r.top)}`}>
             <path d={`M0 1.500H${W}`} stroke="var(--line-strong)" stroke-dasharray="2 3" vector-effect="non-scaling-stroke" />
             <path d={r.memory} fill="var(--mem-unmanaged)" />
@@ -98,7 +101,7 @@ export function MemoryRows({ most = 1e9 }: { most?: number }) {
           </span>
         </div>
       ))}
-      {rows[0].of > rows.length && <p class="callout">{rows.length} of {rows[0].of} workers shown</p>}
+      {rows[0].of > rows.length && <p class="callout">{rows.length} of {rows[0].of} workers shown: those with the highest peaks</p>}
     </div>
   );
 }

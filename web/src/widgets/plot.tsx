@@ -25,6 +25,25 @@ interface Props {
   binary?: boolean;
 }
 
+/** Left and right go from value to value, Home and End to the ends; what is read out is spoken only then, not while the mouse moves. */
+function byKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | null): void {
+  const last = plot.data[0].length - 1;
+  canvas.tabIndex = 0;
+  canvas.addEventListener("keydown", (event) => {
+    const now = plot.cursor.idx ?? -1;
+    const next = { ArrowLeft: now < 0 ? last : now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+    if (next === undefined) return;
+    event.preventDefault();
+    readout?.setAttribute("aria-live", "polite");
+    plot.setCursor({ left: plot.valToPos(plot.data[0][Math.max(0, Math.min(last, next))], "x"), top: 10 });
+  });
+  canvas.addEventListener("blur", () => {
+    readout?.setAttribute("aria-live", "off");
+    plot.setCursor({ left: -10, top: -10 });
+    setHover(null);
+  });
+}
+
 const known = (v: number) => (Number.isNaN(v) ? null : v);
 
 /** Lines over time with uPlot: drag selects time, hovering moves the crosshair of every panel. */
@@ -63,7 +82,8 @@ export function Plot({ label, x, series, format, height = 200, binary = false }:
     );
     const canvas = element.querySelector("canvas");
     canvas?.setAttribute("role", "img");
-    canvas?.setAttribute("aria-label", label);
+    canvas?.setAttribute("aria-label", `${label}. Left and right arrow keys read its values.`);
+    if (canvas) byKeys(plot, canvas, readout.current);
     const leave = () => setHover(null);
     plot.over.addEventListener("pointerleave", leave);
     const stop = onHover((t) => {
@@ -78,7 +98,7 @@ export function Plot({ label, x, series, format, height = 200, binary = false }:
   return (
     <>
       <div class="uwrap" ref={box} style={{ minHeight: `${height}px` }} />
-      <p class="flamestatus" style="white-space:pre" ref={readout} aria-live="off" />
+      <p class="flamestatus" style="white-space:pre" ref={readout} aria-live="off" data-testid="readout" />
     </>
   );
 }

@@ -2,7 +2,8 @@ import { useMemo } from "preact/hooks";
 import { CATEGORIES, type Prefix } from "../api/schema.gen";
 import { sumBy, sumByTwo } from "../model/cube";
 import { count, duration, nbytes, percent } from "../model/format";
-import { useCube, useModel, useSettled } from "../model/hooks";
+import { ACTIVITY_NAMES, capital } from "../model/activity";
+import { useCube, useModel, useActivity, useSettled } from "../model/hooks";
 import { Loading, Swatch } from "./basics";
 import { DataTable, type ViewColumn } from "./table";
 
@@ -18,6 +19,7 @@ interface Row extends Prefix {
 export function PrefixTable() {
   const model = useModel();
   const selection = useSettled();
+  const activity = useActivity();
   const time = useCube("time_by_prefix");
   const counts = useCube("counts");
   const { report } = model;
@@ -34,12 +36,12 @@ export function PrefixTable() {
     return report.prefixes.map((p): Row => {
       const t = timeAt.get(p.prefix) ?? -1;
       const c = countAt.get(p.prefix) ?? -1;
-      const mine = Float64Array.from(order, (o) => parts[t]?.[o] ?? 0);
+      const mine = Float64Array.from(order, (o, i) => (activity && CATEGORIES[i] !== activity ? 0 : (parts[t]?.[o] ?? 0)));
       const us = mine.reduce((a, b) => a + b, 0);
-      if (selection.whole) return { ...p, tasks: p.count, us: us || p.total_us, parts: mine, output: p.nbytes, failed: p.errors };
+      if (selection.whole) return { ...p, tasks: p.count, us: us || (activity ? 0 : p.total_us), parts: mine, output: p.nbytes, failed: p.errors };
       return { ...p, tasks: n[c] ?? 0, us, parts: mine, output: bytes[c] ?? 0, failed: byStatus[c]?.reduce((a, v, i) => a + (bad[i] ? v : 0), 0) ?? 0 };
-    }).filter((r) => r.tasks > 0 || r.us > 0);
-  }, [time, counts, selection.b0, selection.b1]);
+    }).filter((r) => r.us > 0 || (!activity && r.tasks > 0));
+  }, [time, counts, selection.b0, selection.b1, activity]);
   if (!rows) return <section class="panel"><Loading /></section>;
   const all = rows.reduce((a, r) => a + r.us, 0);
   const most = rows.reduce((a, r) => Math.max(a, r.us), 1);
@@ -47,7 +49,7 @@ export function PrefixTable() {
   const columns: ViewColumn<Row>[] = [
     { id: "prefix", head: "Prefix", value: (r) => r.prefix, cell: (r) => <PrefixName prefix={r.prefix} /> },
     { id: "tasks", head: "Tasks", num: true, value: (r) => r.tasks, cell: (r) => count(r.tasks) },
-    us("total", "Total time", (r) => r.us, "All thread time of the prefix in the selected time"),
+    us("total", activity ? capital(ACTIVITY_NAMES[activity]) : "Total time", (r) => r.us, `${activity ? `Thread time in ${ACTIVITY_NAMES[activity]}` : "All thread time"} of the prefix in the selected time`),
     { id: "split", head: "Split", value: (r) => r.us, width: "22%", cell: (r) => <SplitBar parts={r.parts} most={most} /> },
     { id: "share", head: "Share", num: true, value: (r) => (all ? r.us / all : 0), cell: (r) => percent(all ? r.us / all : 0) },
     us("mean", "Mean", (r) => r.mean_us, "Whole run"),
@@ -62,7 +64,7 @@ export function PrefixTable() {
     <section class="panel" aria-label="By task prefix">
       <DataTable
         title="By task prefix" label="Task prefixes" name="prefixes" rows={rows} of={report.prefixes.length} note={selection.whole ? "prefixes" : "prefixes; mean to max are of the whole run"} columns={columns} sort={{ id: "total", down: true }} rowKey={(r) => r.prefix} rowTestid="prefix-row"
-        onRow={(r) => model.nav.go("profile", { prefix: r.prefix })} empty="No task ran"
+        onRow={(r) => model.nav.go("profile", { prefix: r.prefix })} empty={activity ? `No function has time in ${ACTIVITY_NAMES[activity]} here` : "No task ran"}
       />
     </section>
   );
@@ -81,8 +83,10 @@ export function PrefixName({ prefix }: { prefix: string }) {
 export function SplitBar({ parts, most }: { parts: Float64Array; most: number }) {
   const sum = parts.reduce((a, b) => a + b, 0);
   return (
-    <div class="ibar" style={{ width: `${(sum / Math.max(most, 1)) * 100}%`, minWidth: "2px" }}>
-      {CATEGORIES.map((c, i) => (parts[i] > 0 ? <i key={c} class={`a-${c}`} style={{ flex: `${parts[i]} 1 0` }} /> : null))}
+    <div class="ibarbox">
+      <div class="ibar" style={{ width: `${(sum / Math.max(most, 1)) * 100}%`, minWidth: "2px" }}>
+        {CATEGORIES.map((c, i) => (parts[i] > 0 ? <i key={c} class={`a-${c}`} style={{ flex: `${parts[i]} 1 0` }} /> : null))}
+      </div>
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { Seg, Swatch } from "./basics";
 import { StreamTable } from "./stream-table";
 import { TaskStream } from "./task-stream";
 
-const SHOWN = 8;
+const SHOWN = 7;
 
 /** The task stream with its legend and foot, and the same tasks as a table. */
 export function StreamPanel({ maxHeight, page = false }: { maxHeight: number; page?: boolean }) {

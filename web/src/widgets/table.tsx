@@ -154,7 +154,7 @@ function Rows<R>({ found, shown, sort, turn, label, rowKey, rowTestid, selected,
         <tbody>
           {first > 0 && <tr aria-hidden="true"><td colSpan={shown.length} style={{ height: `${first * height}px`, padding: "0" }} /></tr>}
           {found.slice(first, last).map((row) => (
-            <tr key={rowKey(row)} data-testid={rowTestid} class={`${selected?.(row) ? "sel" : ""} ${onRow ? "click" : ""}`} onClick={onRow && (() => onRow(row))}>
+            <tr key={rowKey(row)} data-testid={rowTestid} class={`${selected?.(row) ? "sel" : ""} ${onRow ? "click" : ""}`} tabIndex={onRow ? 0 : undefined} onClick={onRow && (() => onRow(row))} onKeyDown={onRow && ((e) => { if (e.key === "Enter" && e.target === e.currentTarget) onRow(row); })}>
               {shown.map((c) => (
                 <td key={c.id} class={c.num ? (c.value(row) === 0 ? "num zero" : "num") : ""} title={c.cell ? undefined : String(c.value(row))}>
                   {c.cell ? c.cell(row) : c.value(row)}

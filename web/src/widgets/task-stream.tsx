@@ -6,10 +6,11 @@ import type { TaskDetail } from "../charts/stream/engine";
 import { type LaneLayout, layOut } from "../charts/stream/layout";
 import { sumByTwo } from "../model/cube";
 import { clock } from "../model/format";
-import { useAsync, useFromCube, useModel, useNav, useSettled } from "../model/hooks";
+import { useActivity, useAsync, useFromCube, useModel, useNav, useSettled } from "../model/hooks";
 import { setHover } from "../model/hover";
-import { pan, select, type Selection, zoom } from "../model/time";
+import { select, type Selection, zoom } from "../model/time";
 import { TaskTip } from "./task-tip";
+import { useTaskCursor } from "./use-task-cursor";
 import { useCanvas, useCrosshair, useThemeVersion, useWidth } from "./use-canvas";
 
 interface Props {
@@ -48,6 +49,7 @@ let firstPaint = true;
 export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }: Props) {
   const model = useModel();
   const { selection } = useNav();
+  const activity = useActivity();
   const { axis, nav, report } = model;
   const [box, width] = useWidth<HTMLDivElement>();
   const [gutterBox, gutterWidth] = useWidth<HTMLDivElement>();
@@ -83,7 +85,7 @@ export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }:
       const rows = layout.rows.map((v, i) => (i % 3 === 0 ? Math.round((v - scroll) * ratio) : v));
       const tick = report.stream.tick_us;
       try {
-        const pixels = await model.stream.draw({ t0: selection.t0 / tick, t1: selection.t1 / tick, width: w, height: h, rows, rowHeight: Math.max(1, Math.round(layout.rowHeight * ratio)), palette: palette(focus), gap: ratio });
+        const pixels = await model.stream.draw({ t0: selection.t0 / tick, t1: selection.t1 / tick, width: w, height: h, rows, rowHeight: Math.max(1, Math.round(layout.rowHeight * ratio)), palette: palette(focus, activity), gap: ratio });
         if (target.width !== w || target.height !== h) Object.assign(target, { width: w, height: h });
         target.getContext("2d")?.putImageData(new ImageData(new Uint8ClampedArray(pixels), w, h), 0, 0);
         const s = backdrop.current && surface(backdrop.current, width, height);
@@ -103,7 +105,7 @@ export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }:
     };
     if (busyDrawing.current) again.current = () => void draw();
     else void draw();
-  }, [width, height, selection, layout, scroll, theme, focus]);
+  }, [width, height, selection, layout, scroll, theme, focus, activity]);
 
   useLayoutEffect(() => {
     if (gutter.current && gutterWidth > 0) drawGutter(gutter.current, gutterWidth, height, layout, model, busy, scroll);
@@ -162,12 +164,13 @@ export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }:
     if (d.moved) nav.select(select(axis, timeAt(d.x), timeAt(event.offsetX)));
     else void hitAt(event.offsetX, event.offsetY).then((task) => task >= 0 && onTask(task));
   };
-  const onKey = (event: KeyboardEvent) => {
-    const next = { ArrowLeft: () => pan(axis, selection, -0.1), ArrowRight: () => pan(axis, selection, 0.1), ArrowUp: () => zoom(axis, selection, 0.8), ArrowDown: () => zoom(axis, selection, 1.25) }[event.key];
-    if (!next) return;
-    event.preventDefault();
-    nav.select(next());
-  };
+  const cursor = useTaskCursor(onTask);
+  useEffect(() => {
+    const row = cursor.detail && rowOf(layout, cursor.detail.lane);
+    const view = scroller.current;
+    if (row !== null && view && (row < view.scrollTop || row + layout.rowHeight > view.scrollTop + height)) view.scrollTop = row - height / 2;
+  }, [cursor.detail]);
+  const reached = cursor.detail && markOf(cursor.detail, layout, selection, report.stream.tick_us, width, scroll);
   const open = useAsync(() => (selected >= 0 ? model.stream.detail(selected) : Promise.resolve(null)), [selected]).value;
   const mark = open && markOf(open, layout, selection, report.stream.tick_us, width, scroll);
   const total = layout.height + 4;
@@ -179,11 +182,12 @@ export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }:
       <div class="plot" ref={box} style={tall ? "position:sticky;top:0;align-self:start" : ""}>
         <canvas ref={backdrop} class="backdrop" aria-hidden="true" />
         <canvas
-          ref={canvas} data-testid="stream-canvas" tabIndex={0} role="img" aria-label={`Tasks on ${report.stream.lanes.length} threads, ${clock(selection.t0)} to ${clock(selection.t1)}. Arrow keys move and zoom; the table view lists the same tasks.`} style={{ height: `${height}px` }}
-          onPointerDown={(e) => e.button === 0 && (drag.current = { x: e.offsetX, moved: false })} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={leave} onKeyDown={onKey}
+          ref={canvas} data-testid="stream-canvas" tabIndex={0} role="img" aria-label={`Tasks on ${report.stream.lanes.length} threads, ${clock(selection.t0)} to ${clock(selection.t1)}. Arrow keys go from task to task, Enter opens one; the table view lists the same tasks.`} style={{ height: `${height}px` }}
+          onPointerDown={(e) => e.button === 0 && (drag.current = { x: e.offsetX, moved: false })} onPointerMove={onMove} onPointerUp={onUp} onPointerLeave={leave} onKeyDown={cursor.onKey} onBlur={cursor.clear}
         />
         <div class="xhair" ref={line} />
-        {mark && <div class="taskmark" style={mark} />}
+        {mark && <div class="taskmark" style={css(mark)} />}
+        {reached && <div class="taskmark cursor" style={css(reached)} />}
         {losses(width, layout, model, selection).map(({ group, worker, x }) =>
           group.height >= 14 && x < width - 40 ? (
             <span class="lossmark" key={group.worker} style={{ left: `${x + 8}px`, top: `${group.y - scroll + group.height / 2 - 8}px`, maxWidth: `${width - x - 8}px` }}>
@@ -210,20 +214,42 @@ export function TaskStream({ maxHeight, tall = false, focus, onTask, selected }:
         body
       )}
       {tip && <TaskTip detail={tip.detail} x={tip.x} y={tip.y} />}
+      {!tip && cursor.detail && reached && <TaskTip detail={cursor.detail} {...corner(canvas.current, reached)} />}
+      <p class="sr" aria-live="polite" data-testid="stream-live">{cursor.text}</p>
     </>
   );
 }
 
-/** A frame around the bars of the open task. */
-function markOf(task: TaskDetail, layout: LaneLayout, s: Selection, tick: number, width: number, scroll: number) {
+interface Frame {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+const css = (frame: Frame) => Object.fromEntries(Object.entries(frame).map(([name, value]) => [name, `${value}px`]));
+
+/** Below the frame, on the screen. */
+function corner(canvas: HTMLCanvasElement | null, frame: Frame): { x: number; y: number } {
+  const box = canvas?.getBoundingClientRect();
+  return { x: (box?.left ?? 0) + frame.left + Math.min(frame.width, 120), y: (box?.top ?? 0) + frame.top + frame.height };
+}
+
+/** Where the row of a lane begins, -1 where it has none. */
+function rowOf(layout: LaneLayout, lane: number): number {
   const rows = layout.rows;
-  let y = -1;
-  for (let r = 0; r < rows.length; r += 3) if (task.lane >= rows[r + 1] && task.lane < rows[r + 1] + rows[r + 2]) y = rows[r];
+  for (let r = 0; r < rows.length; r += 3) if (lane >= rows[r + 1] && lane < rows[r + 1] + rows[r + 2]) return rows[r];
+  return -1;
+}
+
+/** A frame around the bars of a task. */
+function markOf(task: TaskDetail, layout: LaneLayout, s: Selection, tick: number, width: number, scroll: number): Frame | null {
+  const y = rowOf(layout, task.lane);
   const x = (t: number) => Math.max(0, Math.min(width, ((t * tick - s.t0) / (s.t1 - s.t0)) * width));
   const from = x(Math.min(...task.parts.map((p) => p.start)));
   const to = x(Math.max(...task.parts.map((p) => p.stop)));
   if (y < 0 || (to <= 0 && from <= 0) || from >= width) return null;
-  return { left: `${from - 2}px`, width: `${Math.max(2, to - from) + 3}px`, top: `${y - scroll - 2}px`, height: `${layout.rowHeight + 3}px` };
+  return { left: from - 2, width: Math.max(2, to - from) + 3, top: y - scroll - 2, height: layout.rowHeight + 3 };
 }
 
 /** Benchmarks and tests read these marks. */

@@ -3,10 +3,11 @@ import { CATEGORIES } from "../api/schema.gen";
 import { drawRuler, type RulerData } from "../charts/ruler";
 import { overTime, total } from "../model/cube";
 import { clock, count, duration } from "../model/format";
-import { useCube, useModel, useSelection } from "../model/hooks";
+import { useActivity, useCube, useModel, useSelection } from "../model/hooks";
 import { setHover } from "../model/hover";
 import { isLost } from "../model/model";
 import { pan, select, type Selection, wholeRun, zoom } from "../model/time";
+import { ActivityChip } from "./activity";
 import { Icon, type IconName } from "./icon";
 import { useCanvas, useCrosshair } from "./use-canvas";
 
@@ -32,9 +33,10 @@ type Drag = { kind: "new" | "left" | "right" | "move"; from: number; at: Selecti
 export function TimeRuler({ joined = false }: { joined?: boolean }) {
   const model = useModel();
   const selection = useSelection();
+  const activity = useActivity();
   const { axis, nav } = model;
   const data = useRulerData();
-  const [box, canvas, width] = useCanvas((c, w) => data && drawRuler(c, w, data, axis, selection), [data, selection]);
+  const [box, canvas, width] = useCanvas((c, w) => data && drawRuler(c, w, data, axis, selection, activity ? CATEGORIES.indexOf(activity) : -1), [data, selection, activity]);
   const line = useCrosshair(0, axis.length, width);
   const drag = useRef<Drag | null>(null);
 
@@ -87,6 +89,7 @@ export function TimeRuler({ joined = false }: { joined?: boolean }) {
     <section class={`panel rulerpanel ${joined ? "joined" : ""}`} aria-label="Time selection">
       <div class="selbar">
         <SelectionText />
+        <ActivityChip />
         <span class="right">
           {KEYS.map(([key, text]) => (
             <span key={key} class="hide-n">

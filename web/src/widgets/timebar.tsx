@@ -9,8 +9,16 @@ export interface Part {
   mono?: boolean;
 }
 
-/** All thread time as one bar; widths are true to the numbers. */
-export function TimeBar({ parts, label }: { parts: readonly Part[]; label: string }) {
+interface Props {
+  parts: readonly Part[];
+  label: string;
+  /** The part that is looked at alone. */
+  chosen?: string | null;
+  onChoose?: (key: string) => void;
+}
+
+/** All thread time as one bar; widths are true to the numbers. Slim parts are no target for a finger: the legend has a button for each. */
+export function TimeBar({ parts, label, chosen = null, onChoose }: Props) {
   const total = parts.reduce((a, p) => a + p.us, 0);
   const texts = shares(parts.map((p) => p.us));
   const narrow = innerWidth < 900 ? 2 : 1;
@@ -21,25 +29,33 @@ export function TimeBar({ parts, label }: { parts: readonly Part[]; label: strin
           const share = total > 0 ? p.us / total : 0;
           if (share === 0) return null;
           return (
-            <i key={p.key} class={p.class} style={{ flex: `${share} 1 0`, background: p.colour && `var(${p.colour})`, color: p.colour && "var(--bg-panel)" }} title={`${p.label} ${duration(p.us)}, ${texts[i]}`}>
+            <i key={p.key} class={`${p.class ?? ""} ${onChoose ? "pick" : ""} ${chosen !== null && chosen !== p.key ? "away" : ""}`} data-part={p.key} onClick={() => onChoose?.(p.key)} style={{ flex: `${share} 1 0`, background: p.colour && `var(${p.colour})`, color: p.colour && "var(--bg-panel)" }} title={`${p.label} ${duration(p.us)}, ${texts[i]}`}>
               {share > 0.045 * narrow && <b>{share > 0.1 * narrow ? `${p.label} ${texts[i]}` : texts[i]}</b>}
             </i>
           );
         })}
       </div>
       <ul class="legend">
-        {parts.map((p, i) => (
-          <li key={p.key} style="min-width:0">
-            <i class={`sw ${p.class ?? ""}`} style={{ background: p.colour && `var(${p.colour})` }} />
-            <span class={p.mono ? "mono" : ""} style="overflow:hidden;text-overflow:ellipsis" title={p.label}>
-              {p.label}
-            </span>
-            <b>
-              {duration(p.us)}
-              <em>{texts[i]}</em>
-            </b>
-          </li>
-        ))}
+        {parts.map((p, i) => {
+          const text = (
+            <>
+              <i class={`sw ${p.class ?? ""}`} style={{ background: p.colour && `var(${p.colour})` }} />
+              <span class={p.mono ? "mono" : ""} style="overflow:hidden;text-overflow:ellipsis" title={p.label}>
+                {p.label}
+              </span>
+              <b>
+                {duration(p.us)}
+                <em>{texts[i]}</em>
+              </b>
+            </>
+          );
+          if (!onChoose) return <li key={p.key} class="entry">{text}</li>;
+          return (
+            <li key={p.key}>
+              <button type="button" class="entry" aria-pressed={chosen === p.key} title={`Look at ${p.label} alone`} onClick={() => onChoose(p.key)}>{text}</button>
+            </li>
+          );
+        })}
       </ul>
     </>
   );

@@ -24,6 +24,10 @@ export class Answerer {
         return engine.hit(ask.lane, ask.lanes, ask.t, ask.slack);
       case "detail":
         return engine.detail(ask.task);
+      case "beside":
+        return engine.beside(ask.task, ask.across, ask.down);
+      case "first":
+        return engine.first(ask.t0, ask.t1);
       case "tasks":
         return engine.tasksIn(ask.t0, ask.t1, ask.limit);
       case "more":

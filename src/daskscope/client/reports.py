@@ -1,0 +1,52 @@
+"""Reports at a server: upload them, list them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from daskscope.client.listing import Listing
+from daskscope.client.server import UPLOAD_TIMEOUT, Server, find_server
+from daskscope.errors import DaskscopeError
+
+COLUMNS = ("id", "title", "user", "created", "duration", "n_tasks", "n_errors", "private", "url")
+
+
+def upload_report(
+    server: Server,
+    data: bytes,
+    *,
+    filename: str,
+    private: bool | None = None,
+    title: str = "",
+    tags: Sequence[str] = (),
+    days_to_expire: int | None = None,
+) -> dict[str, Any]:
+    """Upload a recording or an HTML report; what the server says of it, with its ``url``."""
+    query = {
+        "filename": Path(filename).name[:200],
+        "title": title[:200],
+        "visibility": {None: "", True: "private", False: "public"}[private],
+        "tags": ",".join(tags),
+        "days_to_expire": days_to_expire,
+    }
+    result: dict[str, Any] = server.call(
+        "POST", "reports", query, data=data, content="application/octet-stream", timeout=UPLOAD_TIMEOUT
+    )
+    return result
+
+
+def upload_file(path: Path, account: str | None = None, **options: Any) -> dict[str, Any]:
+    """Upload a file: a recording, a report of ours, or one that Dask wrote."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DaskscopeError(f"{path} cannot be read: {error.strerror}.") from None
+    return upload_report(find_server(account), data, filename=path.name, **options)
+
+
+def list_performance_reports(account: str | None = None) -> Listing:
+    """Reports of an account, the newest first: dicts with ``private``, ``filename``, ``url`` and more."""
+    items = find_server(account).items("reports")
+    return Listing(items, COLUMNS, "No reports yet. Make one: with daskscope.performance_report(): ...")

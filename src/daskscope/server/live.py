@@ -1,0 +1,79 @@
+"""Tells waiting pages which runs got something new."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+
+#: Runs a slow listener may be behind; it is told "all" beyond it.
+MOST_BEHIND = 1_000
+
+
+class Listener:
+    """One page that waits: the clusters of one account that changed since it last looked."""
+
+    def __init__(self, account: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.account = account
+        self.loop = loop
+        self.changed: set[str] = set()
+        self.wake = asyncio.Event()
+
+    def tell(self, clusters: set[str]) -> None:
+        if len(self.changed) < MOST_BEHIND:
+            self.changed |= clusters
+        self.wake.set()
+
+    async def changes(self, heartbeat: float) -> AsyncIterator[set[str]]:
+        """Sets of clusters that changed; an empty one whenever nothing did for ``heartbeat`` seconds."""
+        while True:
+            try:
+                await asyncio.wait_for(self.wake.wait(), heartbeat)
+            except asyncio.TimeoutError:
+                yield set()
+                continue
+            self.wake.clear()
+            changed, self.changed = self.changed, set()
+            yield changed
+
+
+class Live:
+    """All pages that wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: set[Listener] = set()
+        #: Passes announcements on to other servers on the same database; set where there may be some.
+        self.forward: Callable[[set[tuple[int, str]]], None] | None = None
+
+    def listen(self, account: int) -> Listener:
+        listener = Listener(account, asyncio.get_running_loop())
+        with self._lock:
+            self._listeners.add(listener)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        with self._lock:
+            self._listeners.discard(listener)
+
+    def announce(self, runs: set[tuple[int, str]]) -> None:
+        """Called by the writer, from its thread."""
+        self.deliver(runs)
+        if self.forward is not None and runs:
+            self.forward(runs)
+
+    def deliver(self, runs: set[tuple[int, str]]) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            mine = {cluster for account, cluster in runs if account == listener.account}
+            if mine:
+                listener.loop.call_soon_threadsafe(listener.tell, mine)
+
+    @property
+    def listening(self) -> int:
+        return len(self._listeners)
+
+    def close(self) -> None:
+        with self._lock:
+            self._listeners.clear()

@@ -1,0 +1,196 @@
+"""Documents for the viewer, made from rows once and kept: opening a large computation again reads one file.
+
+A rendering is the viewer's report as JSON followed by its blocks, in one sealed blob: code is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from daskscope import __version__
+from daskscope.analysis.selection import Selection, select
+from daskscope.model.recording import Recording
+from daskscope.report.document import build
+from daskscope.report.html import report_json
+from daskscope.report.schema import SCHEMA, Report
+from daskscope.server.services import Services
+from daskscope.storage import schema
+from daskscope.storage.blobs import MissingBlob, new_path
+from daskscope.storage.database import insert
+from daskscope.storage.runs import Part, read_run
+
+_LENGTH = struct.Struct("<I")
+#: Bytes of renderings kept in memory: the page asks for the report and then for its blocks.
+CACHE_NBYTES = 64 * 1024 * 1024
+
+
+#: What a computation's window is widened by when its row groups are looked for: rows are ordered by when they stopped.
+MARGIN_US = 60_000_000
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """A finished report: JSON text, and its blocks by name."""
+
+    report: bytes
+    blocks: Mapping[str, bytes]
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.report) + sum(map(len, self.blocks.values()))
+
+    def pack(self) -> bytes:
+        index = json.dumps([[name, len(data)] for name, data in self.blocks.items()]).encode()
+        return b"".join(
+            (_LENGTH.pack(len(index)), index, _LENGTH.pack(len(self.report)), self.report, *self.blocks.values())
+        )
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Rendering:
+        (size,) = _LENGTH.unpack_from(data)
+        index = json.loads(data[4 : 4 + size])
+        offset = 4 + size
+        (length,) = _LENGTH.unpack_from(data, offset)
+        offset += 4
+        report = data[offset : offset + length]
+        offset += length
+        blocks = {}
+        for name, block in index:
+            blocks[name] = data[offset : offset + block]
+            offset += block
+        return cls(report, blocks)
+
+
+class NoSuchComputation(Exception):
+    """The run has no such computation."""
+
+
+class RenderingCache:
+    """Renderings that were asked for lately, by the path of their blob; a blob never changes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Rendering] = OrderedDict()
+        self._nbytes = 0
+
+    def get(self, path: str) -> Rendering | None:
+        with self._lock:
+            rendering = self._kept.get(path)
+            if rendering is not None:
+                self._kept.move_to_end(path)
+            return rendering
+
+    def put(self, path: str, rendering: Rendering) -> None:
+        with self._lock:
+            if path in self._kept or rendering.nbytes > CACHE_NBYTES:
+                return
+            self._kept[path] = rendering
+            self._nbytes += rendering.nbytes
+            while self._nbytes > CACHE_NBYTES:
+                self._nbytes -= self._kept.popitem(last=False)[1].nbytes
+
+
+_cache = RenderingCache()
+
+
+def render(report: Report, blocks: Mapping[str, bytes]) -> Rendering:
+    return Rendering(report_json(report).encode(), dict(blocks))
+
+
+def embedded(recording: Recording) -> dict[str, str]:
+    """The calling code and the failure a client put into the window it uploads."""
+    texts = {"code": "", "failure": ""}
+    for text in recording["windows"]["labels"].tolist():
+        try:
+            labels = json.loads(text or "{}")
+        except ValueError:
+            continue
+        for name in texts:
+            value = labels.get(f"daskscope.{name}") if isinstance(labels, dict) else None
+            texts[name] = value if isinstance(value, str) else texts[name]
+    return texts
+
+
+def load(services: Services, account: int, path: str) -> Rendering:
+    """A rendering from its blob."""
+    known = _cache.get(path)
+    if known is None:
+        data = services.store.get(path)
+        with services.database.read() as connection:
+            known = Rendering.unpack(services.vault.open(connection, account, data))
+        _cache.put(path, known)
+    return known
+
+
+def store(services: Services, account: int, rendering: Rendering) -> str:
+    """Keep a rendering; its path."""
+    path = new_path(account, "renderings", "view")
+    with services.database.read() as connection:
+        sealed = services.vault.seal(connection, account, rendering.pack())
+    services.store.put(path, sealed)
+    _cache.put(path, rendering)
+    return path
+
+
+def version() -> str:
+    """A rendering made by another version of the code may hold other numbers."""
+    return f"{__version__}/{SCHEMA}"
+
+
+def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> Rendering:
+    """The report of a run or of one of its computations, made if what is kept is older than the newest batch."""
+    table = schema.renderings
+    with services.database.read() as connection:
+        upto = newest(connection, run)
+        mine = (table.c.run_id == run) & (table.c.subject == computation)
+        kept = connection.execute(sa.select(table).where(mine)).one_or_none()
+    if kept is not None and kept.upto == upto and kept.version == version():
+        try:
+            return load(services, account, kept.path)
+        except MissingBlob:
+            pass
+    rendering = render(*build(read(services, account, run, title, computation), title=title))
+    path = store(services, account, rendering)
+    values = {"run_id": run, "subject": computation, "path": path, "nbytes": rendering.nbytes, "upto": upto,
+              "created_us": services.clock(), "version": version()}  # fmt: skip
+    with services.database.write() as connection:
+        statement = insert(connection, table).values(values)
+        changes = {name: value for name, value in values.items() if name not in ("run_id", "subject")}
+        connection.execute(statement.on_conflict_do_update(index_elements=["run_id", "subject"], set_=changes))
+    if kept is not None:
+        services.store.delete(kept.path)
+    return rendering
+
+
+def newest(connection: sa.Connection, run: int) -> int:
+    """A number that grows with every batch of a run."""
+    epochs = schema.epochs
+    return int(
+        connection.execute(
+            sa.select(sa.func.coalesce(sa.func.sum(epochs.c.taken), 0)).where(epochs.c.run_id == run)
+        ).scalar_one()
+    )
+
+
+def read(services: Services, account: int, run: int, title: str, computation: str = "") -> Recording:
+    """The rows of a run, or those of one computation and of the time it took."""
+    with services.database.read() as connection:
+        if not computation:
+            return read_run(connection, services.vault, services.store, account, run, title)
+        table = schema.computations
+        times = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us)
+        mine = (table.c.run_id == run) & (table.c.computation == computation)
+        row = connection.execute(times.where(mine)).one_or_none()
+        if row is None:
+            raise NoSuchComputation(computation)
+        start, stop = row.start_us, row.stop_us or row.seen_us
+        part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
+        recording = read_run(connection, services.vault, services.store, account, run, title, part)
+    return select(recording, Selection(start_us=start, stop_us=stop, computation=computation))

@@ -1,0 +1,233 @@
+"""Clusters: lists, one of them, and why it is still running."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+from starlette.responses import StreamingResponse
+
+from daskscope.analysis.explanation import explain as explanation_of
+from daskscope.server import cursor
+from daskscope.server.failure import bad_request, conflict, not_found
+from daskscope.server.routing import Call, Route
+from daskscope.server.since import since_us
+from daskscope.server.views import cluster_view, cost_of, moment, seconds
+from daskscope.storage import clusters as store
+from daskscope.storage import schema
+
+#: Seconds between comments on a stream with nothing to say, so that proxies keep it open.
+HEARTBEAT_S = 15.0
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=cursor.MOST)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+    since: Text = "7 days"
+    user: Text = ""
+    state: Text = ""
+    search: Text = ""
+    tag: Text = ""
+    limit: Limit = 100
+    cursor: Text = ""
+
+
+class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+    tags: (
+        Annotated[list[Annotated[str, msgspec.Meta(min_length=1, max_length=60)]], msgspec.Meta(max_length=50)] | None
+    ) = None
+
+
+def find(call: Call) -> dict[str, Any]:
+    """The cluster of the path."""
+    with call.services.database.read() as connection:
+        row = store.find_cluster(connection, call.account.id, call.path("cluster"), call.now_us, call.lost_after_us)
+    if row is None:
+        raise not_found("such cluster")
+    return row
+
+
+def list_clusters(call: Call) -> dict[str, Any]:
+    query: ListQuery = call.query
+    states = tuple(part for part in query.state.split(",") if part)
+    if unknown := set(states) - set(store.STATES):
+        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(store.STATES)}.")
+    after = cursor.decode(query.cursor, int, int)
+    wanted = store.ClusterFilter(
+        since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1, after
+    )  # fmt: skip
+    with call.services.database.read() as connection:
+        rows = store.list_clusters(connection, call.account.id, wanted, call.now_us, call.lost_after_us)
+        counts = store.count_clusters(connection, call.account.id, call.now_us, call.lost_after_us)
+    more, rows = len(rows) > query.limit, rows[: query.limit]
+    items = [cluster_view(row, call.account, call.services.url, call.now_us) for row in rows]
+    place = cursor.encode(rows[-1]["start_us"], rows[-1]["id"]) if more else None
+    return {"items": items, "next": place, "states": {state: counts.get(state, 0) for state in store.STATES}}
+
+
+def get_cluster(call: Call) -> dict[str, Any]:
+    row = find(call)
+    with call.services.database.read() as connection:
+        workers = store.workers_of(connection, row["id"])
+        clients = store.clients_of(connection, row["id"])
+        prefixes = store.prefixes_of(connection, row["id"])
+    return {
+        **cluster_view(row, call.account, call.services.url, call.now_us),
+        "config": json.loads(row["config"] or "{}"),
+        "idle_timeout": row["idle_timeout_s"],
+        "tasks_processing": row["tasks_processing"],
+        "tasks_queued": row["tasks_queued"],
+        "tasks_unrunnable": row["tasks_unrunnable"],
+        "worker_list": [_worker_view(worker) for worker in workers],
+        "clients": [_client_view(client) for client in clients],
+        "prefixes": [prefix_view(prefix) for prefix in prefixes],
+    }
+
+
+def _worker_view(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("server_id", "worker", "name", "host", "nthreads", "memory_limit", "verdict", "evidence")
+    return {
+        **{name: row[name] for name in names},
+        "start": moment(row["start_us"]),
+        "end": moment(row["end_us"]),
+        "memory": row["memory"] or 0,
+        "cpu_percent": row["cpu_percent"] or 0.0,
+        "lost_results": row["lost_count"],
+        "processing_at_end": row["processing_count"],
+    }
+
+
+def _client_view(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "client": row["client"],
+        "connected": moment(row["connect_us"]),
+        "last_seen": moment(row["last_seen_us"]),
+        "disconnected": moment(row["disconnect_us"]),
+        "held_keys": row["held_keys"],
+        "held_nbytes": row["held_nbytes"],
+    }
+
+
+def prefix_view(row: dict[str, Any]) -> dict[str, Any]:
+    counts = {name: row[name] for name in ("prefix", "tasks", "errors", "retried", "killed", "nbytes")}
+    times = {name: seconds(row[f"{name}_us"]) for name in ("compute", "transfer", "disk", "deserialize", "longest")}
+    mean = times["compute"] / row["tasks"] if row["tasks"] else 0.0
+    return {**counts, **times, "mean": round(mean, 6)}
+
+
+def change_cluster(call: Call) -> dict[str, Any]:
+    row, change = find(call), call.body
+    values: dict[str, Any] = {}
+    if change.name is not None:
+        values["name"] = change.name
+    if change.tags is not None:
+        values["tags"] = json.dumps(list(dict.fromkeys(change.tags)))
+    if values:
+        with call.services.database.write() as connection:
+            connection.execute(sa.update(schema.runs).where(schema.runs.c.id == row["id"]).values(values))
+    return cluster_view({**row, **values}, call.account, call.services.url, call.now_us)
+
+
+def delete_cluster(call: Call) -> dict[str, Any]:
+    """Deletes rows, sums and files of a cluster; reports made from it stay."""
+    row = find(call)
+    with call.services.database.write() as connection:
+        paths = store.delete_cluster(connection, row["id"])
+    # After the commit: a file without a row is swept up, a row without a file is a loss.
+    for path in paths:
+        call.services.store.delete(path)
+    return {"deleted": row["cluster"]}
+
+
+def close_cluster(call: Call) -> dict[str, Any]:
+    """Ask a cluster to shut down; its recorder is told in the answer to its next batch."""
+    row = find(call)
+    if row["state"] not in ("running", "idle"):
+        raise conflict(f"This cluster is {row['state']}: there is nobody to ask.")
+    with call.services.database.write() as connection:
+        connection.execute(sa.update(schema.runs).where(schema.runs.c.id == row["id"]).values(close_us=call.now_us))
+    return {"asked": row["cluster"]}
+
+
+def explain(call: Call) -> dict[str, Any]:
+    row = find(call)
+    with call.services.database.read() as connection:
+        clients = store.clients_of(connection, row["id"])
+    live = row["state"] in ("running", "idle")
+    cost = cost_of(row, call.account)
+    # Ages are on the scheduler's clock; what it said last is as old as its last batch is on ours.
+    now = row["seen_us"] + max(0, call.now_us - row["received_us"]) if row["seen_us"] else call.now_us
+    explanation = explanation_of(row, clients, row["state"], cost.per_hour if live else 0.0, now)
+    return {
+        "cluster_id": row["cluster"],
+        "state": row["state"],
+        **asdict(explanation),
+        "tasks_processing": row["tasks_processing"],
+        "tasks_queued": row["tasks_queued"],
+        "tasks_unrunnable": row["tasks_unrunnable"],
+        "idle_since": moment(row["idle_since_us"]),
+        "idle_timeout": row["idle_timeout_s"],
+        "clients": [_client_view(client) for client in clients if not client["disconnect_us"]],
+        "cost_per_hour": round(cost.per_hour, 6) if live else 0.0,
+        "cost_so_far": round(cost.total, 6),
+    }
+
+
+def timeline(call: Call) -> dict[str, Any]:
+    """What the cluster did in each ten seconds."""
+    row = find(call)
+    with call.services.database.read() as connection:
+        rows = store.timeline_of(connection, row["id"], 0, 1 << 62)
+    names = ("bucket", "tasks", "errors", "compute_us", "transfer_us")
+    return {"step_us": 10_000_000, **{name: [item[name] for item in rows] for name in names}}
+
+
+def fine_metrics(call: Call) -> dict[str, Any]:
+    row = find(call)
+    with call.services.database.read() as connection:
+        return {"items": store.activities_of(connection, row["id"])}
+
+
+async def live(call: Call) -> StreamingResponse:
+    """Server-Sent Events: the ids of clusters that got something new."""
+    listener = call.services.live.listen(call.account.id)
+
+    async def stream() -> AsyncIterator[bytes]:
+        try:
+            yield b": connected\n\n"
+            async for changed in listener.changes(HEARTBEAT_S):
+                if changed:
+                    yield f"event: changed\ndata: {json.dumps(sorted(changed))}\n\n".encode()
+                    # At most two a second, however busy the clusters are.
+                    await asyncio.sleep(0.5)
+                else:
+                    yield b": still here\n\n"
+        finally:
+            call.services.live.leave(listener)
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
+
+
+ROUTES = [
+    Route("GET", "/api/v1/clusters", list_clusters, "read", "Clusters, the newest first", query=ListQuery),
+    Route(
+        "GET", "/api/v1/clusters/{cluster}", get_cluster, "read", "One cluster with its workers, clients and prefixes"
+    ),
+    Route(
+        "PATCH", "/api/v1/clusters/{cluster}", change_cluster, "write", "Rename or tag a cluster", body=ClusterChange
+    ),
+    Route("DELETE", "/api/v1/clusters/{cluster}", delete_cluster, "write", "Delete everything of a cluster"),
+    Route("POST", "/api/v1/clusters/{cluster}/close", close_cluster, "write", "Ask a cluster to shut down"),
+    Route("GET", "/api/v1/clusters/{cluster}/explain", explain, "read", "Why it is still running"),
+    Route("GET", "/api/v1/clusters/{cluster}/timeline", timeline, "read", "What it did in each ten seconds"),
+    Route("GET", "/api/v1/clusters/{cluster}/fine-metrics", fine_metrics, "read", "Fine performance metrics, summed"),
+    Route("GET", "/api/v1/live", live, "read", "Which clusters change, as they do", answers="text/event-stream"),
+]

@@ -1,0 +1,75 @@
+"""Computations of a cluster or of the whole account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from daskscope.server import cursor
+from daskscope.server.failure import not_found
+from daskscope.server.routes.clusters import Limit, Text, prefix_view
+from daskscope.server.routing import Call, Route
+from daskscope.server.since import since_us
+from daskscope.server.views import computation_view
+from daskscope.storage.clusters import find_cluster, prefixes_of
+from daskscope.storage.computations import list_computations as stored
+
+
+class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+    cluster_id: Text = ""
+    since: Text = ""
+    limit: Limit = 100
+    cursor: Text = ""
+
+
+def run_of(call: Call, cluster: str) -> int | None:
+    """The number of a named cluster; None where none is named."""
+    if not cluster:
+        return None
+    with call.services.database.read() as connection:
+        row = find_cluster(connection, call.account.id, cluster, call.now_us, call.lost_after_us)
+    if row is None:
+        raise not_found("such cluster")
+    return int(row["id"])
+
+
+def list_computations(call: Call) -> dict[str, Any]:
+    query: ListQuery = call.query
+    run = run_of(call, query.cluster_id)
+    after = cursor.decode(query.cursor, int, str)
+    with call.services.database.read() as connection:
+        rows = stored(
+            connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us,
+            run=run, since_us=since_us(query.since, call.now_us), limit=query.limit + 1, after=after,
+        )  # fmt: skip
+    more, rows = len(rows) > query.limit, rows[: query.limit]
+    items = [computation_view(row, call.account, call.services.url) for row in rows]
+    return {"items": items, "next": cursor.encode(rows[-1]["start_us"], rows[-1]["computation"]) if more else None}
+
+
+def get_computation(call: Call) -> dict[str, Any]:
+    run = run_of(call, call.path("cluster"))
+    assert run is not None
+    name = call.path("computation")
+    with call.services.database.read() as connection:
+        rows = stored(
+            connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us, run=run, computation=name
+        )
+        if not rows:
+            raise not_found("such computation")
+        prefixes = prefixes_of(connection, run, name)
+    view = computation_view(rows[0], call.account, call.services.url)
+    return {**view, "prefixes": [prefix_view(prefix) for prefix in prefixes]}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/computations", list_computations, "read", "Computations, the newest first", query=ListQuery),
+    Route(
+        "GET",
+        "/api/v1/clusters/{cluster}/computations/{computation}",
+        get_computation,
+        "read",
+        "One computation, by prefix",
+    ),
+]

@@ -1,0 +1,77 @@
+"""How the server is: for whoever restarts it, for Prometheus, and for programs that want to talk to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from starlette.responses import Response
+
+from daskscope import __version__
+from daskscope.server import metrics, openapi
+from daskscope.server.failure import Refusal
+from daskscope.server.routing import PUBLIC, Call, Route, json_response
+from daskscope.storage import schema
+from daskscope.storage.blobs import MissingBlob
+from daskscope.storage.database import StorageError
+from daskscope.storage.migrate import version
+
+
+def healthz(_: Call) -> dict[str, Any]:
+    """The process is there."""
+    return {"status": "ok", "version": __version__}
+
+
+def readyz(call: Call) -> Response:
+    """Everything it needs is there: the database at this version's schema, the store, the writer."""
+    checks = {
+        "database": _database(call),
+        "store": _store(call),
+        "writer": call.services.writer.trouble,
+        **call.services.problems,
+    }
+    troubled = {name: text for name, text in checks.items() if text}
+    view = {"ready": not troubled, "checks": {name: text or "ok" for name, text in checks.items()}}
+    return json_response(view, 503 if troubled else 200)
+
+
+def _database(call: Call) -> str:
+    try:
+        with call.services.database.read() as connection:
+            found = version(connection)
+    except sa.exc.SQLAlchemyError as error:
+        return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+    return "" if found == schema.HEAD else f"the schema is {found}, this version needs {schema.HEAD}"
+
+
+def _store(call: Call) -> str:
+    try:
+        call.services.store.get("ready/never-written")
+    except MissingBlob:
+        return ""
+    except (StorageError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def prometheus(call: Call) -> Response:
+    """Numbers of the server and of all clusters together; in login mode with an admin's token."""
+    if call.services.settings.login and not call.identity.admin and "admin" not in call.identity.scopes:
+        raise Refusal(
+            401, "unauthorized", "Metrics need a token with the scope admin.", headers={"WWW-Authenticate": "Bearer"}
+        )
+    return Response(metrics.exposition(call.services), media_type=metrics.CONTENT_TYPE)
+
+
+def document(_: Call) -> dict[str, Any]:
+    from daskscope.server.routes import ROUTES
+
+    return openapi.document(ROUTES)
+
+
+ROUTES = [
+    Route("GET", "/healthz", healthz, PUBLIC, "Whether the process is there"),
+    Route("GET", "/readyz", readyz, PUBLIC, "Whether it can do its work"),
+    Route("GET", "/metrics", prometheus, PUBLIC, "Numbers for Prometheus", answers="text/plain"),
+    Route("GET", "/api/v1/openapi.json", document, PUBLIC, "This document"),
+]

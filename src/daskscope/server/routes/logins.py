@@ -1,0 +1,207 @@
+"""Logging in: with a password in a browser, or by confirming a code for a command line."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+from starlette.responses import Response
+
+from daskscope.server.failure import Refusal, conflict, forbidden, not_found, too_many
+from daskscope.server.identity import COOKIE
+from daskscope.server.routing import PUBLIC, USER, Call, Route, json_response
+from daskscope.storage import schema, sessions, users
+from daskscope.storage.accounts import create_account, find_account, get_account, roles_of, set_member
+from daskscope.storage.tokens import ALLOWED, create_token, digest
+
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+Secret = Annotated[str, msgspec.Meta(max_length=1000)]
+#: How often a waiting command line may ask.
+INTERVAL_S = 2
+SETUP = "setup"
+
+
+class PasswordLogin(msgspec.Struct, forbid_unknown_fields=True):
+    user: Text
+    password: Secret
+
+
+class DeviceRequest(msgspec.Struct, forbid_unknown_fields=True):
+    label: Text = ""
+
+
+class DeviceCode(msgspec.Struct, forbid_unknown_fields=True):
+    device_code: Secret
+
+
+class DeviceDecision(msgspec.Struct, forbid_unknown_fields=True):
+    user_code: Text
+    account: Text
+    approve: bool = True
+
+
+class CodeQuery(msgspec.Struct, forbid_unknown_fields=True):
+    user_code: Text
+
+
+class Setup(msgspec.Struct, forbid_unknown_fields=True):
+    secret: Secret
+    user: Text
+    password: Secret
+    team: Text
+
+
+def log_in(call: Call) -> Response:
+    body: PasswordLogin = call.body
+    if not call.services.settings.login:
+        raise conflict("This server asks for no login.")
+    _check_page(call)
+    client = call.request.client.host if call.request.client else ""
+    subjects = [f"user {body.user}", f"address {client}"]
+    with call.services.database.read() as connection:
+        try:
+            users.check_attempts(connection, subjects, call.now_us)
+        except users.TooManyAttempts as error:
+            raise too_many(str(error), users.LOCK_US / 1e6) from None
+        number, stored = users.stored_password(connection, body.user)
+    if not users.password_matches(body.password, stored) or not number:
+        with call.services.database.write() as connection:
+            users.count_attempt(connection, subjects, call.now_us)
+        raise Refusal(401, "wrong_password", "The name or the password is not right.")
+    with call.services.database.write() as connection:
+        users.forget_attempts(connection, subjects[0])
+    return _logged_in(call, number, body.user)
+
+
+def _check_page(call: Call) -> None:
+    """A foreign page must not log somebody in as somebody else."""
+    if call.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise forbidden("This request was made by a page of another site.")
+
+
+def _logged_in(call: Call, user: int, name: str) -> Response:
+    agent = call.request.headers.get("user-agent", "")
+    with call.services.database.write() as connection:
+        secret = sessions.open_session(connection, user, agent, call.now_us)
+    response = json_response({"user": name})
+    response.set_cookie(
+        COOKIE,
+        secret,
+        max_age=sessions.SESSION_US // 1_000_000,
+        httponly=True,
+        samesite="lax",
+        secure=call.request.url.scheme == "https" or call.services.settings.url.startswith("https://"),
+        path=call.services.settings.root_path or "/",
+    )
+    return response
+
+
+def log_out(call: Call) -> Response:
+    cookie = call.request.cookies.get(COOKIE)
+    if cookie:
+        with call.services.database.write() as connection:
+            sessions.close_session(connection, cookie)
+    response = json_response({"logged_out": True})
+    response.delete_cookie(COOKIE, path=call.services.settings.root_path or "/")
+    return response
+
+
+def begin_device(call: Call) -> dict[str, Any]:
+    """A command line wants a token: somebody has to confirm it in a browser."""
+    if not call.services.settings.login:
+        raise conflict("This server asks for no login: nothing has to be confirmed.")
+    with call.services.database.write() as connection:
+        secret, code = sessions.begin_login(connection, call.body.label, call.now_us)
+    return {
+        "device_code": secret,
+        "user_code": code,
+        "verification_url": f"{call.services.url}/device?code={code}",
+        "expires_in": sessions.LOGIN_US // 1_000_000,
+        "interval": INTERVAL_S,
+    }
+
+
+def collect_device(call: Call) -> dict[str, Any]:
+    """The token, once somebody has confirmed."""
+    with call.services.database.write() as connection:
+        login = sessions.collect_login(connection, call.body.device_code, call.now_us)
+        if login is None:
+            raise Refusal(410, "expired", "This login has expired or was used. Run daskscope login again.")
+        if login.state == "waiting":
+            raise Refusal(428, "waiting", "Nobody has confirmed this login yet.")
+        if login.state == "denied" or login.user is None or login.account is None:
+            raise forbidden("This login was denied in the browser.")
+        account = get_account(connection, login.account)
+        role = roles_of(connection, login.user).get(account.id)
+        user = users.get_user(connection, login.user)
+        if role is None or user is None:
+            raise forbidden("You are no member of this account any more.")
+        _, secret = create_token(
+            connection, account=account.id, user=user.id, scopes=ALLOWED[role], label=login.label or "daskscope login",
+            now_us=call.now_us,
+        )  # fmt: skip
+    return {"token": secret, "account": account.name, "user": user.name}
+
+
+def show_device(call: Call) -> dict[str, Any]:
+    """What a code was made for, before somebody confirms it."""
+    with call.services.database.read() as connection:
+        login = sessions.find_login(connection, call.query.user_code, call.now_us)
+    if login is None:
+        raise not_found("login with this code; codes last ten minutes")
+    return {"user_code": login.user_code, "label": login.label, "state": login.state}
+
+
+def decide_device(call: Call) -> dict[str, Any]:
+    body: DeviceDecision = call.body
+    # A token that could confirm logins would be a way to get another token out of nothing.
+    if call.identity.kind != "session":
+        raise forbidden("A login is confirmed by a person, in a browser.")
+    with call.services.database.write() as connection:
+        account = find_account(connection, body.account)
+        if account is None or account.id not in roles_of(connection, call.identity.user):
+            raise not_found("such account")
+        code = body.user_code.strip().upper()
+        if not sessions.decide_login(
+            connection, code, call.identity.user, account.id, call.now_us, approve=body.approve
+        ):
+            raise not_found("login with this code; codes last ten minutes")
+    return {"user_code": code, "state": "approved" if body.approve else "denied"}
+
+
+def set_up(call: Call) -> Response:
+    """The first user and account, by whoever has the link the server printed when it first started."""
+    body: Setup = call.body
+    _check_page(call)
+    hashed = users.hash_password(body.password)
+    with call.services.database.write() as connection:
+        facts = schema.facts
+        stored = connection.execute(sa.select(facts.c.value).where(facts.c.name == SETUP)).scalar()
+        if not stored or not hmac.compare_digest(stored, digest(body.secret)):
+            raise forbidden("This set-up link was used, or is not the one this server printed.")
+        user = users.create_user(connection, body.user, hashed, call.now_us, admin=True)
+        account = create_account(connection, call.services.vault, body.team, call.now_us)
+        set_member(connection, account.id, user.id, "owner", call.now_us)
+        connection.execute(sa.delete(facts).where(facts.c.name == SETUP))
+    return _logged_in(call, user.id, user.name)
+
+
+ROUTES = [
+    Route("POST", "/api/v1/session", log_in, PUBLIC, "Log in with a password", body=PasswordLogin),
+    Route("DELETE", "/api/v1/session", log_out, PUBLIC, "Log out"),
+    Route("POST", "/api/v1/setup", set_up, PUBLIC, "Make the first user, with the printed secret", body=Setup),
+    Route(
+        "POST",
+        "/api/v1/device",
+        begin_device,
+        PUBLIC,
+        "Begin a login of a command line",
+        body=DeviceRequest,
+        status=201,
+    ),
+    Route("POST", "/api/v1/device/token", collect_device, PUBLIC, "Collect its token", body=DeviceCode),
+    Route("GET", "/api/v1/device", show_device, USER, "What a code was made for", query=CodeQuery),
+    Route("POST", "/api/v1/device/decision", decide_device, USER, "Confirm or deny a login", body=DeviceDecision),
+]

@@ -1,0 +1,325 @@
+"""Hosted reports: upload, list, change, delete, and look at them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from daskscope.errors import RecordingError
+from daskscope.model.recording import Recording
+from daskscope.report.document import build
+from daskscope.report.schema import Report
+from daskscope.server import cursor, pages, rendering
+from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
+from daskscope.server.routes.clusters import Limit, Text
+from daskscope.server.routing import PUBLIC, Call, Route, read_limited
+from daskscope.server.since import since_us
+from daskscope.server.views import moment, parsed, seconds
+from daskscope.storage import reports as store
+from daskscope.storage.blobs import new_path
+from daskscope.wire.file import read_recording
+from daskscope.wire.layout import FILE_MAGIC
+
+BYTES = "application/octet-stream"
+DAY_US = 24 * 3600 * 1_000_000
+Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+
+
+class UploadQuery(msgspec.Struct, forbid_unknown_fields=True):
+    filename: Text = "dask-report.html"
+    title: Text = ""
+    #: Empty: what the account prefers.
+    visibility: Literal["", "private", "public"] = ""
+    tags: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    days_to_expire: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+
+
+class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+    search: Text = ""
+    tag: Text = ""
+    since: Text = ""
+    user: Text = ""
+    limit: Limit = 100
+    cursor: Text = ""
+
+
+class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
+    title: Text | None = None
+    filename: Text | None = None
+    tags: Annotated[list[Tag], msgspec.Meta(max_length=50)] | None = None
+    visibility: Literal["private", "public"] | None = None
+    #: Days from now; 0: never.
+    days_to_expire: Annotated[int, msgspec.Meta(ge=0, le=3650)] | None = None
+    #: A new link; the old one ends.
+    new_link: bool = False
+
+
+# ---------------------------------------------------------------- upload and list
+
+
+async def upload_report(call: Call) -> dict[str, Any]:
+    """A recording, which the server renders, or any HTML, which it shows in a sandbox."""
+    limit = call.services.settings.max_report
+    try:
+        data = await read_limited(call.request, limit)
+    except Refusal as refusal:
+        if refusal.status != 413:
+            raise
+        raise too_large(
+            f"This report is larger than the {limit // (1 << 20):,} MiB this server takes. "
+            "Whoever runs it can change that with --max-report."
+        ) from None
+    return await run_in_threadpool(_upload, call, data)
+
+
+def _upload(call: Call, data: bytes) -> dict[str, Any]:
+    query: UploadQuery = call.query
+    tags = tuple(dict.fromkeys(tag.strip()[:60] for tag in query.tags.split(",") if tag.strip()))[:50]
+    visibility = query.visibility or call.account.preferences.visibility
+    expires = call.now_us + query.days_to_expire * DAY_US if query.days_to_expire else 0
+    common: dict[str, Any] = {
+        "filename": query.filename,
+        "visibility": visibility,
+        "tags": tags,
+        "expires_us": expires,
+        "nbytes": len(data),
+    }
+    if data.startswith(FILE_MAGIC):
+        new = _recording(call, data, common)
+    elif _is_html(data):
+        path = _put(call, data, "html")
+        new = store.NewReport(kind="html", path="", title=query.title or query.filename, **common)
+    else:
+        raise bad_request("This is neither a recording nor an HTML report.")
+    with call.services.database.write() as connection:
+        row = store.add_report(connection, call.account.id, call.identity.user, new, call.now_us)
+        if new.kind == "html":
+            store.change_report(connection, row["id"], {"html_path": path})
+    return report_view(row, call.services.url)
+
+
+def _is_html(data: bytes) -> bool:
+    start = data[:2000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--"))
+
+
+def _recording(call: Call, data: bytes, common: dict[str, Any]) -> store.NewReport:
+    with tempfile.TemporaryDirectory(dir=call.services.settings.directory) as directory:
+        path = Path(directory) / "upload.daskscope"
+        path.write_bytes(data)
+        try:
+            recording = read_recording(path)
+        except RecordingError as error:
+            raise bad_request(f"This recording cannot be read: {error}") from None
+        title = call.query.title or call.query.filename
+        report, blocks = build(recording, title=title, **rendering.embedded(recording))
+    made = rendering.render(report, blocks)
+    stored = rendering.store(call.services, call.account.id, made)
+    return store.NewReport(kind="recording", path=stored, title=title, **_facts(recording, report), **common)
+
+
+def _facts(recording: Recording, report: Report) -> dict[str, Any]:
+    clusters, totals = recording["clusters"], report["totals"]
+    return {
+        "cluster": str(clusters["cluster"][0]) if clusters.rows else "",
+        "status": report["answer"]["status"],
+        "duration_us": totals["duration_us"],
+        "tasks": totals["tasks"],
+        "errors": totals["errors"],
+    }
+
+
+def _put(call: Call, data: bytes, name: str) -> str:
+    path = new_path(call.account.id, "reports", name)
+    with call.services.database.read() as connection:
+        sealed = call.services.vault.seal(connection, call.account.id, data)
+    call.services.store.put(path, sealed)
+    return path
+
+
+def report_view(row: dict[str, Any], base: str) -> dict[str, Any]:
+    url = f"{base}/{row['account']}/reports/{row['number']}"
+    public = row["visibility"] == "public" and row["share"]
+    return {
+        "id": row["number"],
+        "filename": row["filename"],
+        "title": row["title"],
+        "private": not public,
+        "url": f"{url}/{row['share']}" if public else url,
+        "kind": row["kind"],
+        "account": row["account"],
+        "user": row["user"],
+        "created": moment(row["created_us"]),
+        "expires": moment(row["expires_us"]),
+        "size": row["nbytes"],
+        "duration": seconds(row["duration_us"]),
+        "n_tasks": row["tasks"],
+        "n_errors": row["errors"],
+        "status": row["status"],
+        "cluster_id": row["cluster"],
+        "tags": parsed(row["tags"], []),
+    }
+
+
+def list_reports(call: Call) -> dict[str, Any]:
+    query: ListQuery = call.query
+    place = cursor.decode(query.cursor, int)
+    with call.services.database.read() as connection:
+        rows = store.list_reports(
+            connection, call.account.id, call.now_us, search=query.search, tag=query.tag, user=query.user,
+            since_us=since_us(query.since, call.now_us), limit=query.limit + 1, before=place[0] if place else None,
+        )  # fmt: skip
+    more, rows = len(rows) > query.limit, rows[: query.limit]
+    items = [report_view(row, call.services.url) for row in rows]
+    return {"items": items, "next": cursor.encode(rows[-1]["number"]) if more else None}
+
+
+# ---------------------------------------------------------------- one report
+
+
+def _own(call: Call) -> dict[str, Any]:
+    """The report of the path, for a member."""
+    number = call.path("report")
+    with call.services.database.read() as connection:
+        row = store.find_report(connection, call.account.id, int(number), call.now_us) if is_number(number) else None
+    if row is None:
+        raise not_found("such report")
+    return row
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 18
+
+
+def _shared(call: Call) -> dict[str, Any]:
+    """The report of a public link."""
+    with call.services.database.read() as connection:
+        row = store.find_shared(connection, call.path("share"), call.now_us)
+    if row is None:
+        raise not_found("such report; its link may have ended")
+    return row
+
+
+def get_report(call: Call) -> dict[str, Any]:
+    return report_view(_own(call), call.services.url)
+
+
+def change_report(call: Call) -> dict[str, Any]:
+    row, change = _own(call), call.body
+    values: dict[str, Any] = {
+        name: value
+        for name, value in (("title", change.title), ("filename", change.filename), ("tags", change.tags))
+        if value is not None
+    }
+    visibility = change.visibility or row["visibility"]
+    if change.visibility is not None:
+        values["visibility"] = change.visibility
+        values["share"] = (row["share"] or store.new_share()) if visibility == "public" else ""
+    if change.new_link and visibility == "public":
+        values["share"] = store.new_share()
+    if change.days_to_expire is not None:
+        values["expires_us"] = call.now_us + change.days_to_expire * DAY_US if change.days_to_expire else 0
+    if values:
+        with call.services.database.write() as connection:
+            store.change_report(connection, row["id"], values)
+            changed = store.find_report(connection, call.account.id, row["number"], call.now_us)
+        assert changed is not None
+        row = changed
+    return report_view(row, call.services.url)
+
+
+def delete_report(call: Call) -> dict[str, Any]:
+    row = _own(call)
+    owner = row["user_id"] == call.identity.user
+    if not owner and "admin" not in call.identity.scopes:
+        raise forbidden("Only whoever uploaded a report, or an owner of the account, can delete it.")
+    with call.services.database.write() as connection:
+        paths = store.delete_report(connection, row["id"])
+    for path in paths:
+        call.services.store.delete(path)
+    return {"deleted": row["number"]}
+
+
+# ---------------------------------------------------------------- what is in it
+
+
+def _document(call: Call, row: dict[str, Any]) -> Response:
+    if row["kind"] != "recording":
+        raise not_found("such document")
+    made = rendering.load(call.services, row["account_id"], row["path"])
+    return Response(made.report, media_type="application/json", headers=DATA_HEADERS)
+
+
+def _block(call: Call, row: dict[str, Any]) -> Response:
+    if row["kind"] != "recording":
+        raise not_found("such block")
+    made = rendering.load(call.services, row["account_id"], row["path"])
+    data = made.blocks.get(call.path("block"))
+    if data is None:
+        raise not_found("such block")
+    return Response(data, media_type=BYTES, headers=DATA_HEADERS)
+
+
+def _html(call: Call, row: dict[str, Any]) -> Response:
+    if row["kind"] != "html":
+        raise not_found("such HTML")
+    data = call.services.store.get(row["html_path"])
+    with call.services.database.read() as connection:
+        page = call.services.vault.open(connection, row["account_id"], data)
+    return pages.sandboxed(page)
+
+
+#: A rendering is a set of numbers and names, never a page: no browser may take it for one.
+DATA_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "private, no-cache",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def report_document(call: Call) -> Response:
+    return _document(call, _own(call))
+
+
+def report_block(call: Call) -> Response:
+    return _block(call, _own(call))
+
+
+def report_html(call: Call) -> Response:
+    return _html(call, _own(call))
+
+
+def shared_document(call: Call) -> Response:
+    return _document(call, _shared(call))
+
+
+def shared_block(call: Call) -> Response:
+    return _block(call, _shared(call))
+
+
+def shared_html(call: Call) -> Response:
+    return _html(call, _shared(call))
+
+
+ROUTES = [
+    Route("GET", "/api/v1/reports", list_reports, "read", "Reports, the newest first", query=ListQuery),
+    Route(
+        "POST", "/api/v1/reports", upload_report, "write", "Upload a recording or an HTML report",
+        query=UploadQuery, content=BYTES, status=201,
+    ),
+    Route("GET", "/api/v1/reports/{report}", get_report, "read", "One report"),
+    Route("PATCH", "/api/v1/reports/{report}", change_report, "write", "Rename, tag, share or end a report", body=ReportChange),
+    Route("DELETE", "/api/v1/reports/{report}", delete_report, "write", "Delete a report"),
+    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "What the viewer shows"),
+    Route("GET", "/api/v1/reports/{report}/view/blocks/{block}", report_block, "read", "One of its columns", answers=BYTES),
+    Route("GET", "/api/v1/reports/{report}/html", report_html, "read", "Uploaded HTML, in a sandbox", answers="text/html"),
+    Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "The same, by a public link"),
+    Route("GET", "/api/v1/shared/{share}/view/blocks/{block}", shared_block, PUBLIC, "The same, by a public link", answers=BYTES),
+    Route("GET", "/api/v1/shared/{share}/html", shared_html, PUBLIC, "The same, by a public link", answers="text/html"),
+]  # fmt: skip

@@ -1,0 +1,152 @@
+"""Rows of a run: its events, a window of its tasks, and the documents the viewer shows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from starlette.responses import Response
+
+from daskscope.model.recording import Completeness
+from daskscope.model.table import Table
+from daskscope.server import cursor, rendering
+from daskscope.server.failure import not_found
+from daskscope.server.routes.clusters import Limit, Text, find
+from daskscope.server.routes.reports import BYTES, DATA_HEADERS
+from daskscope.server.routing import Call, Route
+from daskscope.server.views import moment, parsed
+from daskscope.storage.runs import Part, read_run
+from daskscope.wire.layout import FILE_MAGIC
+from daskscope.wire.rows import frames_of_table
+
+#: Tasks of one answer: more than a screen has pixels.
+MOST_TASKS = 20_000
+Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+
+
+class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
+    topic: Text = ""
+    limit: Limit = 100
+    cursor: Text = ""
+
+
+class TasksQuery(msgspec.Struct, forbid_unknown_fields=True):
+    start_us: Time = 0
+    stop_us: Time = 1 << 62
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_TASKS)] = MOST_TASKS
+
+
+def _table(call: Call, row: dict[str, Any], name: str, window: tuple[int, int] | None = None) -> Table:
+    services, part = call.services, Part(tables=(name,), window=window)
+    with services.database.read() as connection:
+        recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"], part)
+    return recording[name]
+
+
+def list_events(call: Call) -> dict[str, Any]:
+    query: EventsQuery = call.query
+    row = find(call)
+    events = _table(call, row, "events")
+    place = cursor.decode(query.cursor, int)
+    first = min(place[0], events.rows) if place and place[0] > 0 else 0
+    order = np.argsort(events["time_us"], kind="stable")[::-1]
+    if query.topic:
+        order = order[events["topic"][order] == query.topic]
+    chosen = events.take(order[first : first + query.limit])
+    columns = [chosen[name].tolist() for name in ("time_us", "topic", "kind", "worker", "detail")]
+    items = [
+        {"time": moment(time), "topic": topic, "kind": kind, "worker": worker, "detail": parsed(detail, {})}
+        for time, topic, kind, worker, detail in zip(*columns, strict=True)
+    ]
+    more = first + query.limit < len(order)
+    return {"items": items, "next": cursor.encode(first + query.limit) if more else None, "total": len(order)}
+
+
+def list_tasks(call: Call) -> dict[str, Any]:
+    """Executions that overlap a window, as columns; of more than fit, the longest, and it says of how many."""
+    query: TasksQuery = call.query
+    row = find(call)
+    tasks = _table(call, row, "tasks", (query.start_us, 1 << 62))
+    start, stop = tasks["start_us"], tasks["stop_us"]
+    inside = np.flatnonzero((stop >= query.start_us) & (start <= query.stop_us) & (start > 0))
+    total = len(inside)
+    if total > query.limit:
+        longest = np.argpartition(stop[inside] - start[inside], total - query.limit)[total - query.limit :]
+        inside = np.sort(inside[longest])
+    chosen = tasks.take(inside)
+    names = ("key", "prefix", "worker", "status", "computation")
+    texts = {name: chosen[name].tolist() for name in names}
+    numbers = {name: chosen[name].tolist() for name in ("start_us", "stop_us", "thread", "nbytes")}
+    return {"total": total, "shown": len(inside), "columns": {**numbers, **texts}}
+
+
+def download(call: Call) -> Response:
+    """The whole run as a recording file, for ``daskscope show``, ``open`` and ``export``."""
+    row, services = find(call), call.services
+    with services.database.read() as connection:
+        recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"])
+    parts, sequence = [FILE_MAGIC], 0
+    for name, table in recording.tables.items():
+        part = recording.completeness.get(name, Completeness())
+        frames = list(
+            frames_of_table(
+                table,
+                cluster=row["cluster"],
+                epoch=row["start_us"],
+                sequence=sequence,
+                # An entity's older rows are gone because newer ones took their place: nothing is missing.
+                kept=table.rows + part.missing,
+                dropped=part.dropped,
+            )
+        )
+        parts += frames
+        sequence += len(frames)
+    return Response(b"".join(parts), media_type=BYTES, headers=DATA_HEADERS)
+
+
+def _rendering(call: Call) -> rendering.Rendering:
+    row = find(call)
+    computation = str(call.request.path_params.get("computation", ""))
+    title = row["name"] or row["cluster"]
+    try:
+        return rendering.of_run(call.services, call.account.id, row["id"], title, computation)
+    except rendering.NoSuchComputation:
+        raise not_found("such computation") from None
+
+
+def view_document(call: Call) -> Response:
+    return Response(_rendering(call).report, media_type="application/json", headers=DATA_HEADERS)
+
+
+def view_block(call: Call) -> Response:
+    data = _rendering(call).blocks.get(call.path("block"))
+    if data is None:
+        raise not_found("such block")
+    return Response(data, media_type=BYTES, headers=DATA_HEADERS)
+
+
+ONE = "/api/v1/clusters/{cluster}"
+COMPUTATION = f"{ONE}/computations/{{computation}}"
+ROUTES = [
+    Route("GET", f"{ONE}/events", list_events, "read", "What happened, the newest first", query=EventsQuery),
+    Route("GET", f"{ONE}/tasks", list_tasks, "read", "Executions in a window of time, as columns", query=TasksQuery),
+    Route("GET", f"{ONE}/recording", download, "read", "The whole cluster as a recording file", answers=BYTES),
+    Route("GET", f"{ONE}/view/report.json", view_document, "read", "What the viewer shows of a cluster"),
+    Route("GET", f"{ONE}/view/blocks/{{block}}", view_block, "read", "One of its columns", answers=BYTES),
+    Route(
+        "GET",
+        f"{COMPUTATION}/view/report.json",
+        view_document,
+        "read",
+        "The same of a computation",
+    ),
+    Route(
+        "GET",
+        f"{COMPUTATION}/view/blocks/{{block}}",
+        view_block,
+        "read",
+        "One of its columns",
+        answers=BYTES,
+    ),
+]

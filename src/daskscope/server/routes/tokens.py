@@ -1,0 +1,110 @@
+"""Tokens: make, list and revoke them; and the one-cluster token a recorder is given."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from daskscope.server.failure import forbidden, not_found
+from daskscope.server.routing import Call, Route
+from daskscope.server.views import moment
+from daskscope.storage import tokens as store
+
+DAY_US = 24 * 3600 * 1_000_000
+#: A recorder's token; it is made anew each time a cluster is registered.
+INGEST_DAYS = 90
+
+
+class NewToken(msgspec.Struct, forbid_unknown_fields=True):
+    label: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    scopes: tuple[Literal["ingest", "read", "write", "admin"], ...] = ("ingest", "read", "write")
+    days_to_expire: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
+
+
+class IngestToken(msgspec.Struct, forbid_unknown_fields=True):
+    cluster: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+    include_inactive: bool = False
+    everyone: bool = False
+
+
+def create_token(call: Call) -> dict[str, Any]:
+    body: NewToken = call.body
+    scopes = frozenset(body.scopes)
+    if not scopes <= call.identity.scopes:
+        raise forbidden("A token cannot allow more than you may do yourself in this account.")
+    expires = call.now_us + body.days_to_expire * DAY_US if body.days_to_expire else 0
+    # A token that ends cannot be made to last by having it make another.
+    if call.identity.expires_us:
+        expires = min(expires or call.identity.expires_us, call.identity.expires_us)
+    with call.services.database.write() as connection:
+        number, secret = store.create_token(
+            connection, account=call.account.id, user=call.identity.user, scopes=scopes, label=body.label,
+            expires_us=expires, now_us=call.now_us,
+        )  # fmt: skip
+    scopes_view = [scope for scope in store.SCOPES if scope in scopes]
+    return {
+        "id": number,
+        "token": secret,
+        "account": call.account.name,
+        "scopes": scopes_view,
+        "expires": moment(expires),
+    }
+
+
+def create_ingest_token(call: Call) -> dict[str, Any]:
+    """What travels to a scheduler: it may write to that cluster, and nothing else."""
+    if call.identity.cluster:
+        raise forbidden("A recorder's token cannot make others.")
+    with call.services.database.write() as connection:
+        _, secret = store.create_token(
+            connection, account=call.account.id, user=call.identity.user, scopes=frozenset({"ingest"}),
+            label=f"cluster {call.body.cluster}", cluster=call.body.cluster,
+            expires_us=call.now_us + INGEST_DAYS * DAY_US, now_us=call.now_us,
+        )  # fmt: skip
+    return {"token": secret, "account": call.account.name, "server_us": call.services.clock()}
+
+
+def list_tokens(call: Call) -> dict[str, Any]:
+    query: ListQuery = call.query
+    if query.everyone and "admin" not in call.identity.scopes:
+        raise forbidden("Only an owner of the account sees the tokens of others.")
+    with call.services.database.read() as connection:
+        rows = store.list_tokens(
+            connection, call.account.id, None if query.everyone else call.identity.user,
+            include_inactive=query.include_inactive, now_us=call.now_us,
+        )  # fmt: skip
+    return {"items": [_view(row) for row in rows]}
+
+
+def _view(row: dict[str, Any]) -> dict[str, Any]:
+    times = {name: moment(row[f"{name}_us"]) for name in ("created", "expires", "used", "revoked")}
+    return {**{name: row[name] for name in ("id", "hint", "label", "scopes", "user", "expired")}, **times}
+
+
+def revoke_token(call: Call) -> dict[str, Any]:
+    everyone = "admin" in call.identity.scopes
+    number = call.path("token")
+    with call.services.database.write() as connection:
+        user = None if everyone else call.identity.user
+        gone = number.isdigit() and store.revoke_token(
+            connection, call.account.id, user, min(int(number[:18]), 1 << 62), call.now_us
+        )
+    call.cache.clear()
+    if not gone:
+        raise not_found("such token")
+    return {"revoked": int(number)}
+
+
+ROUTES = [
+    Route("GET", "/api/v1/tokens", list_tokens, "read", "Your tokens in this account", query=ListQuery),
+    Route("POST", "/api/v1/tokens", create_token, "write", "Make a token; its secret is shown once", body=NewToken, status=201),
+    Route("DELETE", "/api/v1/tokens/{token}", revoke_token, "write", "Revoke a token"),
+    Route(
+        "POST", "/api/v1/ingest-tokens", create_ingest_token, "ingest", "A token for the recorder of one cluster",
+        body=IngestToken, status=201,
+    ),
+]  # fmt: skip

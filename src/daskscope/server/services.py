@@ -1,0 +1,88 @@
+"""What every request needs: the storage, the writer, the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from daskscope.server.counters import Counters
+from daskscope.server.live import Live
+from daskscope.server.quota import Quotas
+from daskscope.server.settings import Settings
+from daskscope.server.writer import Writer
+from daskscope.storage.accounts import create_account, find_account, set_member
+from daskscope.storage.blobs import BlobStore, open_store
+from daskscope.storage.database import Database
+from daskscope.storage.migrate import prepare
+from daskscope.storage.users import create_user, find_user
+from daskscope.storage.vault import Vault, load_master_keys
+
+#: The only account and user of a server without login.
+LOCAL = "local"
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+@dataclass
+class Services:
+    """Everything a running server is made of."""
+
+    settings: Settings
+    database: Database
+    vault: Vault
+    store: BlobStore
+    writer: Writer
+    quotas: Quotas
+    live: Live
+    counters: Counters
+    clock: Callable[[], int] = now_us
+    #: What was done to the catalog at the start; empty where it was up to date.
+    prepared: str = ""
+    #: The address people reach the server under; known once it listens.
+    url: str = ""
+    local_account: int = 0
+    local_user: int = 0
+    #: Problems found by jobs, by job; shown by /readyz.
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def close(self) -> None:
+        self.writer.stop()
+        self.live.close()
+        self.database.close()
+
+
+def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Services:
+    """Open the storage and start the writer."""
+    settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = Database(settings.database_url)
+    prepared = prepare(database)
+    vault = Vault(load_master_keys(settings.master_key))
+    counters, live = Counters(), Live()
+    services = Services(
+        settings=settings,
+        database=database,
+        vault=vault,
+        store=open_store(settings.store_url, endpoint=settings.store_endpoint),
+        writer=Writer(database, vault, counters, clock, live.announce),
+        quotas=Quotas(settings.rows_per_minute, settings.bytes_per_minute),
+        live=live,
+        counters=counters,
+        clock=clock,
+        prepared=prepared,
+    )
+    if not settings.login:
+        _open_local(services)
+    services.writer.start()
+    return services
+
+
+def _open_local(services: Services) -> None:
+    now = services.clock()
+    with services.database.write() as connection:
+        account = find_account(connection, LOCAL) or create_account(connection, services.vault, LOCAL, now)
+        user = find_user(connection, LOCAL) or create_user(connection, LOCAL, "", now, admin=True)
+        set_member(connection, account.id, user.id, "owner", now)
+    services.local_account, services.local_user = account.id, user.id

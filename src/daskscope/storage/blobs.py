@@ -1,0 +1,169 @@
+"""Blobs: files by path, in a local directory or in an S3-compatible bucket.
+
+A blob is written once, whole, and never changed: its path is new each time. So readers may keep copies for ever, and no store
+has to support conditional writes, which weak S3 servers accept and ignore. Who may write what is decided in SQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol
+
+from daskscope.errors import MissingExtra
+from daskscope.storage.database import StorageError
+
+
+class MissingBlob(StorageError):
+    """A blob the catalog names is not there."""
+
+
+class BlobStore(Protocol):
+    """What holds blobs."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a blob; it is there whole, durably, when this returns."""
+
+    def get(self, path: str) -> bytes:
+        """The blob, or ``MissingBlob``."""
+
+    def delete(self, path: str) -> None:
+        """Remove a blob; nothing happens where there is none."""
+
+    def list(self) -> Iterator[tuple[str, int, float]]:
+        """Every blob: path, size, and when it was written (seconds since the epoch)."""
+
+
+def new_path(account: int, kind: str, name: str) -> str:
+    """A path nobody had before."""
+    return f"{account}/{kind}/{name}-{secrets.token_hex(8)}"
+
+
+def open_store(url: str, *, endpoint: str = "") -> BlobStore:
+    if url.startswith("s3://"):
+        return S3Store(url, endpoint)
+    if "://" in url and not url.startswith("file://"):
+        raise StorageError(f"{url} is no store. Give a directory or s3://bucket/prefix.")
+    return LocalStore(Path(url.removeprefix("file://")))
+
+
+class LocalStore:
+    """Blobs as files below a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StorageError(
+                f"{directory} cannot be written: {error.strerror}. Choose another with --store."
+            ) from None
+
+    def put(self, path: str, data: bytes) -> None:
+        target = self.local(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.part")
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        # The name must be as durable as the bytes.
+        descriptor = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def get(self, path: str) -> bytes:
+        try:
+            return self.local(path).read_bytes()
+        except FileNotFoundError:
+            raise MissingBlob(f"The stored file {path} is missing. Look for it with: daskscope doctor") from None
+
+    def delete(self, path: str) -> None:
+        target = self.local(path)
+        target.unlink(missing_ok=True)
+        # Empty directories go as well, up to the store itself.
+        with contextlib.suppress(OSError):
+            for parent in target.parents:
+                if parent == self.directory:
+                    break
+                parent.rmdir()
+
+    def list(self) -> Iterator[tuple[str, int, float]]:
+        for file in self.directory.rglob("*"):
+            try:
+                status = file.stat()
+            except FileNotFoundError:
+                continue
+            if file.is_file():
+                yield file.relative_to(self.directory).as_posix(), status.st_size, status.st_mtime
+
+    def local(self, path: str) -> Path:
+        """Where a blob lies on this machine."""
+        parts = PurePosixPath(path)
+        if parts.is_absolute() or ".." in parts.parts or not parts.parts:
+            raise ValueError(f"not a blob path: {path!r}")
+        return self.directory / parts
+
+
+class S3Store:
+    """Blobs as objects of a bucket."""
+
+    def __init__(self, url: str, endpoint: str = "") -> None:
+        try:
+            from obstore.store import S3Store as Store
+        except ImportError:
+            raise MissingExtra("obstore", "s3", "A store on S3") from None
+        options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}}
+        if endpoint:
+            options["endpoint"] = endpoint
+            options["region"] = os.environ.get("AWS_REGION", "us-east-1")
+        self._store = Store.from_url(url, **options)
+
+    def put(self, path: str, data: bytes) -> None:
+        import obstore
+
+        # No conditions, and in one piece where it fits: what every server understands.
+        self._ask(lambda: obstore.put(self._store, path, data))
+
+    def get(self, path: str) -> bytes:
+        import obstore
+
+        return bytes(self._ask(lambda: obstore.get(self._store, path).bytes()))
+
+    def delete(self, path: str) -> None:
+        import obstore
+
+        with contextlib.suppress(MissingBlob):
+            self._ask(lambda: obstore.delete(self._store, path))
+
+    def list(self) -> Iterator[tuple[str, int, float]]:
+        import obstore
+
+        for chunk in obstore.list(self._store):
+            for item in chunk:
+                modified = item["last_modified"]
+                moment = modified if isinstance(modified, datetime) else datetime.now(timezone.utc)
+                yield item["path"], item["size"], moment.timestamp()
+
+    def _ask(self, action: Any) -> Any:
+        from obstore.exceptions import BaseError, NotFoundError
+
+        try:
+            return action()
+        except (NotFoundError, FileNotFoundError) as error:
+            raise MissingBlob(
+                f"A stored object is missing ({str(error)[:200]}). Look for it with: daskscope doctor"
+            ) from None
+        except (BaseError, OSError) as error:
+            raise StorageError(f"The object store refuses: {str(error).splitlines()[0][:300]}") from None

@@ -1,0 +1,84 @@
+"""Computations of a run or of an account, with states that are true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daskscope.storage import schema
+from daskscope.storage.clusters import Row, state_of
+from daskscope.storage.vault import Vault
+
+
+def list_computations(
+    connection: Connection,
+    vault: Vault,
+    account: int,
+    now_us: int,
+    lost_after_us: int,
+    *,
+    run: int | None = None,
+    since_us: int = 0,
+    computation: str | None = None,
+    limit: int = 100,
+    after: tuple[int, str] | None = None,
+) -> list[Row]:
+    """Computations, the newest first; with the sums of their executions and their code."""
+    table, runs = schema.computations, schema.runs
+    query = (
+        sa.select(table, runs.c.cluster, runs.c.name.label("cluster_name"), runs.c.user, _state(now_us, lost_after_us))
+        .join(runs, runs.c.id == table.c.run_id)
+        .where(table.c.account_id == account)
+        .order_by(table.c.start_us.desc(), table.c.computation.desc())
+        .limit(limit)
+    )
+    if run is not None:
+        query = query.where(table.c.run_id == run)
+    if since_us:
+        query = query.where(table.c.start_us >= since_us)
+    if computation is not None:
+        query = query.where(table.c.computation == computation)
+    if after is not None:
+        start, name = after
+        query = query.where(
+            sa.or_(table.c.start_us < start, sa.and_(table.c.start_us == start, table.c.computation < name))
+        )
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    sums = _sums(connection, [(row["run_id"], row["computation"]) for row in rows])
+    for row in rows:
+        row["state"] = row.pop("true_state")
+        row["code"] = vault.open_text(connection, account, row.pop("sealed_code"))
+        row["sums"] = sums.get((row["run_id"], row["computation"]), {})
+    return rows
+
+
+def _state(now_us: int, lost_after_us: int) -> Any:
+    """A computation that was running when its cluster was lost, or ended, is not running."""
+    table = schema.computations
+    gone = state_of(now_us, lost_after_us).in_(("lost", "finished"))
+    return sa.case((sa.and_(table.c.state == "running", gone), "lost"), else_=table.c.state).label("true_state")
+
+
+SUMMED = ("tasks", "errors", "retried", "killed", "compute_us", "transfer_us", "disk_us", "deserialize_us", "nbytes")
+
+
+def _sums(connection: Connection, keys: list[tuple[int, str]]) -> dict[tuple[int, str], dict[str, int]]:
+    if not keys:
+        return {}
+    prefixes = schema.prefixes
+    # By run and by name rather than by pairs: row values are slow in SQLite, and a name in another run is dropped below.
+    columns = [sa.cast(sa.func.sum(prefixes.c[name]), sa.BigInteger).label(name) for name in SUMMED]
+    query = (
+        sa.select(prefixes.c.run_id, prefixes.c.computation, *columns)
+        .where(
+            prefixes.c.run_id.in_(sorted({run for run, _ in keys})),
+            prefixes.c.computation.in_(sorted({name for _, name in keys})),
+        )
+        .group_by(prefixes.c.run_id, prefixes.c.computation)
+    )
+    return {
+        (row["run_id"], row["computation"]): {name: row[name] for name in SUMMED}
+        for row in connection.execute(query).mappings()
+    }

@@ -1,0 +1,152 @@
+"""The catalog's database: a SQLite file by default, PostgreSQL by URL.
+
+SQLite runs in WAL mode with ``synchronous=FULL``: a commit is on disk before it is acknowledged, and readers never wait for
+the writer. Writing transactions take the lock when they begin; one that read first and wrote later could not be retried.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+
+from daskscope.errors import DaskscopeError
+from daskscope.storage.mounts import network_file_system
+
+#: How long SQLite waits for another process's transaction before it gives up.
+BUSY_MS = 30_000
+#: Pages SQLite may keep per connection, in KiB (negative: KiB instead of pages). Eight readers stay below 64 MB.
+CACHE_KIB = -8_000
+
+
+class StorageError(DaskscopeError):
+    """The server's storage cannot be used as asked."""
+
+
+class Database:
+    """Connections to one catalog; ``read`` and ``write`` are transactions."""
+
+    def __init__(self, url: str) -> None:
+        self.url = _normalised(url)
+        self.engine = _engine(self.url)
+        # One writing transaction at a time per process: SQLite allows no more, and a queue in Python is fair where its
+        # busy handler is not.
+        self._writing = threading.Lock()
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        if not self.is_sqlite:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self._writing, self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def __repr__(self) -> str:
+        return f"<Database {self.url.render_as_string(hide_password=True)}>"
+
+
+def insert(connection: Connection, table: sa.Table) -> Any:
+    """An INSERT that knows ON CONFLICT, of the connection's dialect."""
+    return insert_for(connection.dialect.name, table)
+
+
+def insert_for(dialect: str, table: sa.Table) -> Any:
+    if dialect == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        return sqlite_insert(table)
+    from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+
+    return postgresql_insert(table)
+
+
+def _normalised(text: str) -> URL:
+    if "://" not in text:
+        text = f"sqlite:///{text}"
+    try:
+        url = make_url(text)
+    except sa.exc.ArgumentError:
+        raise StorageError(f"{text!r} is no database. Give a file name or postgresql://user@host/name.") from None
+    if url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() != "sqlite":
+        raise StorageError(f"{url.get_backend_name()} is not supported. Use SQLite (a file name) or postgresql://…")
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "sqlite":
+        return _sqlite(url)
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        from daskscope.errors import MissingExtra
+
+        raise MissingExtra("psycopg", "postgres", "A PostgreSQL database") from None
+    # A connection that PostgreSQL dropped (restarted) is noticed before it is used, not by the request that gets it.
+    return sa.create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=10)
+
+
+def _sqlite(url: URL) -> Engine:
+    if not url.database or url.database == ":memory:":
+        raise StorageError("The catalog cannot live in memory: give a file name.")
+    path = Path(url.database)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Tokens' digests and sessions are in it.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}. Choose another directory with --data."
+        ) from None
+    network = network_file_system(path)
+    if network:
+        raise StorageError(
+            f"{path} lies on a network file system ({network}), where SQLite loses data. "
+            "Choose a local directory with --data, or use --database postgresql://…"
+        )
+    engine = sa.create_engine(url, pool_size=8, max_overflow=24)
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: Any, _: Any) -> None:
+    # We begin transactions ourselves; the driver would begin them late, at the first write.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "foreign_keys=ON",
+        f"busy_timeout={BUSY_MS}",
+        f"cache_size={CACHE_KIB}",
+        "journal_size_limit=67108864",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("immediate")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")

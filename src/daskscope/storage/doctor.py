@@ -1,0 +1,234 @@
+"""Look whether what a server keeps is whole, and mend what can be mended.
+
+Every check is a function from the storage to findings; a finding that can be mended brings the function that does it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daskscope import units
+from daskscope.analysis.rollup import roll_up
+from daskscope.storage import schema
+from daskscope.storage.blobs import BlobStore, MissingBlob
+from daskscope.storage.compaction import compact
+from daskscope.storage.database import Database, StorageError
+from daskscope.storage.ingest import replace_sums
+from daskscope.storage.migrate import version
+from daskscope.storage.retention import orphans
+from daskscope.storage.runs import Part, read_run
+from daskscope.storage.vault import Vault, unwrap
+
+#: A buffer nobody compacted for so long is stuck.
+STUCK_US = 3600 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it should be."""
+
+    check: str
+    text: str
+    #: Mends it; None where nothing can.
+    mend: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Patient:
+    """The storage of a server."""
+
+    database: Database
+    vault: Vault
+    store: BlobStore
+    now_us: int
+
+
+Check = Callable[[Patient], Iterator[Finding]]
+
+
+def examine(patient: Patient) -> Iterator[tuple[str, list[Finding]]]:
+    """Every check with what it found; one that cannot be made says so."""
+    for name, check in CHECKS.items():
+        try:
+            yield name, list(check(patient))
+        except (StorageError, sa.exc.SQLAlchemyError, OSError) as error:
+            text = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+            yield name, [Finding(name, f"cannot be checked: {text}")]
+
+
+def check_catalog(patient: Patient) -> Iterator[Finding]:
+    """The database is whole and has this version's schema."""
+    with patient.database.read() as connection:
+        found = version(connection)
+        if found != schema.HEAD:
+            yield Finding(
+                "catalog",
+                f"the schema is {found or 'missing'}, this version needs {schema.HEAD}: start daskscope serve once",
+            )
+        if patient.database.is_sqlite:
+            for row in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
+                if row[0] != "ok":
+                    yield Finding("catalog", f"SQLite says: {row[0]}. Restore a backup of the catalog.")
+
+
+def check_keys(patient: Patient) -> Iterator[Finding]:
+    """Every account has a key, and the master key opens it."""
+    keys, accounts = schema.account_keys, schema.accounts
+    with patient.database.read() as connection:
+        for row in connection.execute(sa.select(keys)):
+            try:
+                unwrap(patient.vault.masters, bytes(row.wrapped))
+            except StorageError:
+                text = f"key {row.id} of account {row.account_id} was wrapped by another master key: its texts are lost without it"
+                yield Finding("keys", text)
+        without = sa.select(accounts.c.id, accounts.c.name).where(accounts.c.id.not_in(sa.select(keys.c.account_id)))
+        for row in connection.execute(without):
+            yield Finding("keys", f"account {row.name} has no key", _add_key(patient, row.id))
+
+
+def _add_key(patient: Patient, account: int) -> Callable[[], None]:
+    def mend() -> None:
+        with patient.database.write() as connection:
+            patient.vault.add_key(connection, account)
+
+    return mend
+
+
+def check_orphans(patient: Patient) -> Iterator[Finding]:
+    """Files that nothing names: left by a crash between writing and naming them."""
+    with patient.database.read() as connection:
+        found = orphans(connection, patient.store)
+    for path, size in found:
+        mend = partial(patient.store.delete, path)
+        yield Finding("orphans", f"{path} ({units.nbytes(size)}) is named by nothing", mend)
+
+
+def check_files(patient: Patient) -> Iterator[Finding]:
+    """Files that are named but not there."""
+    there = {path for path, _, _ in patient.store.list()}
+    for table in (schema.files, schema.renderings):
+        with patient.database.read() as connection:
+            rows = connection.execute(sa.select(table.c.path, table.c.run_id)).all()
+        for row in rows:
+            if row.path not in there:
+                mend = _forget(patient, table, row.path)
+                lost = "its rows are lost" if table is schema.files else "it is made again when somebody looks"
+                yield Finding("files", f"{row.path} of run {row.run_id} is missing: {lost}", mend)
+    reports = schema.reports
+    with patient.database.read() as connection:
+        named = connection.execute(sa.select(reports.c.number, reports.c.path, reports.c.html_path)).all()
+    for number, *paths in named:
+        for path in paths:
+            if path and path not in there:
+                yield Finding("files", f"{path} of report {number} is missing")
+
+
+def _forget(patient: Patient, table: sa.Table, path: str) -> Callable[[], None]:
+    def mend() -> None:
+        with patient.database.write() as connection:
+            connection.execute(sa.delete(table).where(table.c.path == path))
+
+    return mend
+
+
+def check_compactions(patient: Patient) -> Iterator[Finding]:
+    """Runs that are long over and still buffered, and batches that cannot be read."""
+    runs, batches = schema.runs, schema.batches
+    stuck = sa.select(runs.c.id, runs.c.account_id, runs.c.buffered_nbytes).where(
+        runs.c.buffered_nbytes > 0, runs.c.received_us < patient.now_us - STUCK_US
+    )
+    with patient.database.read() as connection:
+        rows = connection.execute(stuck).all()
+        unread = sa.select(batches.c.id, batches.c.run_id, batches.c.damage).where(batches.c.damage != "")
+        damaged = connection.execute(unread).all()
+    for row in rows:
+        text = f"run {row.id} has {units.nbytes(row.buffered_nbytes)} that nobody compacted for an hour"
+        yield Finding("compactions", text, _compact(patient, row.account_id, row.id))
+    for row in damaged:
+        yield Finding("compactions", f"batch {row.id} of run {row.run_id} cannot be read: {row.damage}")
+
+
+def _compact(patient: Patient, account: int, run: int) -> Callable[[], None]:
+    def mend() -> None:
+        compact(patient.database, patient.vault, patient.store, account, run, patient.now_us, over=True)
+
+    return mend
+
+
+def check_sums(patient: Patient) -> Iterator[Finding]:
+    """Roll-ups that disagree with the rows they are sums of."""
+    runs, prefixes = schema.runs, schema.prefixes
+    total = sa.cast(sa.func.sum(prefixes.c.tasks), sa.BigInteger).label("tasks")
+    with patient.database.read() as connection:
+        rows = connection.execute(sa.select(runs.c.id, runs.c.account_id, runs.c.tasks)).all()
+        by_prefix = connection.execute(sa.select(prefixes.c.run_id, total).group_by(prefixes.c.run_id)).all()
+        stored = {row.id: _stored_tasks(connection, row.id) for row in rows}
+    summed = {row.run_id: row.tasks for row in by_prefix}
+    for row in rows:
+        counted, prefixed = stored[row.id], summed.get(row.id, 0)
+        # Rows that were deleted by age leave their sums behind: that is no disagreement.
+        if (counted and counted != row.tasks) or prefixed != row.tasks:
+            text = f"run {row.id} counts {row.tasks:,} tasks, {prefixed:,} by prefix, and has {counted:,} rows of them"
+            yield Finding("sums", text, _recount(patient, row.account_id, row.id) if counted else None)
+
+
+def _stored_tasks(connection: Connection, run: int) -> int:
+    """Rows of tasks that are stored, counted without reading them."""
+    files, batches = schema.files, schema.batches
+    compacted = sa.select(sa.func.sum(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
+    buffered = sa.select(sa.func.sum(batches.c.rows)).where(
+        batches.c.run_id == run, batches.c.name == "tasks", batches.c.frame.is_not(None)
+    )
+    return sum(int(connection.execute(query).scalar() or 0) for query in (compacted, buffered))
+
+
+def _recount(patient: Patient, account: int, run: int) -> Callable[[], None]:
+    """Add a run's tasks up again."""
+
+    def mend() -> None:
+        with patient.database.write() as connection:
+            part = Part(tables=("tasks",))
+            recording = read_run(connection, patient.vault, patient.store, account, run, str(run), part)
+            replace_sums(connection, account, run, roll_up(recording["tasks"]))
+
+    return mend
+
+
+def check_contents(patient: Patient) -> Iterator[Finding]:
+    """A sample of runs can really be read: one in twenty, the same ones each day."""
+    runs = schema.runs
+    with patient.database.read() as connection:
+        rows = connection.execute(sa.select(runs.c.id, runs.c.account_id)).all()
+    day = patient.now_us // (24 * STUCK_US)
+    for row in rows:
+        digest = hashlib.sha256(f"{day} {row.id}".encode()).digest()
+        if len(rows) > 20 and digest[0] % 20:
+            continue
+        with patient.database.read() as connection:
+            try:
+                part = Part(tables=("tasks", "computations", "exceptions"))
+                recording = read_run(
+                    connection, patient.vault, patient.store, row.account_id, row.id, str(row.id), part
+                )
+            except (StorageError, MissingBlob, OSError, ValueError) as error:
+                yield Finding("contents", f"run {row.id} cannot be read: {str(error).splitlines()[0]}")
+                continue
+        if recording.damage:
+            yield Finding("contents", f"run {row.id}: {recording.damage}")
+
+
+CHECKS: dict[str, Check] = {
+    "catalog": check_catalog,
+    "keys": check_keys,
+    "orphans": check_orphans,
+    "files": check_files,
+    "compactions": check_compactions,
+    "sums": check_sums,
+    "contents": check_contents,
+}

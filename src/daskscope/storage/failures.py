@@ -1,0 +1,202 @@
+"""Failed executions, and the groups of those that are the same failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daskscope.analysis.rollup import RollUp
+from daskscope.storage import schema
+from daskscope.storage.upsert import Row, accumulate
+from daskscope.storage.vault import Vault
+
+#: Rows that failed with something nobody could name share a group.
+UNKNOWN = "unknown"
+TEXTS = ("message", "traceback", "cause_message")
+
+
+def record_failures(
+    connection: Connection, vault: Vault, arrivals: Sequence[tuple[int, int, RollUp]]
+) -> dict[int, int]:
+    """Store the failures of some runs (account, run, roll-up) and count them by group; by run how many there were."""
+    counts = {run: total.uncounted for _, run, total in arrivals if total.uncounted}
+    rows: list[Row] = []
+    groups: dict[tuple[int, str], Row] = {}
+    for account, run, total in arrivals:
+        for failure in total.exceptions:
+            row = _row(connection, vault, account, run, failure)
+            rows.append(row)
+            counts[run] = counts.get(run, 0) + row["count"]
+            _count(groups, account, row, sample=bool(failure["traceback"]))
+    if rows:
+        connection.execute(sa.insert(schema.exceptions), rows)
+        for account in sorted({account for account, _ in groups}):
+            mine = {name: row for (owner, name), row in groups.items() if owner == account}
+            _regress(connection, account, mine)
+        accumulate(
+            connection,
+            schema.error_groups,
+            list(groups.values()),
+            least=("first_us",),
+            greatest=("last_us",),
+            keep=("type", "sealed_sample"),
+        )
+    return counts
+
+
+def _count(groups: dict[tuple[int, str], Row], account: int, row: Row, *, sample: bool) -> None:
+    empty = {
+        "account_id": account,
+        "fingerprint": row["fingerprint"],
+        "type": row["cause_type"] or row["type"],
+        "sealed_sample": None,
+        "first_us": row["time_us"],
+        "last_us": 0,
+        "count": 0,
+    }
+    group = groups.setdefault((account, row["fingerprint"]), empty)
+    group["count"] += row["count"]
+    group["first_us"] = min(group["first_us"], row["time_us"])
+    group["last_us"] = max(group["last_us"], row["time_us"])
+    if group["sealed_sample"] is None and sample:
+        group["sealed_sample"] = row["sealed_text"]
+
+
+def _row(connection: Connection, vault: Vault, account: int, run: int, row: dict[str, Any]) -> Row:
+    texts = {name: row[name] for name in TEXTS}
+    plain = {name: value for name, value in row.items() if name not in TEXTS}
+    sealed = vault.seal_text(connection, account, json.dumps(texts))
+    return {
+        **plain,
+        "account_id": account,
+        "run_id": run,
+        "fingerprint": row["fingerprint"] or UNKNOWN,
+        "sealed_text": sealed,
+    }
+
+
+def _regress(connection: Connection, account: int, happened: dict[str, Row]) -> None:
+    """A failure somebody called resolved that happened again since is no longer resolved."""
+    groups = schema.error_groups
+    resolved = sa.select(groups.c.fingerprint, groups.c.state_us).where(
+        groups.c.account_id == account, groups.c.fingerprint.in_(list(happened)), groups.c.state == "resolved"
+    )
+    # What was sent late, from before it was resolved, is no news.
+    again = [
+        row.fingerprint for row in connection.execute(resolved) if happened[row.fingerprint]["last_us"] > row.state_us
+    ]
+    mine = (groups.c.account_id == account) & groups.c.fingerprint.in_(again)
+    if again:
+        connection.execute(sa.update(groups).where(mine).values(state="regressed"))
+
+
+# ---------------------------------------------------------------- reading
+
+
+def list_exceptions(
+    connection: Connection,
+    vault: Vault,
+    account: int,
+    *,
+    run: int | None = None,
+    user: str = "",
+    since_us: int = 0,
+    fingerprint: str = "",
+    limit: int = 100,
+    after: tuple[int, int] | None = None,
+) -> list[Row]:
+    """Failures, the newest first, with their texts."""
+    table, runs = schema.exceptions, schema.runs
+    query = (
+        sa.select(table, runs.c.cluster, runs.c.name.label("cluster_name"), runs.c.user)
+        .join(runs, runs.c.id == table.c.run_id)
+        .where(table.c.account_id == account)
+        .order_by(table.c.time_us.desc(), table.c.id.desc())
+        .limit(limit)
+    )
+    if run is not None:
+        query = query.where(table.c.run_id == run)
+    if user:
+        query = query.where(runs.c.user == user)
+    if since_us:
+        query = query.where(table.c.time_us >= since_us)
+    if fingerprint:
+        query = query.where(table.c.fingerprint == fingerprint)
+    if after is not None:
+        time, number = after
+        query = query.where(sa.or_(table.c.time_us < time, sa.and_(table.c.time_us == time, table.c.id < number)))
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    for row in rows:
+        row |= _texts(connection, vault, account, row.pop("sealed_text"))
+    return rows
+
+
+def _texts(connection: Connection, vault: Vault, account: int, sealed: bytes | None) -> dict[str, str]:
+    text = vault.open_text(connection, account, sealed)
+    return {**dict.fromkeys(TEXTS, ""), **(json.loads(text) if text else {})}
+
+
+STATES = ("open", "resolved", "ignored", "regressed")
+
+
+def list_error_groups(
+    connection: Connection,
+    vault: Vault,
+    account: int,
+    *,
+    states: tuple[str, ...] = (),
+    fingerprint: str = "",
+    since_us: int = 0,
+    limit: int = 100,
+    after: tuple[int, str] | None = None,
+) -> list[Row]:
+    """Groups of failures, the most recent first, with how many clusters and users had them."""
+    groups = schema.error_groups
+    query = sa.select(groups).where(groups.c.account_id == account)
+    if states:
+        query = query.where(groups.c.state.in_(states))
+    if fingerprint:
+        query = query.where(groups.c.fingerprint == fingerprint)
+    if since_us:
+        query = query.where(groups.c.last_us >= since_us)
+    if after is not None:
+        time, name = after
+        query = query.where(
+            sa.or_(groups.c.last_us < time, sa.and_(groups.c.last_us == time, groups.c.fingerprint < name))
+        )
+    query = query.order_by(groups.c.last_us.desc(), groups.c.fingerprint.desc()).limit(limit)
+    rows = [dict(row) for row in connection.execute(query).mappings()]
+    spread = _spread(connection, account, [row["fingerprint"] for row in rows])
+    for row in rows:
+        row["sample"] = _texts(connection, vault, account, row.pop("sealed_sample"))
+        row |= spread.get(row["fingerprint"], {"clusters": 0, "users": []})
+    return rows
+
+
+def _spread(connection: Connection, account: int, fingerprints: list[str]) -> dict[str, dict[str, Any]]:
+    """By group: how many clusters had it, and which users."""
+    table, runs = schema.exceptions, schema.runs
+    query = (
+        sa.select(table.c.fingerprint, runs.c.user, sa.func.count(sa.distinct(table.c.run_id)).label("clusters"))
+        .join(runs, runs.c.id == table.c.run_id)
+        .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints))
+        .group_by(table.c.fingerprint, runs.c.user)
+    )
+    spread: dict[str, dict[str, Any]] = {}
+    for row in connection.execute(query):
+        group = spread.setdefault(row.fingerprint, {"clusters": 0, "users": []})
+        group["clusters"] += row.clusters
+        group["users"].append(row.user)
+    return spread
+
+
+def set_group_state(connection: Connection, account: int, fingerprint: str, state: str, user: str, now_us: int) -> bool:
+    """Call a group open, resolved or ignored; whether there is such a group."""
+    groups = schema.error_groups
+    mine = (groups.c.account_id == account) & (groups.c.fingerprint == fingerprint)
+    values = {"state": state, "state_us": now_us, "state_by": user}
+    return bool(connection.execute(sa.update(groups).where(mine).values(values)).rowcount)

@@ -1,0 +1,309 @@
+"""The one transaction that makes batches durable and counts them once.
+
+A batch is known by its run, epoch and number. The epochs' rows are locked first, so that of two servers that get the same
+batch one waits and then finds it there. A batch below its epoch's floor was compacted long ago. Whatever is fresh is stored as
+it came, and its roll-up added to the sums, in the same transaction: after the commit it is all there, before it nothing is.
+
+Statements are by table, never by cluster: a group of a hundred clusters takes as many as one of a single cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
+from daskscope.storage import schema
+from daskscope.storage.capacity import update_capacity
+from daskscope.storage.database import insert
+from daskscope.storage.failures import record_failures
+from daskscope.storage.upsert import Row, accumulate, replace_older
+from daskscope.storage.vault import Vault
+from daskscope.wire.decode import Header
+
+#: Tables whose batches hold code, tracebacks or lines of logs: stored sealed.
+SECRET = frozenset({"computations", "exceptions", "logs", "windows", "events"})
+
+RunKey = tuple[int, str]
+Place = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A checked batch on its way in."""
+
+    account: int
+    #: The user of the token; empty in local mode, where the recorder's word is taken.
+    user: str
+    header: Header
+    frame: bytes
+    roll_up: RollUp
+
+    @property
+    def run_key(self) -> RunKey:
+        return self.account, self.header.cluster
+
+
+@dataclass
+class Arrival:
+    """What is fresh of one run."""
+
+    run: int
+    account: int
+    user: str
+    batches: list[Batch]
+    total: RollUp
+
+    @property
+    def nbytes(self) -> int:
+        return sum(len(batch.frame) for batch in self.batches)
+
+
+def take(connection: Connection, vault: Vault, batches: Sequence[Batch], now_us: int) -> list[bool]:
+    """Store what is fresh among ``batches`` and add it up; for each whether it was."""
+    runs = _runs(connection, batches, now_us)
+    places = [(runs[b.run_key], b.header.epoch, b.header.sequence) for b in batches]
+    known = _known(connection, places)
+    fresh: list[bool] = []
+    arrivals: dict[int, Arrival] = {}
+    for batch, place in zip(batches, places, strict=True):
+        fresh.append(place not in known)
+        if fresh[-1]:
+            known.add(place)
+            arrival = arrivals.setdefault(place[0], Arrival(place[0], batch.account, batch.user, [], RollUp()))
+            arrival.batches.append(batch)
+            arrival.total.add(batch.roll_up)
+    _epochs(connection, [place for place, new in zip(places, fresh, strict=True) if new])
+    if arrivals:
+        _store(connection, vault, list(arrivals.values()), now_us)
+    # A batch that is a duplicate is a sign of life all the same.
+    silent = sorted(set(runs.values()) - arrivals.keys())
+    if silent:
+        connection.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(silent)).values(received_us=now_us))
+    return fresh
+
+
+def _runs(connection: Connection, batches: Sequence[Batch], now_us: int) -> dict[RunKey, int]:
+    """The numbers of the batches' runs; a run is made by its first batch."""
+    runs = schema.runs
+    wanted = {batch.run_key: batch.user for batch in reversed(batches)}
+    query = sa.select(runs.c.id, runs.c.account_id, runs.c.cluster).where(
+        runs.c.account_id.in_(sorted({account for account, _ in wanted})),
+        runs.c.cluster.in_(sorted({cluster for _, cluster in wanted})),
+    )
+
+    def found() -> dict[RunKey, int]:
+        return {(row.account_id, row.cluster): row.id for row in connection.execute(query)}
+
+    known = found()
+    new = [
+        {"account_id": account, "cluster": cluster, "user": user, "created_us": now_us, "received_us": now_us}
+        for (account, cluster), user in sorted(wanted.items())
+        if (account, cluster) not in known
+    ]
+    if new:
+        # Another server may just have made one of them.
+        connection.execute(insert(connection, runs).on_conflict_do_nothing(), new)
+        known = found()
+    return {key: known[key] for key in wanted}
+
+
+def _known(connection: Connection, places: Sequence[Place]) -> set[Place]:
+    """Of the given batches those that were taken before; locks their epochs."""
+    epochs, stored = schema.epochs, schema.batches
+    pairs = sorted({place[:2] for place in places})
+    rows = [{"run_id": run, "epoch": epoch} for run, epoch in pairs]
+    connection.execute(insert(connection, epochs).on_conflict_do_nothing(), rows)
+    numbers = sorted({run for run, _ in pairs})
+    locked = (
+        sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
+        .where(epochs.c.run_id.in_(numbers))
+        .order_by(epochs.c.run_id, epochs.c.epoch)
+        .with_for_update()
+    )
+    floors = {(row.run_id, row.epoch): row.floor for row in connection.execute(locked)}
+    known = {place for place in places if place[2] < floors[place[:2]]}
+    query = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence).where(
+        stored.c.run_id.in_(numbers), stored.c.sequence.in_(sorted({place[2] for place in places}))
+    )
+    return known | {(row.run_id, row.epoch, row.sequence) for row in connection.execute(query)}
+
+
+def _epochs(connection: Connection, places: Sequence[Place]) -> None:
+    rows: dict[tuple[int, int], Row] = {}
+    for run, epoch, sequence in places:
+        empty = {"run_id": run, "epoch": epoch, "highest": 0, "taken": 0, "from_start": 0}
+        row = rows.setdefault((run, epoch), empty)
+        row["taken"] += 1
+        row["highest"] = max(row["highest"], sequence)
+        row["from_start"] |= int(sequence == 0)
+    accumulate(connection, schema.epochs, list(rows.values()), greatest=("highest", "from_start"))
+
+
+def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us: int) -> None:
+    rows = [_batch_row(connection, vault, a.run, batch, now_us) for a in arrivals for batch in a.batches]
+    connection.execute(sa.insert(schema.batches), rows)
+    _streams(connection, arrivals)
+    _sums(connection, arrivals)
+    _entities(connection, vault, arrivals)
+    failures = record_failures(connection, vault, [(a.account, a.run, a.total) for a in arrivals])
+    _clusters(connection, arrivals)
+    _totals(connection, arrivals, failures, now_us)
+    update_capacity(
+        connection,
+        [a.run for a in arrivals if a.total.entities.keys() & {"workers", "clusters"} or a.total.memories],
+        [a.run for a in arrivals if a.total.entities.get("computations")],
+    )
+
+
+def _batch_row(connection: Connection, vault: Vault, run: int, batch: Batch, now_us: int) -> Row:
+    header = batch.header
+    frame = vault.seal(connection, batch.account, batch.frame) if header.table in SECRET else batch.frame
+    return {
+        "run_id": run,
+        "epoch": header.epoch,
+        "sequence": header.sequence,
+        "name": header.table,
+        "rows": header.rows,
+        "t0": header.t0,
+        "t1": header.t1,
+        "kept": header.kept,
+        "dropped": header.dropped,
+        "received_us": now_us,
+        "frame": frame,
+    }
+
+
+def _streams(connection: Connection, arrivals: list[Arrival]) -> None:
+    streams: dict[tuple[int, int, str], Row] = {}
+    for run, header in ((a.run, batch.header) for a in arrivals for batch in a.batches):
+        empty = {
+            "run_id": run,
+            "epoch": header.epoch,
+            "name": header.table,
+            "rows": 0,
+            "kept": 0,
+            "dropped": 0,
+            "first": 0,
+        }
+        row = streams.setdefault((run, header.epoch, header.table), empty)
+        first = header.kept - header.rows + 1
+        row["first"] = min(row["first"] or first, first)
+        row["rows"] += header.rows
+        row["kept"], row["dropped"] = max(row["kept"], header.kept), max(row["dropped"], header.dropped)
+    accumulate(connection, schema.streams, list(streams.values()), least=("first",), greatest=("kept", "dropped"))
+
+
+def _sums(connection: Connection, arrivals: list[Arrival]) -> None:
+    prefixes: list[Row] = []
+    days: list[Row] = []
+    buckets: list[Row] = []
+    activities: list[Row] = []
+    for a in arrivals:
+        for (computation, prefix), sums in a.total.prefixes.items():
+            prefixes.append({"run_id": a.run, "computation": computation, "prefix": prefix, **vars(sums)})
+        for (day, prefix), values in a.total.days.items():
+            key = {"run_id": a.run, "account_id": a.account, "day": day, "prefix": prefix}
+            days.append({**key, **dict(zip(DAY_FIELDS, values))})
+        for bucket, values in a.total.timeline.items():
+            buckets.append({"run_id": a.run, "bucket": bucket, **dict(zip(BUCKET_FIELDS, values))})
+        for names, value in a.total.activities.items():
+            activities.append({"run_id": a.run, **dict(zip(ACTIVITY, names)), "value": value})
+    accumulate(connection, schema.prefixes, prefixes, least=("first_us",), greatest=("last_us", "longest_us"))
+    accumulate(connection, schema.days, days, keep=("account_id",))
+    accumulate(connection, schema.timeline, buckets)
+    accumulate(connection, schema.activities, activities)
+
+
+def replace_sums(connection: Connection, account: int, run: int, total: RollUp) -> None:
+    """Put the sums over a run's tasks anew, from all of its rows."""
+    for table in (schema.prefixes, schema.days, schema.timeline):
+        connection.execute(sa.delete(table).where(table.c.run_id == run))
+    only_tasks = RollUp(prefixes=total.prefixes, days=total.days, timeline=total.timeline)
+    _sums(connection, [Arrival(run, account, "", [], only_tasks)])
+    sums, runs = total.total(), schema.runs
+    names = ("tasks", "errors", "compute_us", "transfer_us", "disk_us", "nbytes")
+    values = {name: getattr(sums, name) for name in names}
+    connection.execute(sa.update(runs).where(runs.c.id == run).values(values))
+
+
+ACTIVITY = ("span", "context", "prefix", "activity", "unit")
+
+
+def _entities(connection: Connection, vault: Vault, arrivals: list[Arrival]) -> None:
+    for table in (schema.workers, schema.clients):
+        rows = [{"run_id": a.run, **row} for a in arrivals for row in a.total.entities.get(table.name, {}).values()]
+        replace_older(connection, table, rows)
+    computations = [
+        _computation(connection, vault, a, row)
+        for a in arrivals
+        for row in a.total.entities.get("computations", {}).values()
+    ]
+    replace_older(connection, schema.computations, computations)
+    memories = [
+        {"run_id": a.run, "worker": worker, "time_us": time, "memory": memory, "cpu_percent": cpu}
+        for a in arrivals
+        for worker, (time, memory, cpu) in a.total.memories.items()
+    ]
+    replace_older(connection, schema.memories, memories, newer="time_us")
+
+
+def _computation(connection: Connection, vault: Vault, arrival: Arrival, row: Mapping[str, Any]) -> Row:
+    kept = {name: value for name, value in row.items() if name != "code"}
+    code = vault.seal_text(connection, arrival.account, row["code"])
+    return {"run_id": arrival.run, "account_id": arrival.account, "sealed_code": code, **kept}
+
+
+def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
+    """The runs' own rows, where they are newer than what is known."""
+    runs, rows = schema.runs, []
+    for a in arrivals:
+        # A row about another cluster than the one it was sent for is nobody's.
+        row = a.total.entities.get("clusters", {}).get((a.batches[0].header.cluster,))
+        if row is not None:
+            values = {f"new_{name}": value for name, value in row.items() if name != "cluster"}
+            rows.append({**values, "this": a.run, "new_user": a.user or row["user"]})
+    if rows:
+        names = [name for name in rows[0] if name.startswith("new_")]
+        statement = (
+            sa.update(runs)
+            .where(runs.c.id == sa.bindparam("this"), runs.c.seen_us <= sa.bindparam("new_seen_us"))
+            .values({name.removeprefix("new_"): sa.bindparam(name) for name in names})
+        )
+        connection.execute(statement, rows)
+
+
+def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[int, int], now_us: int) -> None:
+    runs, rows = schema.runs, []
+    for a in arrivals:
+        sums = a.total.total()
+        rows.append(
+            {
+                "this": a.run,
+                "add_tasks": sums.tasks,
+                "add_errors": sums.errors,
+                "add_compute_us": sums.compute_us,
+                "add_transfer_us": sums.transfer_us,
+                "add_disk_us": sums.disk_us,
+                "add_nbytes": sums.nbytes,
+                "add_exceptions": failures.get(a.run, 0),
+                "add_rows": a.total.rows,
+                "add_wire_nbytes": a.nbytes,
+                "add_buffered_nbytes": a.nbytes,
+                "work": sums.last_us,
+                "now": now_us,
+            }
+        )
+    work = sa.bindparam("work", type_=sa.BigInteger)
+    values: dict[str, Any] = {
+        name.removeprefix("add_"): runs.c[name.removeprefix("add_")] + sa.bindparam(name, type_=sa.BigInteger)
+        for name in rows[0]
+        if name.startswith("add_")
+    }
+    values["received_us"] = sa.bindparam("now", type_=sa.BigInteger)
+    values["last_work_us"] = sa.case((runs.c.last_work_us < work, work), else_=runs.c.last_work_us)
+    connection.execute(sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(values), rows)

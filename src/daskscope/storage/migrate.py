@@ -1,0 +1,94 @@
+"""Bring a catalog to the schema of this version: make it, upgrade it, or refuse one from the future.
+
+A catalog that is up to date is recognised by one query; Alembic, which takes a second to import, is loaded only where there
+is something to migrate. Several servers that start at once take turns.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from daskscope.storage import schema
+from daskscope.storage.database import Database, StorageError
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+#: Any number, but always the same: the name of the lock among servers on one PostgreSQL.
+LOCK = 0x6461736B73636F70
+
+VERSIONS = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
+
+
+def prepare(database: Database) -> str:
+    """Make the catalog usable; what was done: ``created``, ``upgraded from 0001``, or empty."""
+    try:
+        with database.read() as connection:
+            found = version(connection)
+    except sa.exc.OperationalError as error:
+        raise StorageError(f"The database cannot be reached: {_first_line(error)}") from None
+    if found == schema.HEAD:
+        return ""
+    if found and database.is_sqlite and found < schema.HEAD:
+        _back_up(Path(str(database.url.database)), found)
+    with database.write() as connection, _alone(connection):
+        # Asked again: another server may have done it while we waited.
+        found = version(connection)
+        if found == schema.HEAD:
+            return ""
+        if not found:
+            schema.metadata.create_all(connection)
+            VERSIONS.create(connection, checkfirst=True)
+            connection.execute(sa.insert(VERSIONS).values(version_num=schema.HEAD))
+            return "created"
+        if found > schema.HEAD:
+            raise StorageError(
+                f"The database was made by a newer daskscope (schema {found}, this one knows {schema.HEAD}). "
+                "Upgrade with: pip install --upgrade 'daskscope[server]'"
+            )
+        upgrade(connection, schema.HEAD)
+        return f"upgraded from {found}"
+
+
+def version(connection: Connection) -> str:
+    """The schema a catalog has; empty for a database without one."""
+    if not sa.inspect(connection).has_table(VERSIONS.name):
+        return ""
+    return str(connection.execute(sa.select(VERSIONS.c.version_num)).scalar() or "")
+
+
+def upgrade(connection: Connection, target: str) -> None:
+    """Run the migrations up to ``target`` inside the connection's transaction."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    # SQLite: the transaction holds the write lock already.
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    yield
+
+
+def _back_up(path: Path, found: str) -> None:
+    """A copy of the catalog as it was, beside it: a migration cannot be undone."""
+    copy = path.with_name(f"{path.name}.before-{schema.HEAD}-from-{found}")
+    with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
+        source.backup(target)
+    source.close()
+    target.close()
+    copy.chmod(0o600)
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,0 +1,148 @@
+"""Runs, their batches as they came, and the files made of them."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, UniqueConstraint
+
+from daskscope.storage.schema.base import Id, account_id, key, metadata, number, real, run_id, text
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Id, primary_key=True),
+    account_id(),
+    # The scheduler's id, as the recorder sends it.
+    Column("cluster", Text, nullable=False),
+    text("name"),
+    # The user of the token in login mode, the user the recorder names otherwise.
+    text("user"),
+    text("host"),
+    text("address"),
+    text("tags"),
+    number("created_us"),
+    number("received_us"),
+    number("seen_us"),
+    number("start_us"),
+    number("recording_us"),
+    number("end_us"),
+    text("end_reason"),
+    number("clock_offset_us"),
+    text("versions"),
+    text("platform"),
+    text("config"),
+    text("prices"),
+    number("idle_since_us"),
+    real("idle_timeout_s"),
+    number("tasks_queued"),
+    number("tasks_processing"),
+    number("tasks_unrunnable"),
+    text("unrunnable_needs"),
+    number("workers"),
+    number("threads"),
+    text("dropped"),
+    # Sums over its batches.
+    number("tasks"),
+    number("errors"),
+    number("compute_us"),
+    number("transfer_us"),
+    number("disk_us"),
+    number("nbytes"),
+    number("exceptions"),
+    number("last_work_us"),
+    number("rows"),
+    number("wire_nbytes"),
+    # Σ threads × time and Σ memory limit × time of its workers up to ``seen_us``.
+    number("thread_us"),
+    real("memory_byte_s"),
+    number("memory"),
+    number("memory_limit"),
+    number("computations"),
+    # Bytes of batches not compacted yet, and when a compaction last looked at it.
+    number("buffered_nbytes"),
+    number("compacted_us"),
+    # Somebody asked the cluster to stop; the recorder is told in the answer to its next batch.
+    number("close_us"),
+    UniqueConstraint("account_id", "cluster"),
+    Index(None, "account_id", "start_us"),
+    Index(None, "account_id", "received_us"),
+    Index(None, "buffered_nbytes"),
+)
+
+#: One recorder's sequence of batches. ``floor``: every batch below it was taken and compacted; its row is gone.
+epochs = Table(
+    "epochs",
+    metadata,
+    run_id(primary=True),
+    Column("epoch", BigInteger, primary_key=True),
+    number("floor"),
+    number("highest"),
+    number("taken"),
+    # 1 once its first batch was taken: nothing before it is missing.
+    number("from_start"),
+)
+
+#: What the recorder's counters say of each table, against what arrived: how complete a run is.
+streams = Table(
+    "streams",
+    metadata,
+    run_id(primary=True),
+    Column("epoch", BigInteger, primary_key=True),
+    key("name"),
+    number("rows"),
+    number("kept"),
+    number("dropped"),
+    # The recorder's count of the first row that arrived, from 1: a run may be registered long after its recorder began.
+    number("first"),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("id", Id, primary_key=True),
+    run_id(),
+    Column("epoch", BigInteger, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    number("rows"),
+    number("t0"),
+    number("t1"),
+    number("kept"),
+    number("dropped"),
+    number("received_us"),
+    # The frame as it came, sealed where the table holds code or tracebacks; null once compacted.
+    Column("frame", LargeBinary),
+    # Why it could not be compacted; such a batch stays as it is.
+    text("damage"),
+    UniqueConstraint("run_id", "epoch", "sequence"),
+)
+
+#: Parquet: one a run and table once the run is over, a few while it lives.
+files = Table(
+    "files",
+    metadata,
+    Column("id", Id, primary_key=True),
+    run_id(),
+    Column("name", Text, nullable=False),
+    Column("path", Text, nullable=False, unique=True),
+    number("rows"),
+    number("nbytes"),
+    number("t0"),
+    number("t1"),
+    number("created_us"),
+    Index(None, "run_id", "name"),
+)
+
+#: Finished documents for the viewer, made from a run's rows once: opening it again reads them.
+renderings = Table(
+    "renderings",
+    metadata,
+    run_id(primary=True),
+    # A computation's id, ``report:<number>``, or empty for the whole run.
+    key("subject"),
+    Column("path", Text, nullable=False, unique=True),
+    number("nbytes"),
+    number("created_us"),
+    # The newest batch it was made from: a run that went on needs another.
+    number("upto"),
+    text("version"),
+)
