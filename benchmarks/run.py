@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import daskscope
-from benchmarks import agent_cost, overhead, replay, report, volume, wire_size
+from benchmarks import agent_cost, fleet, ingest, overhead, replay, report, volume, wire_size
 from benchmarks.result import Result
 
 RESULTS = Path(__file__).parent / "results"
@@ -27,7 +27,13 @@ QUICK: dict[str, Measurement] = {
     "wire_size": wire_size.run,
     "agent_cost": agent_cost.run,
 }
-LONG: dict[str, Measurement] = {"replay": replay.run, "report": report.run, "volume": volume.run}
+LONG: dict[str, Measurement] = {
+    "ingest": ingest.run,
+    "fleet": fleet.run,
+    "replay": replay.run,
+    "report": report.run,
+    "volume": volume.run,
+}
 
 
 def main() -> int:

@@ -156,7 +156,8 @@ def list_computations(
     cluster_id: str | None = None, scheduler_id: str | None = None, account: str | None = None
 ) -> Listing:
     """Computations of a cluster, the newest first; either id will do."""
-    items = find_server(account).items("computations", cluster_id=_one(cluster_id, scheduler_id))
+    cluster = _one(cluster_id, scheduler_id)
+    items = find_server(account).items("computations", cluster_id=cluster)
     return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "code"), "No computations.")
 
 

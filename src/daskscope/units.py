@@ -81,6 +81,31 @@ def percent(x: float) -> str:
     return f"{100 * x:.1f} %" if 0 < x < 0.0995 else f"{100 * x:,.0f} %"
 
 
+def dollars(x: float) -> str:
+    """An amount of money: ``$0``, ``<$0.01``, ``$1.24``, ``$1,240``."""
+    if x < 0:
+        return "-" + dollars(-x)
+    if x < 0.005:
+        return "<$0.01" if x > 0 else "$0"
+    return f"${x:,.2f}" if x < 999.995 else f"${x:,.0f}"
+
+
+def ago(us: float) -> str:
+    """How long something is past: ``now``, ``40 s ago``, ``5 min ago``, ``3 h ago``, ``yesterday``, ``6 weeks ago``."""
+    if us < 10 * SECOND:
+        return "now"
+    if us < MINUTE:
+        return f"{int(us // SECOND)} s ago"
+    if us < HOUR:
+        return f"{int(us // MINUTE)} min ago"
+    if us < DAY:
+        return f"{int(us // HOUR)} h ago"
+    days = int(us // DAY)
+    if days < 14:
+        return "yesterday" if days == 1 else f"{days} days ago"
+    return f"{days // 7} weeks ago" if days < 60 else f"{days // 30:,} months ago"
+
+
 def quantity(value: float, unit: str) -> str:
     """An amount of any unit; the units Dask uses are shown in the form people know."""
     if not math.isfinite(value * SECOND):

@@ -74,6 +74,9 @@ SIZES = (
     2**63,
 )
 SHARES = (0, 0.00009, 0.001, 0.00125, 0.0994, 0.0995, 0.105, 0.125, 0.42, 0.994, 0.995, 0.9999, 1, 1.005, 12.5)
+AGES = (-5, 0, 9_999_999, 10_000_000, 59_999_999, 3_599_000_000, 3_600_000_000, 86_399_000_000, 86_400_000_000, 172_800_000_000,
+        1_209_600_000_000, 5_184_000_000_000, 200_000_000_000_000)  # fmt: skip
+AMOUNTS = (0, 0.001, 0.005, 0.0149, 1, 1.236, 12.5, 999.99, 999.996, 1240.4, 1234567.5, -3.21)
 MOMENTS = (0, 1, 1_700_000_000_123_456, 1_699_999_999_999_999, 4_102_444_800_000_000)
 QUANTITIES = (
     (1.5, "seconds"),
@@ -169,6 +172,8 @@ def texts() -> dict[str, list[list[Any]]]:
         "percent": [[x, units.percent(x)] for x in (*SHARES, *shares)],
         "count": [[n, units.count(n)] for n in (0, 999, 1_000, *whole)],
         "moment": [[us, units.moment(us)] for us in MOMENTS],
+        "ago": [[us, units.ago(us)] for us in AGES],
+        "dollars": [[x, units.dollars(x)] for x in AMOUNTS],
         "quantity": [[value, unit, units.quantity(value, unit)] for value, unit in QUANTITIES],
     }
 

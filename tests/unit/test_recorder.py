@@ -123,6 +123,11 @@ def test_the_cluster_is_written_when_it_begins_changes_and_ends() -> None:
     assert json.loads(row["config"]) == {"array.chunk-size": "1 MiB"}
     bench.round()
     assert bench.rows("clusters") == []
+    bench.now_ns += 10_000_000_000
+    bench.round()
+    assert [row["seen_us"] for row in bench.rows("clusters")] == [US + 10_000_000]
+    bench.round()
+    assert bench.rows("clusters") == []
     bench.scheduler.total_nthreads = 4
     bench.round()
     assert bench.rows("clusters")[0]["threads"] == 4

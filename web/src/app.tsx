@@ -2,7 +2,7 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { setTheme, theme } from "./charts/theme";
 import { count, moment } from "./model/format";
-import { ModelContext, useModel, useView } from "./model/hooks";
+import { ModelContext, ParamContext, useModel, useView } from "./model/hooks";
 import type { Model } from "./model/model";
 import type { View } from "./model/nav";
 import { Bandwidth } from "./pages/bandwidth";
@@ -35,66 +35,89 @@ export function nextTheme(): void {
   setTheme(dark ? "light" : "dark");
 }
 
+/** A report as a page of its own: the file, or a link to one report. */
 export function App({ model }: { model: Model }) {
+  const main = useRef<HTMLElement>(null);
+  return (
+    <Viewer model={model} main={main}>
+      {(open) => (
+        <>
+          <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>
+            Skip to content
+          </a>
+          <header class="topbar">
+            <Brand href="#overview" />
+            <span class="grow" />
+            <button type="button" class="searchbtn" aria-label="Search or jump to" onClick={() => open("palette")} data-testid="open-palette">
+              <Icon name="search" />
+              <span>Search or jump to</span>
+              <kbd>/</kbd>
+            </button>
+            <button type="button" class="btn ghost iconbtn" aria-label="Copy link to this view" title="Copy link" onClick={() => copy(model.nav.link(), "Link copied")}>
+              <Icon name="share" />
+            </button>
+            <button type="button" class="btn ghost iconbtn" aria-label="Light or dark" title="Light or dark (T)" onClick={nextTheme} data-testid="theme">
+              <Icon name="sun" />
+            </button>
+            <button type="button" class="btn ghost iconbtn" aria-label="Keys and help" title="Help (?)" onClick={() => open("help")}>
+              <Icon name="help" />
+            </button>
+          </header>
+        </>
+      )}
+    </Viewer>
+  );
+}
+
+type Dialog = "" | "help" | "palette";
+
+interface ViewerProps {
+  model: Model;
+  main?: preact.RefObject<HTMLElement | null>;
+  /** What stands above; it is given how to open a dialog. */
+  children?: (open: (dialog: Dialog) => void) => preact.ComponentChildren;
+}
+
+/** The views of one report, with their rail, keys and dialogs. */
+export function Viewer({ model, main, children }: ViewerProps) {
+  const [dialog, setDialog] = useState<Dialog>("");
+  // A dialog says that it closed a moment later; the other one may be open by then.
+  const closed = (which: Dialog) => setDialog((now) => (now === which ? "" : now));
+  useEffect(() => listen(model, setDialog, nextTheme), [model]);
   return (
     <ModelContext.Provider value={model}>
-      <Shell />
+      <ParamContext.Provider value={model.nav}>
+        {children?.(setDialog)}
+        <div class="shell" data-viewer>
+          <Rail />
+          <Content main={main} />
+        </div>
+        <Palette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
+        <Help open={dialog === "help"} onClose={() => closed("help")} />
+        {children && <Toasts />}
+      </ParamContext.Provider>
     </ModelContext.Provider>
   );
 }
 
-function Shell() {
+function Content({ main }: { main?: preact.RefObject<HTMLElement | null> }) {
   const model = useModel();
   const view = useView();
-  const [dialog, setDialog] = useState<"" | "help" | "palette">("");
-  // A dialog says that it closed a moment later; the other one may be open by then.
-  const closed = (which: "help" | "palette") => setDialog((now) => (now === which ? "" : now));
-  const main = useRef<HTMLElement>(null);
   const Page = PAGES[view];
-  useEffect(() => listen(model, setDialog, nextTheme), [model]);
   useEffect(() => {
     document.title = `${view === "overview" ? "" : `${viewName(view)} · `}${model.report.title} · daskscope`;
     if (view !== "overview" && view !== "stream") document.documentElement.dataset.ready = "1";
     if (model.report.stream.bars === 0) document.documentElement.dataset.ready = "1";
-  }, [view]);
+  }, [view, model]);
   return (
-    <>
-      <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>
-        Skip to content
-      </a>
-      <header class="topbar">
-        <Brand />
-        <span class="grow" />
-        <button type="button" class="searchbtn" aria-label="Search or jump to" onClick={() => setDialog("palette")} data-testid="open-palette">
-          <Icon name="search" />
-          <span>Search or jump to</span>
-          <kbd>/</kbd>
-        </button>
-        <button type="button" class="btn ghost iconbtn" aria-label="Copy link to this view" title="Copy link" onClick={() => copy(model.nav.link(), "Link copied")}>
-          <Icon name="share" />
-        </button>
-        <button type="button" class="btn ghost iconbtn" aria-label="Light or dark" title="Light or dark (T)" onClick={nextTheme} data-testid="theme">
-          <Icon name="sun" />
-        </button>
-        <button type="button" class="btn ghost iconbtn" aria-label="Keys and help" title="Help (?)" onClick={() => setDialog("help")}>
-          <Icon name="help" />
-        </button>
-      </header>
-      <div class="shell">
-        <Rail />
-        <main id="main" ref={main} tabIndex={-1}>
-          <div data-testid={`view-${view}`} key={view}>
-            <Page />
-          </div>
-          <p class="printfoot">
-            {location.href} · made {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
-          </p>
-        </main>
+    <main id="main" ref={main} tabIndex={-1}>
+      <div data-testid={`view-${view}`} key={view}>
+        <Page />
       </div>
-      <Palette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
-      <Help open={dialog === "help"} onClose={() => closed("help")} />
-      <Toasts />
-    </>
+      <p class="printfoot">
+        {location.href} · made {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
+      </p>
+    </main>
   );
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Cube } from "../src/api/schema.gen";
 import { Columns, type Source } from "../src/api/source";
 import { loadCube, sumBy } from "../src/model/cube";
-import { count, duration, moment, nbytes, percent, quantity } from "../src/model/format";
+import { ago, count, dollars, duration, moment, nbytes, percent, quantity } from "../src/model/format";
 
 /** Written by tests/contract/test_cubes.py, which holds Python against the same file. */
 interface Golden {
@@ -27,7 +27,7 @@ describe("the same sums as Python", () => {
 });
 
 describe("the same texts as Python", () => {
-  test.each(Object.entries({ duration, nbytes, percent, count, moment }))("%s", (name, format) => {
+  test.each(Object.entries({ duration, nbytes, percent, count, moment, dollars, ago }))("%s", (name, format) => {
     const held = golden.texts[name as keyof typeof golden.texts] as [number, string][];
     expect(held.map(([value]) => [value, format(value)])).toEqual(held);
   });

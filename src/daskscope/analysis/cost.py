@@ -6,9 +6,14 @@ tasks computed; the rest was paid for all the same.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+
+from daskscope.model.recording import Recording
 
 HOUR_S = 3600.0
 GIB = float(1 << 30)
@@ -55,6 +60,36 @@ def _priced(prices: Mapping[str, Any]) -> bool:
 def _price(prices: Mapping[str, Any], name: str, default: float) -> float:
     value = prices.get(name, default)
     return float(value) if isinstance(value, int | float) and 0 <= value < 1e6 else default
+
+
+def own_prices(recording: Recording) -> Mapping[str, Any]:
+    """The prices a user recorded a cluster with; nothing where they did not say any."""
+    for text in recording["clusters"]["prices"].tolist():
+        try:
+            prices = json.loads(text or "{}")
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(prices, dict) and _priced(prices):
+            return prices
+    return {}
+
+
+def recorded_cost(recording: Recording, start_us: int, stop_us: int, compute_us: int) -> Cost | None:
+    """What a stretch of a recording cost at the prices in it; None where there are none."""
+    own = own_prices(recording)
+    if not own:
+        return None
+    workers = recording["workers"]
+    end = np.where(workers["end_us"] > 0, np.minimum(workers["end_us"], stop_us), stop_us)
+    alive_s = np.maximum(end - np.maximum(workers["start_us"], start_us), 0) / 1e6
+    return estimate(
+        choose_prices({"core_hour": 0.0, "gib_hour": 0.0}, own, []),
+        thread_s=float((alive_s * workers["nthreads"]).sum()),
+        memory_byte_s=float((alive_s * workers["memory_limit"]).sum()),
+        compute_s=compute_us / 1e6,
+        threads=int(workers["nthreads"].sum()),
+        memory_limit=int(workers["memory_limit"].sum()),
+    )
 
 
 def estimate(

@@ -42,7 +42,7 @@ def explain(
     connected = [client for client in present if client["client"] != "fire-and-forget" or client["held_keys"]]
     evidence = [*_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us)]
     if per_hour > 0:
-        evidence.append(f"it costs about ${per_hour:,.2f} an hour")
+        evidence.append(f"it costs about {units.dollars(per_hour)} an hour")
     return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected)))
 
 
@@ -82,7 +82,7 @@ def _tasks(run: Mapping[str, Any]) -> list[str]:
 def _needs(run: Mapping[str, Any]) -> str:
     try:
         needs = json.loads(run["unrunnable_needs"] or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         needs = {}
     if not isinstance(needs, dict) or not needs:
         return ""

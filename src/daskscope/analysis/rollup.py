@@ -13,22 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.table import Array, Strings, Table, object_array
 from daskscope.units import DAY, SECOND
 
 #: Width of a step of the timeline.
 BUCKET = 10 * SECOND
 #: Names of one kind a batch may bring; the recorder's own batches of 20,000 tasks have some hundred.
 MOST_NAMES = 2_000
+#: Pairs of them: of a computation and a prefix, or of a day and a prefix.
+MOST_PAIRS = 5_000
 #: Steps of the timeline a batch may touch: two hours, where the recorder closes one every few seconds.
 MOST_BUCKETS = 720
 MOST_DAYS = 400
 MOST_EXCEPTIONS = 1_000
+#: Rows of entities a batch may bring: as many as a writer puts into one.
+MOST_ENTITIES = 20_000
 OTHER = "(other)"
 LONGEST = 366 * DAY
+#: What any number is cut to, and any sum: exact as a float, and a thousand of them still fit into 64 bits.
 LARGEST = 1 << 53
-#: Characters kept of a name and of a text.
-NAME_LENGTH, TEXT_LENGTH = 1_000, 100_000
+#: Bytes kept of a name. Five of them make a key of the catalog, and PostgreSQL indexes no key above 2,704 bytes.
+NAME_NBYTES = 500
+#: Characters kept of a text, and of all long texts of a batch: one text that a thousand rows name is small on the wire only.
+TEXT_LENGTH, ALL_TEXTS = 100_000, 8_000_000
 
 
 @dataclass
@@ -50,7 +57,7 @@ class Sums:
 
     def add(self, other: Sums) -> None:
         for name in ADDED:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, min(getattr(self, name) + getattr(other, name), LARGEST))
         self.first_us = min(self.first_us or other.first_us, other.first_us or self.first_us)
         self.last_us = max(self.last_us, other.last_us)
         self.longest_us = max(self.longest_us, other.longest_us)
@@ -110,11 +117,15 @@ class RollUp:
 
 def _add_lists(mine: dict[Any, list[int]], other: dict[Any, list[int]]) -> None:
     for key, values in other.items():
-        mine[key] = [a + b for a, b in zip(mine[key], values, strict=True)] if key in mine else list(values)
+        known = mine.get(key)
+        mine[key] = [min(a + b, LARGEST) for a, b in zip(known, values, strict=True)] if known else list(values)
 
 
 def roll_up(table: Table) -> RollUp:
-    """The roll-up of one batch."""
+    """The roll-up of one batch.
+
+    For a table that is not one batch there is ``roll_up_all``: what bounds a batch would cut it.
+    """
     result = RollUp(rows=table.rows)
     if not table.rows:
         return result
@@ -127,8 +138,31 @@ def roll_up(table: Table) -> RollUp:
     elif table.name == "exceptions":
         _exceptions(table, result)
     elif table.name in ENTITIES:
-        result.entities[table.name] = dict(_entities(table))
+        result.entities[table.name] = _entities(table)
     return result
+
+
+def roll_up_all(tasks: Table) -> RollUp:
+    """The roll-up of all executions of a run, in parts so small that nothing is cut."""
+    total = RollUp()
+    ordered = tasks.take(np.argsort(tasks["stop_us"], kind="stable"))
+    waiting = [(0, ordered.rows)]
+    while waiting:
+        first, last = waiting.pop()
+        part = ordered.take(np.arange(first, last))
+        if last - first > MOST_DAYS and not _fits(part):
+            middle = (first + last) // 2
+            waiting += [(first, middle), (middle, last)]
+        else:
+            total.add(roll_up(part))
+    return total
+
+
+def _fits(part: Table) -> bool:
+    computations, prefixes = part.strings("computation"), part.strings("prefix")
+    pairs = _dense(computations.codes.astype(np.int64) * len(prefixes.values) + prefixes.codes)[1]
+    # There are no more names than pairs of them, and no more days than steps of ten seconds.
+    return part.rows <= 20_000 and len(pairs) <= MOST_NAMES and len(_dense(part["stop_us"] // BUCKET)[1]) <= MOST_DAYS
 
 
 # ---------------------------------------------------------------- tasks
@@ -140,8 +174,12 @@ def _tasks(table: Table, result: RollUp) -> None:
     computations, prefixes = _few(table.strings("computation")), _few(table.strings("prefix"))
     width = len(prefixes.values)
     groups, names = _dense(computations.codes.astype(np.int64) * width + prefixes.codes)
+    if len(names) > MOST_PAIRS:
+        computations = Strings(np.zeros(table.rows, dtype=np.int64), object_array([OTHER]))
+        groups, names = _dense(prefixes.codes)
     status = _statuses(table.strings("status"))
-    spent = _intervals(table, groups, len(names))
+    flat = _flat(table)
+    spent = _intervals(flat, groups, len(names))
     nbytes = np.clip(table["nbytes"], 0, LARGEST)
     columns = {
         "tasks": np.bincount(groups, minlength=len(names)),
@@ -151,14 +189,14 @@ def _tasks(table: Table, result: RollUp) -> None:
         "compute_us": _sum(groups, compute, len(names)),
         "nbytes": _sum(groups, nbytes, len(names)),
         **spent,
-        "first_us": _extreme(groups, start, len(names), np.minimum),
-        "last_us": _extreme(groups, stop, len(names), np.maximum),
-        "longest_us": _extreme(groups, compute, len(names), np.maximum),
+        "first_us": _least(groups, start, len(names)),
+        "last_us": _greatest(groups, stop, len(names)),
+        "longest_us": _greatest(groups, compute, len(names)),
     }
     for position, name in enumerate(names.tolist()):
         key = (str(computations.values[name // width]), str(prefixes.values[name % width]))
         result.prefixes[key] = Sums(**{column: int(values[position]) for column, values in columns.items()})
-    transfer = _per_row(table, "transfer")
+    transfer = _per_row(flat, "transfer", table.rows)
     failed = (status == 1).astype(np.int64)
     _by_day(result, stop, prefixes, (np.ones(len(stop)), failed, compute, transfer, nbytes))
     _by_bucket(result, stop, (np.ones(len(stop)), failed, compute, transfer))
@@ -181,7 +219,10 @@ def durations(start: Array, stop: Array) -> Array:
 _ACTIONS = {"transfer": "transfer_us", "disk-read": "disk_us", "disk-write": "disk_us", "deserialize": "deserialize_us"}
 
 
-def _flat(table: Table) -> tuple[Array, Strings, Array] | None:
+Intervals = tuple[Array, Strings, Array]
+
+
+def _flat(table: Table) -> Intervals | None:
     """The intervals of all rows: the row of each, its action, its length; None where their columns disagree."""
     actions, starts = table.lists("interval_action"), table.lists("interval_start_us")
     stops = table.lists("interval_stop_us")
@@ -193,9 +234,8 @@ def _flat(table: Table) -> tuple[Array, Strings, Array] | None:
     return rows, actions.flat, durations(starts.flat, stops.flat)
 
 
-def _intervals(table: Table, groups: Array, count: int) -> dict[str, Array]:
+def _intervals(flat: Intervals | None, groups: Array, count: int) -> dict[str, Array]:
     sums = {name: np.zeros(count, dtype=np.int64) for name in ("transfer_us", "disk_us", "deserialize_us")}
-    flat = _flat(table)
     if flat is not None:
         rows, actions, lengths = flat
         for code, action in enumerate(actions.values):
@@ -205,13 +245,12 @@ def _intervals(table: Table, groups: Array, count: int) -> dict[str, Array]:
     return sums
 
 
-def _per_row(table: Table, action: str) -> Array:
-    flat = _flat(table)
+def _per_row(flat: Intervals | None, action: str, count: int) -> Array:
     if flat is None:
-        return np.zeros(table.rows)
+        return np.zeros(count)
     rows, actions, lengths = flat
     mine = np.isin(actions.codes, [code for code, value in enumerate(actions.values) if value == action])
-    return np.bincount(rows[mine], weights=lengths[mine], minlength=table.rows)
+    return np.bincount(rows[mine], weights=lengths[mine], minlength=count)
 
 
 def _by_day(result: RollUp, stop: Array, prefixes: Strings, values: tuple[Array, ...]) -> None:
@@ -220,6 +259,9 @@ def _by_day(result: RollUp, stop: Array, prefixes: Strings, values: tuple[Array,
         return
     width = len(prefixes.values)
     groups, combined = _dense(numbers * width + prefixes.codes)
+    if len(combined) > MOST_PAIRS:
+        prefixes, width = Strings(np.zeros(len(stop), dtype=np.int64), object_array([OTHER])), 1
+        groups, combined = _dense(numbers)
     columns = [_sum(groups, column, len(combined)).tolist() for column in values]
     for position, name in enumerate(combined.tolist()):
         day = int(names[name // width])
@@ -266,12 +308,13 @@ def _samples(table: Table, result: RollUp) -> None:
     for code in np.unique(workers.codes).tolist():
         row = int(last[code])
         share = float(cpu[row]) if np.isfinite(cpu[row]) else 0.0
-        result.memories[str(workers.values[code])] = (int(times[row]), int(np.clip(memory[row], 0, LARGEST)), share)
+        time = int(np.clip(times[row], 0, LARGEST))
+        result.memories[str(workers.values[code])] = (time, int(np.clip(memory[row], 0, LARGEST)), share)
 
 
 def _exceptions(table: Table, result: RollUp) -> None:
     kept = min(table.rows, MOST_EXCEPTIONS)
-    result.exceptions = [row for _, row in _rows(table, EXCEPTION_FIELDS, kept)]
+    result.exceptions = list(_rows(table, EXCEPTION_FIELDS, kept))
     result.uncounted = int(np.clip(table["count"][kept:], 1, 1 << 20).sum()) if table.rows > kept else 0
     for row in result.exceptions:
         row["count"] = min(max(row["count"], 1), 1 << 20)
@@ -303,26 +346,55 @@ ENTITIES = {
 }  # fmt: skip
 
 
-def _entities(table: Table) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The newest row of each key; a later row of a batch is the newer one."""
+#: Columns that hold a text; every other one that is no number holds a name.
+TEXTS = frozenset({
+    "message", "traceback", "cause_message", "code", "evidence", "versions", "platform", "config", "prices", "dropped",
+    "unrunnable_needs",
+})  # fmt: skip
+#: Columns in which a number below zero says something.
+SIGNED = frozenset({"clock_offset_us", "held_nbytes"})
+
+
+def _entities(table: Table) -> dict[tuple[str, ...], dict[str, Any]]:
+    """The newest row of each key; of two that are as new the later one."""
     key = table.definition.key
-    for _, row in _rows(table, ENTITIES[table.name], table.rows):
-        yield tuple(row[name] for name in key), row
+    newest: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in _rows(table, ENTITIES[table.name], min(table.rows, MOST_ENTITIES)):
+        identity = tuple(row[name] for name in key)
+        known = newest.get(identity)
+        if known is None or row["seen_us"] >= known["seen_us"]:
+            newest[identity] = row
+    return newest
 
 
-def _rows(table: Table, names: tuple[str, ...], count: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(table: Table, names: tuple[str, ...], count: int) -> Iterator[dict[str, Any]]:
     columns = [table[name][:count].tolist() for name in names]
-    for number, values in enumerate(zip(*columns, strict=True)):
-        yield number, {name: clean(value) for name, value in zip(names, values, strict=True)}
+    room = ALL_TEXTS
+    for values in zip(*columns, strict=True):
+        row: dict[str, Any] = {}
+        for name, value in zip(names, values, strict=True):
+            if name in TEXTS:
+                row[name] = clean_text(value, min(TEXT_LENGTH, room))
+                room -= len(row[name])
+            else:
+                row[name] = clean(value, signed=name in SIGNED)
+        yield row
 
 
-def clean(value: Any) -> Any:
-    """A value any database takes: text without NUL and lone surrogates, numbers that are numbers."""
+def clean(value: Any, *, signed: bool = False) -> Any:
+    """A value any database takes, and can add up: names without NUL and lone surrogates, numbers that are numbers."""
     if isinstance(value, str):
-        return clean_text(value, TEXT_LENGTH)
+        return clean_name(value)
     if isinstance(value, float):
-        return value if np.isfinite(value) else 0.0
-    return value
+        return min(max(value, -float(LARGEST)), float(LARGEST)) if np.isfinite(value) else 0.0
+    return min(max(value, -LARGEST if signed else 0), LARGEST)
+
+
+def clean_name(text: str) -> str:
+    text = clean_text(text, NAME_NBYTES)
+    if len(text) * 4 <= NAME_NBYTES or text.isascii():
+        return text
+    return text.encode()[:NAME_NBYTES].decode(errors="ignore")
 
 
 def clean_text(text: str, length: int) -> str:
@@ -335,7 +407,7 @@ def clean_text(text: str, length: int) -> str:
 def _few(strings: Strings) -> Strings:
     """A column with cleaned names, those beyond the first ``MOST_NAMES`` in use all called ``(other)``."""
     codes, names = _dense(strings.codes)
-    values = [clean_text(str(value), NAME_LENGTH) for value in strings.values[names][:MOST_NAMES]]
+    values = [clean_name(str(value)) for value in strings.values[names][:MOST_NAMES]]
     if len(names) > MOST_NAMES:
         codes = np.minimum(codes, MOST_NAMES)
         values.append(OTHER)
@@ -343,9 +415,7 @@ def _few(strings: Strings) -> Strings:
     index = {value: number for number, value in enumerate(dict.fromkeys(values))}
     if len(index) < len(values):
         codes = np.array([index[value] for value in values])[codes]
-    result = np.empty(len(index), dtype=object)
-    result[:] = list(index)
-    return Strings(codes, result)
+    return Strings(codes, object_array(list(index)))
 
 
 def _dense(codes: Array) -> tuple[Array, Array]:
@@ -361,12 +431,19 @@ def _dense(codes: Array) -> tuple[Array, Array]:
 
 
 def _sum(groups: Array, values: Array, count: int) -> Array:
-    sums: Array = np.bincount(groups, weights=values, minlength=count).astype(np.int64)
+    sums: Array = np.minimum(np.bincount(groups, weights=values, minlength=count), LARGEST).astype(np.int64)
     return sums
 
 
-def _extreme(groups: Array, values: Array, count: int, choose: np.ufunc) -> Array:
-    values = np.clip(values, 0, LARGEST).astype(np.int64)
-    result = np.full(count, LARGEST if choose is np.minimum else 0, dtype=np.int64)
-    choose.at(result, groups, values)
+def _least(groups: Array, values: Array, count: int) -> Array:
+    """The earliest time of each group; one that is not known (0) is not the earliest."""
+    known = values > 0
+    result = np.full(count, LARGEST, dtype=np.int64)
+    np.minimum.at(result, groups[known], np.minimum(values[known], LARGEST))
+    return np.where(result == LARGEST, 0, result)
+
+
+def _greatest(groups: Array, values: Array, count: int) -> Array:
+    result = np.zeros(count, dtype=np.int64)
+    np.maximum.at(result, groups, np.clip(values, 0, LARGEST).astype(np.int64))
     return result

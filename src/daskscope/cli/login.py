@@ -9,6 +9,7 @@ import sys
 import time
 import webbrowser
 
+from daskscope.cli.escape import escape
 from daskscope.cli.output import write
 from daskscope.client import credentials
 from daskscope.client.credentials import Credential
@@ -37,9 +38,8 @@ def run(args: argparse.Namespace) -> int:
         write(f"{url} asks for no login. Connect a cluster with: daskscope.analytics.register()\n")
         return 0
     path = credentials.save(credential)
-    write(
-        f"Authentication successful: {credential.user} in {credential.account}\nCredentials have been saved at {path}\n"
-    )
+    write(f"Authentication successful: {escape(credential.user)} in {escape(credential.account)}\n")
+    write(f"Credentials have been saved at {path}\n")
     return 0
 
 
@@ -56,10 +56,12 @@ def _by_browser(url: str, account: str | None, *, browser: bool) -> Credential |
         if error.status == 409:
             return None
         raise
-    write(f"Confirm the code {begun['user_code']} at\n{begun['verification_url']}\n")
+    page = str(begun["verification_url"])
+    write(f"Confirm the code {escape(begun['user_code'])} at\n{escape(page)}\n")
     sys.stdout.flush()
-    if browser:
-        webbrowser.open(begun["verification_url"])
+    # The server names it: nothing but a web page is opened.
+    if browser and page.startswith(("http://", "https://")):
+        webbrowser.open(page)
     deadline = time.monotonic() + begun["expires_in"]
     while time.monotonic() < deadline:
         time.sleep(begun["interval"])

@@ -66,5 +66,5 @@ def _row(item: dict[str, Any]) -> list[str]:
         units.count(item["n_tasks"]),
         units.count(item["n_exceptions"]),
         units.count(item["threads"]),
-        f"~${item['cost']['total']:,.2f}",
+        f"~{units.dollars(item['cost']['total'])}",
     ]

@@ -25,6 +25,7 @@ from daskscope.cli import (
     serve,
     show,
     token,
+    top,
     user,
 )
 from daskscope.cli.output import complain
@@ -44,6 +45,7 @@ COMMANDS: list[ModuleType] = [
     import_,
     preview,
     token,
+    top,
     user,
     doctor,
 ]

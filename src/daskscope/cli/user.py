@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
+from urllib.parse import quote
 
 from daskscope.cli.layout import Column
 from daskscope.cli.output import open_output, write
@@ -45,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
         made = find_server().call("POST", "accounts", body={"name": args.name, "owner": args.owner})
         write(f"made the account {made['name']}, owned by {made['owner']}\n")
     elif args.action == "add":
-        find_server(args.account).call("PUT", f"members/{args.name}", body={"role": args.role})
+        find_server(args.account).call("PUT", f"members/{quote(args.name, safe='')}", body={"role": args.role})
         write(f"{args.name} is {args.role}\n")
     elif args.action == "remove":
-        find_server(args.account).call("DELETE", f"members/{args.name}")
+        find_server(args.account).call("DELETE", f"members/{quote(args.name, safe='')}")
         write(f"{args.name} is no member any more\n")
     else:
         _list(args)

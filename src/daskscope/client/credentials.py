@@ -32,7 +32,8 @@ class Credential:
 
 
 def path() -> Path:
-    return Path(dask.config.PATH) / "daskscope-credentials.json"
+    # Dask reads every .json and .yaml there as configuration.
+    return Path(dask.config.PATH) / "daskscope.credentials"
 
 
 def load() -> list[Credential]:
@@ -72,7 +73,9 @@ def _write(credentials: list[Credential]) -> None:
     text = json.dumps([asdict(credential) for credential in credentials], indent=2)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        # Made anew: a file that is there already would keep whoever may read it.
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(descriptor, "w") as stream:
             stream.write(text + "\n")
         temporary.replace(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
@@ -91,23 +92,37 @@ class Server:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             request = urllib.request.Request(address, data, headers, method=method)
-            with urllib.request.urlopen(request, timeout=timeout) as response:
+            with _opener.open(request, timeout=timeout) as response:
                 answer: bytes = response.read()
                 return answer
         except urllib.error.HTTPError as error:
             raise _refused(error, self.url) from None
-        except ValueError as error:
+        except (ValueError, http.client.InvalidURL) as error:
             raise ServerError(f"{self.url!r} is no address of a server: {error}.") from None
-        except OSError as error:
-            reason = getattr(error, "reason", error)
+        except (OSError, http.client.HTTPException) as error:
+            # A connection that ends in mid-answer is an HTTPException, and as little of a bug as one that is refused.
+            reason = getattr(error, "reason", None) or error
             raise ServerError(
                 f"The server {self.url} cannot be reached ({reason}). Is it running? daskscope serve"
             ) from None
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect is not followed: it would take the token to whatever address the answer names, and make a GET of a POST."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
+
+
 def _refused(error: urllib.error.HTTPError, url: str) -> ServerError:
     with error:
         text = error.read(100_000)
+    if 300 <= error.code < 400:
+        moved = str(error.headers.get("Location", "somewhere else")).partition("/api/v1/")[0]
+        return ServerError(f"{url} says that it is at {moved} now. Use that address: daskscope login --server {moved}")
     try:
         message = str(json.loads(text)["error"]["message"])
     except (ValueError, KeyError, TypeError):

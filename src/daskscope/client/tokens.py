@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 from daskscope.client.server import find_server
 from daskscope.errors import DaskscopeError
@@ -34,4 +35,4 @@ def revoke_api_token(*, identifier: str | None = None, label: str | None = None)
         if len(mine) != 1:
             raise DaskscopeError(f"{len(mine)} tokens have the label {label!r}. Name one by identifier=.")
         identifier = mine[0]
-    find_server().call("DELETE", f"tokens/{identifier}")
+    find_server().call("DELETE", f"tokens/{quote(identifier, safe='')}")

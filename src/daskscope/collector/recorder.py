@@ -27,6 +27,8 @@ from .waves import Waves
 
 #: Workers sampled per tick; above this they take turns.
 SAMPLES_PER_TICK = 500
+#: The cluster's row is written at least this often.
+REPEAT_US = 10_000_000
 #: Configuration worth knowing later; an allow-list, so that nobody's token is ever among it.
 CONFIG_KEYS = (
     "distributed.scheduler.allowed-failures",
@@ -88,6 +90,7 @@ class Recorder:
         self._next_worker = 0
         self._cluster: dict[str, Any] = {}
         self._last_cluster: tuple[Any, ...] = ()
+        self._cluster_us = 0
         self._windows: dict[str, dict[str, Any]] = {}
         self._round: Iterator[None] | None = None
         self._plain = Plain(scrubber)
@@ -301,7 +304,8 @@ class Recorder:
         self.rows.add("samples", **scheduler_sample(self.scheduler, now_us, lag_us))
 
     def cluster_state(self, now_us: int) -> None:
-        """The cluster's row, written again when what it says has changed."""
+        """The cluster's row, written again when what it says has changed, and every ten seconds: its time is the last at which
+        somebody knows that all of it still held, workers that are paid for among it."""
         scheduler = self.scheduler
         unrunnable = scheduler.unrunnable
         facts = {
@@ -317,8 +321,8 @@ class Recorder:
             "dropped": json.dumps(dict(self.dropped), sort_keys=True) if self.dropped else "",
             "end_us": self._cluster.get("end_us", 0),
         }
-        if tuple(facts.values()) != self._last_cluster:
-            self._last_cluster = tuple(facts.values())
+        if tuple(facts.values()) != self._last_cluster or now_us - self._cluster_us >= REPEAT_US:
+            self._last_cluster, self._cluster_us = tuple(facts.values()), now_us
             self.rows.add("clusters", **{**self._cluster, "seen_us": now_us, **facts})
 
     # -- rows ------------------------------------------------------------------------------------------------------

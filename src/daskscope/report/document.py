@@ -15,6 +15,7 @@ from daskscope.analysis.answer import answer
 from daskscope.analysis.bins import Bins, Cube, make_cube
 from daskscope.analysis.breakdown import Breakdown, breakdown
 from daskscope.analysis.completeness import is_complete, statement
+from daskscope.analysis.cost import Cost, recorded_cost
 from daskscope.analysis.counts import counts
 from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.failures import Failure
@@ -156,7 +157,14 @@ def _totals(summary: Summary, split: Breakdown, recording: Recording, bins: Bins
         "spilled": _peak(recording, bins, "spilled"),
         "transferred": int(transferred.sum()),
         "parallelism": float(np.mean(parallelism(recording, bins))),
+        "cost": _cost(recorded_cost(recording, bins.start_us, bins.stop_us, split.compute_us)),
     }
+
+
+def _cost(cost: Cost | None) -> schema.Cost | None:
+    if cost is None:
+        return None
+    return {"total": round(cost.total, 6), "idle": round(cost.idle, 6), "formula": cost.formula}
 
 
 def _peak(recording: Recording, bins: Bins, measure: str) -> int:

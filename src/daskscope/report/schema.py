@@ -40,6 +40,14 @@ class Answer(TypedDict):
     reason: str
 
 
+class Cost(TypedDict):
+    """Dollars, estimated at the prices the recording was made with."""
+
+    total: float
+    idle: float
+    formula: str
+
+
 class Totals(TypedDict):
     """The whole run in numbers; lengths in microseconds."""
 
@@ -62,6 +70,7 @@ class Totals(TypedDict):
     spilled: int
     transferred: int
     parallelism: float
+    cost: Cost | None
 
 
 class Share(TypedDict):

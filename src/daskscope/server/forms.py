@@ -29,9 +29,13 @@ form.addEventListener("submit", async (event) => {
     const answer = await response.json();
     if (!response.ok) { said.textContent = answer.error.message; return; }
     said.textContent = form.dataset.done;
-    // Only a path of this server: an address of another one would send people there right after they logged in.
-    const asked = new URLSearchParams(location.search).get("next") || "";
-    if (form.dataset.next) { location.assign(/^\\/[^/\\\\]/.test(asked) ? asked : form.dataset.next); }
+    // Only an address of this server: another one would get people right after they logged in. Compared once it is parsed,
+    // because parsing drops tabs and turns backslashes: "/<tab>/host" is another host, too.
+    if (form.dataset.next) {
+      const asked = new URLSearchParams(location.search).get("next") || form.dataset.next;
+      const target = URL.canParse(asked, location.origin) ? new URL(asked, location.origin) : null;
+      location.assign(target && target.origin === location.origin ? target.href : form.dataset.next);
+    }
   } catch (error) { said.textContent = "The server cannot be reached."; }
 });
 """
@@ -93,12 +97,15 @@ def login_page(root: str) -> Response:
     )
 
 
-def device_page(root: str, user: str, accounts: Sequence[str]) -> Response:
+def device_page(root: str, user: str, accounts: Sequence[str], label: str = "") -> Response:
     options = "".join(f"<option>{html.escape(name)}</option>" for name in accounts)
     fields = _field("Code", "user_code", extra='pattern="[A-Za-z]{4}-[A-Za-z]{4}"')
     fields += f'<label>Account<select name="account" required>{options}</select></label>'
     buttons = '<button name="approve" value="yes">Confirm</button><button class="quiet" name="approve" value="no">Deny</button>'
-    text = f"You are {user}. Confirm only a code that your own terminal shows: whoever has it can act in your name."
+    asks = f" {label} asks for a token." if label else ""
+    text = (
+        f"You are {user}.{asks} Confirm only a code that your own terminal shows: whoever has it can act in your name."
+    )
     return _page(
         "Confirm a login",
         text,

@@ -44,40 +44,49 @@ class Identity:
 NOBODY = Identity("nobody")
 
 
+@dataclass(frozen=True)
+class Known:
+    """A token that was looked up: itself, its account, and whether its user administers the server."""
+
+    token: Token
+    account: Account
+    admin: bool
+
+
 class TokenCache:
     """Tokens that were looked up lately, so that a batch costs no query for its token."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tokens: dict[str, tuple[int, Token, Account]] = {}
+        self._tokens: dict[str, tuple[int, Known]] = {}
+        self._age = 0
 
-    def get(
-        self, secret: str, now_us: int, load: Callable[[], tuple[Token, Account] | None]
-    ) -> tuple[Token, Account] | None:
+    def get(self, secret: str, now_us: int, load: Callable[[], Known | None]) -> Known | None:
         key = digest(secret)
         with self._lock:
-            known = self._tokens.get(key)
-        if known is not None and now_us - known[0] < CACHE_US:
-            return known[1], known[2]
+            kept, age = self._tokens.get(key), self._age
+        if kept is not None and 0 <= now_us - kept[0] < CACHE_US:
+            return kept[1]
         found = load()
         with self._lock:
             if len(self._tokens) >= MOST_CACHED:
                 self._tokens.clear()
-            if found is None:
-                self._tokens.pop(key, None)
-            else:
-                self._tokens[key] = now_us, *found
+            self._tokens.pop(key, None)
+            # What was read before a change must not be kept after it.
+            if found is not None and age == self._age:
+                self._tokens[key] = now_us, found
         return found
 
     def clear(self) -> None:
         """Something about tokens, members or accounts changed."""
         with self._lock:
             self._tokens.clear()
+            self._age += 1
 
 
 def identify(request: Request, services: Services, cache: TokenCache) -> Identity:
     """Who asks; refuses a token or session that is no good, and requests a foreign page made."""
-    _check_host(request, services)
+    check_host(request, services)
     header = request.headers.get("authorization", "")
     # Without login there is one user: a recorder may send any token, or none.
     if header and services.settings.login:
@@ -90,7 +99,7 @@ def identify(request: Request, services: Services, cache: TokenCache) -> Identit
     cookie = request.cookies.get(COOKIE)
     if not cookie:
         return NOBODY
-    _check_origin(request, services)
+    check_origin(request, services)
     return _by_session(cookie, request, services)
 
 
@@ -99,29 +108,31 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
     if not well_formed(secret):
         raise unauthorized("This is no daskscope token, or one that was cut off. Make one with: daskscope token create")
 
-    def load() -> tuple[Token, Account] | None:
+    def load() -> Known | None:
         with services.database.read() as connection:
             token = find_token(connection, secret, now)
-            account = get_account(connection, token.account) if token is not None else None
-        if token is None or account is None:
-            return None
+            if token is None:
+                return None
+            account, user = get_account(connection, token.account), get_user(connection, token.user)
         if now - token.used_us > USED_STEP_US:
             with services.database.write() as connection:
                 mark_used(connection, token.id, now)
-        return token, account
+        # A token administers the server where its user does and it may do everything: one for reading does not.
+        return Known(token, account, user is not None and user.admin and "admin" in token.scopes)
 
     found = cache.get(secret, now, load)
     if found is None:
         raise unauthorized(
             "This token is not known here, was revoked, or has expired. Log in again with: daskscope login"
         )
-    token, account = found
+    token, account = found.token, found.account
     if token.expires_us and token.expires_us <= now:
         raise unauthorized("This token has expired. Log in again with: daskscope login")
     return Identity(
         "token",
         token.user,
         token.user_name,
+        found.admin,
         scopes=token.scopes,
         account=account,
         token=token.id,
@@ -152,7 +163,7 @@ def named_account(request: Request) -> str:
 
 
 def _local(request: Request, services: Services) -> Identity:
-    _check_origin(request, services)
+    check_origin(request, services)
     with services.database.read() as connection:
         account = get_account(connection, services.local_account)
     return Identity("local", services.local_user, LOCAL, admin=True, scopes=frozenset(SCOPES), account=account)
@@ -169,17 +180,20 @@ def check_scope(identity: Identity, scope: str) -> None:
         raise forbidden(f"This needs the scope {scope}; yours allows {have}. An owner of the account can change that.")
 
 
-def _check_host(request: Request, services: Services) -> None:
+def check_host(request: Request, services: Services) -> None:
     """Without login: only names that are loopback. A foreign name that resolves to it would make any web page a client."""
     if services.settings.login:
         return
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    try:
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        host = ""
     own = urlsplit(services.settings.url).hostname
     if host not in ("127.0.0.1", "localhost", "::1") and host != own:
         raise forbidden("This server answers to its loopback address only. Set --url to serve it under another name.")
 
 
-def _check_origin(request: Request, services: Services) -> None:
+def check_origin(request: Request, services: Services) -> None:
     """A request that changes something must come from a page of ours, or from no page at all."""
     if request.method in SAFE:
         return
@@ -192,7 +206,7 @@ def _check_origin(request: Request, services: Services) -> None:
         if request.cookies.get(COOKIE) and services.settings.login and not site:
             raise forbidden("This request does not say which page it comes from.")
         return
-    allowed = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
+    allowed = {f"{request.scope['scheme']}://{request.headers.get('host', '')}"}
     if services.settings.url:
         parts = urlsplit(services.settings.url)
         allowed.add(f"{parts.scheme}://{parts.netloc}")

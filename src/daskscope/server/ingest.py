@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from daskscope.analysis.rollup import clean_text, roll_up
+from daskscope.analysis.rollup import roll_up
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.failure import Refusal, bad_request, forbidden, too_many, unavailable
 from daskscope.server.identity import Identity
+from daskscope.server.names import check_cluster
+from daskscope.server.pools import PARSE
 from daskscope.server.routing import Call, Route, read_limited
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.clusters import close_asked, find_cluster
 from daskscope.storage.ingest import Batch
-from daskscope.wire.decode import read_frame
+from daskscope.storage.tokens import has_cluster_token
+from daskscope.wire.decode import Frame, read_frame
 
 FRAMES = "application/vnd.daskscope.frames"
 #: Frames of one body; the recorder sends a dozen.
 MOST_FRAMES = 2_000
 #: Decompressed bytes of one body: what its frames claim, checked before any is decompressed.
 MOST_RAW = 256 * 1024 * 1024
+#: Rows of one body; a recorder's megabyte holds 70,000 tasks. A frame of constants has any number of them in 300 bytes.
+MOST_ROWS = 500_000
 
 
 async def ingest(call: Call) -> dict[str, Any]:
     """Take a body of frames."""
     body = await read_limited(call.request, call.services.settings.max_body)
-    batches = await run_in_threadpool(parse, body, call.identity)
-    _check_quota(call, batches, len(body))
+    frames = split(body)
+    # Before anything is decompressed: what costs time and memory is what a batch claims, not how many bytes it has.
+    _check_quota(call, sum(frame.header.rows for frame in frames), len(body))
+    batches = await call.services.pools.run(PARSE, parse, frames, call.identity)
     if call.identity.cluster:
         await run_in_threadpool(_check_clusters, call, {batch.header.cluster for batch in batches})
     try:
@@ -45,49 +54,57 @@ async def ingest(call: Call) -> dict[str, Any]:
 
 
 def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
-    """Whether somebody asked the cluster to shut down. Looked up only with its own row, which comes every few seconds."""
-    clusters = {batch.header.cluster for batch in batches if batch.header.table == "clusters"}
+    """Whether somebody asked the cluster to shut down. Looked up only with what comes every few seconds and no more often."""
+    clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
     if not clusters:
         return False
     with call.services.database.read() as connection:
         return close_asked(connection, call.account.id, clusters)
 
 
-def parse(body: bytes, identity: Identity) -> list[Batch]:
-    """The batches of a body; one that is wrong refuses it all, and nothing is stored."""
-    assert identity.account is not None
-    # Without login there is one user, and the recorder knows better who it is.
-    user = "" if identity.kind == "local" else identity.name
-    batches: list[Batch] = []
-    offset, raw, view = 0, 0, memoryview(body)
-    try:
+def split(body: bytes) -> list[Frame]:
+    """The frames of a body, checksums verified, nothing decompressed; a body that is wrong is refused whole."""
+    frames: list[Frame] = []
+    offset, raw, rows, view = 0, 0, 0, memoryview(body)
+    with _refused():
         while offset < len(body):
             frame = read_frame(view, offset)
-            raw += frame.header.raw
-            if raw > MOST_RAW or len(batches) >= MOST_FRAMES:
-                raise bad_request("This body holds more batches than are taken at once. Send it in parts.")
-            _check_header(frame.header.cluster, frame.header.epoch)
-            part = bytes(view[offset : offset + frame.size])
-            batches.append(Batch(identity.account.id, user, frame.header, part, roll_up(frame.without_keys())))
+            header = frame.header
+            raw, rows = raw + header.raw, rows + header.rows
+            if raw > MOST_RAW or rows > MOST_ROWS or len(frames) >= MOST_FRAMES:
+                raise bad_request("This body holds more than is taken at once. Send it in parts.")
+            check_cluster(header.cluster)
+            if header.epoch < 0:
+                raise bad_request("A batch has an impossible epoch.")
+            frames.append(frame)
             offset += frame.size
+    if not frames:
+        raise bad_request("There are no batches in this body.")
+    return frames
+
+
+def parse(frames: list[Frame], identity: Identity) -> list[Batch]:
+    """The batches of some frames, rolled up; one that is wrong refuses them all."""
+    assert identity.account is not None
+    # Without login there is one user, and the recorder knows better who it is.
+    user, account = "" if identity.kind == "local" else identity.name, identity.account.id
+    with _refused():
+        return [Batch(account, user, frame.header, frame.whole, roll_up(frame.without_keys())) for frame in frames]
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """What the wire says is wrong, as the server says it."""
+    try:
+        yield
     except NewerFormat as error:
         raise Refusal(422, "newer_format", f"The recorder is newer than this server: {error}.") from None
     except WireError as error:
         raise bad_request(f"This is no body of whole batches: {error}.") from None
-    if not batches:
-        raise bad_request("There are no batches in this body.")
-    return batches
 
 
-def _check_header(cluster: str, epoch: int) -> None:
-    if not cluster or clean_text(cluster, 200) != cluster or not cluster.isprintable():
-        raise bad_request("A batch names no cluster a server could list.")
-    if epoch < 0:
-        raise bad_request("A batch has an impossible epoch.")
-
-
-def _check_quota(call: Call, batches: list[Batch], nbytes: int) -> None:
-    wait = call.services.quotas.spend(call.identity.token, sum(batch.header.rows for batch in batches), nbytes)
+def _check_quota(call: Call, rows: int, nbytes: int) -> None:
+    wait = call.services.quotas.spend(call.identity.token, rows, nbytes)
     if wait:
         call.services.counters.add("over_quota")
         raise too_many("This token has sent more than it may in a minute.", wait)
@@ -98,7 +115,10 @@ def _check_clusters(call: Call, clusters: set[str]) -> None:
     for cluster in clusters - {call.identity.cluster}:
         with call.services.database.read() as connection:
             row = find_cluster(connection, call.account.id, cluster, call.now_us, call.lost_after_us)
-        if row is None or row["user"] != call.identity.name or row["state"] != "lost":
+            # Registered, and gone before the server heard of it.
+            silent = row is None and has_cluster_token(connection, call.account.id, call.identity.user, cluster)
+        lost = row is not None and row["user"] == call.identity.name and row["state"] == "lost"
+        if not (lost or silent):
             raise forbidden("This token may write to one cluster only, and this is another one.")
 
 

@@ -29,7 +29,8 @@ class Jobs:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, timeout: float = 30.0) -> None:
+    def stop(self, timeout: float = 3.0) -> None:
+        """End soon; a job that takes longer is left behind, and done again at the next start."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -68,15 +69,25 @@ class Jobs:
     def compact(self) -> None:
         services = self.services
         quiet = services.settings.compact_after * 1_000_000
-        with services.database.read() as connection:
-            runs = due(connection, services.clock(), quiet)
-        for run, account, over in runs:
-            if self._stop.is_set():
+        tried: set[int] = set()
+        while not self._stop.is_set():
+            with services.database.read() as connection:
+                runs = [item for item in due(connection, services.clock(), quiet) if item[0] not in tried]
+            if not runs:
                 return
-            done = compact(services.database, services.vault, services.store, account, run, services.clock(), over=over)
-            if done is not None:
-                services.counters.add("compactions")
-                services.counters.add("compacted_rows", done.rows)
+            for run, account, over in runs:
+                # Once a round, or a run that cannot be compacted would be tried without end.
+                tried.add(run)
+                if self._stop.is_set():
+                    return
+                self._compact(run, account, over=over)
+
+    def _compact(self, run: int, account: int, *, over: bool) -> None:
+        services = self.services
+        done = compact(services.database, services.vault, services.store, account, run, services.clock(), over=over)
+        if done is not None:
+            services.counters.add("compactions")
+            services.counters.add("compacted_rows", done.rows)
 
     def retain(self) -> None:
         services, settings = self.services, self.services.settings

@@ -6,8 +6,14 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 
-#: Runs a slow listener may be behind; it is told "all" beyond it.
+#: Clusters a slow listener is told of at once, about; it sees the others when it next looks at the list.
 MOST_BEHIND = 1_000
+#: Pages that may wait at once.
+MOST_LISTENERS = 1_000
+
+
+class TooManyListeners(Exception):
+    """More pages wait than should."""
 
 
 class Listener:
@@ -18,15 +24,20 @@ class Listener:
         self.loop = loop
         self.changed: set[str] = set()
         self.wake = asyncio.Event()
+        self.ended = False
 
     def tell(self, clusters: set[str]) -> None:
         if len(self.changed) < MOST_BEHIND:
             self.changed |= clusters
         self.wake.set()
 
+    def end(self) -> None:
+        self.ended = True
+        self.wake.set()
+
     async def changes(self, heartbeat: float) -> AsyncIterator[set[str]]:
         """Sets of clusters that changed; an empty one whenever nothing did for ``heartbeat`` seconds."""
-        while True:
+        while not self.ended:
             try:
                 await asyncio.wait_for(self.wake.wait(), heartbeat)
             except asyncio.TimeoutError:
@@ -34,7 +45,8 @@ class Listener:
                 continue
             self.wake.clear()
             changed, self.changed = self.changed, set()
-            yield changed
+            if changed:
+                yield changed
 
 
 class Live:
@@ -49,6 +61,8 @@ class Live:
     def listen(self, account: int) -> Listener:
         listener = Listener(account, asyncio.get_running_loop())
         with self._lock:
+            if len(self._listeners) >= MOST_LISTENERS:
+                raise TooManyListeners
             self._listeners.add(listener)
         return listener
 
@@ -68,12 +82,24 @@ class Live:
         for listener in listeners:
             mine = {cluster for account, cluster in runs if account == listener.account}
             if mine:
-                listener.loop.call_soon_threadsafe(listener.tell, mine)
+                _tell(listener, listener.tell, mine)
 
     @property
     def listening(self) -> int:
         return len(self._listeners)
 
     def close(self) -> None:
+        """End every stream."""
         with self._lock:
+            listeners = list(self._listeners)
             self._listeners.clear()
+        for listener in listeners:
+            _tell(listener, listener.end)
+
+
+def _tell(listener: Listener, what: Callable[..., None], *args: set[str]) -> None:
+    try:
+        listener.loop.call_soon_threadsafe(what, *args)
+    except RuntimeError:
+        # Its event loop has ended, and nobody listens any more.
+        pass

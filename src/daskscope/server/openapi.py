@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from daskscope import __version__
-from daskscope.server.routing import PUBLIC, Route, name_of
+from daskscope.server.routing import ANYBODY, PUBLIC, Route
 
 ERROR = {
     "type": "object",
@@ -41,6 +41,12 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
+def operation_id(route: Route) -> str:
+    """A name of its own for each: one function may answer several routes."""
+    words = re.findall(r"\w+", route.path.removeprefix("/api/v1"))
+    return "_".join([route.method.lower(), *words])
+
+
 def _operation(route: Route) -> dict[str, Any]:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
@@ -48,19 +54,19 @@ def _operation(route: Route) -> dict[str, Any]:
     ]
     if route.query is not None:
         parameters += _query(route.query)
-    if route.access != PUBLIC:
+    if route.access not in (ANYBODY, PUBLIC):
         parameters.append({"name": "account", "in": "query", "required": False, "schema": {"type": "string"}})
     error = {
         "description": "Refused",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     operation: dict[str, Any] = {
-        "operationId": name_of(route),
+        "operationId": operation_id(route),
         "summary": route.summary,
         "parameters": parameters,
         "responses": {str(route.status): {"description": "Done", "content": {route.answers: {}}}, "default": error},
     }
-    if route.access != PUBLIC:
+    if route.access not in (ANYBODY, PUBLIC):
         operation["security"] = [{"token": []}]
         operation["description"] = f"Access: {route.access}."
     if route.body is not None:

@@ -20,7 +20,8 @@ SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.D
 #: What uploaded HTML may do: run its own scripts, draw, and nothing else. Dask's reports show up whole under it.
 SANDBOX = (
     "sandbox allow-scripts allow-popups; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data: blob:; font-src data:; connect-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+    "img-src data: blob:; font-src data:; worker-src blob:; connect-src 'none'; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'self'"
 )
 #: A page of ours without any script.
 STILL = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -79,12 +80,20 @@ def message_page(title: str, text: str, status: int = 200) -> Response:
     page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{html.escape(title)}</title><style>{FRAME_STYLE}</style></head><body><main><h1>{html.escape(title)}</h1>
 <p>{html.escape(text)}</p></main></body></html>"""
-    policy = (
-        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-    return HTMLResponse(page, status, {**COMMON, "Content-Security-Policy": policy})
+    return HTMLResponse(page, status, {**COMMON, "Content-Security-Policy": STILL})
 
 
+def icon() -> Response:
+    """What browsers show in a tab; they ask for it whether a page names one or not."""
+    headers = {**COMMON, "Content-Security-Policy": "default-src 'none'", "Cache-Control": "public, max-age=86400"}
+    return Response(ICON, media_type="image/svg+xml", headers=headers)
+
+
+#: Bars of a task stream.
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2a5ec4" d="M1 2h9v3H1z"/>'
+    '<path fill="#e0882e" d="M4 6.5h11v3H4z"/><path fill="#3a9a5c" d="M2 11h7v3H2z"/></svg>'
+)
 FRAME_STYLE = """
 :root{color-scheme:light dark;font:14px/1.5 system-ui,sans-serif}
 body{margin:0;display:flex;flex-direction:column;height:100vh}

@@ -110,7 +110,7 @@ def embedded(recording: Recording) -> dict[str, str]:
     for text in recording["windows"]["labels"].tolist():
         try:
             labels = json.loads(text or "{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         for name in texts:
             value = labels.get(f"daskscope.{name}") if isinstance(labels, dict) else None

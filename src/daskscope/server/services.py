@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from daskscope.server.counters import Counters
 from daskscope.server.live import Live
+from daskscope.server.pools import Pools
 from daskscope.server.quota import Quotas
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Writer
@@ -18,6 +21,12 @@ from daskscope.storage.migrate import prepare
 from daskscope.storage.users import create_user, find_user
 from daskscope.storage.vault import Vault, load_master_keys
 
+if TYPE_CHECKING:
+    from daskscope.server.relay import Relay
+
+logger = logging.getLogger("daskscope.server")
+
+COMPLAIN_EVERY_US = 60 * 1_000_000
 #: The only account and user of a server without login.
 LOCAL = "local"
 
@@ -43,13 +52,27 @@ class Services:
     prepared: str = ""
     #: The address people reach the server under; known once it listens.
     url: str = ""
+    #: Other servers on the same PostgreSQL.
+    relay: Relay | None = None
     local_account: int = 0
     local_user: int = 0
     #: Problems found by jobs, by job; shown by /readyz.
     problems: dict[str, str] = field(default_factory=dict)
+    pools: Pools = field(default_factory=Pools)
+
+    _complained: dict[str, int] = field(default_factory=dict)
+
+    def complain(self, text: str) -> None:
+        """Log what is wrong outside of us: once a minute, however many requests meet it."""
+        now = self.clock()
+        if now - self._complained.get(text, 0) > COMPLAIN_EVERY_US:
+            self._complained = {text: now}
+            logger.warning("%s", text)
 
     def close(self) -> None:
         self.writer.stop()
+        if self.relay is not None:
+            self.relay.stop()
         self.live.close()
         self.database.close()
 
@@ -75,6 +98,11 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     )
     if not settings.login:
         _open_local(services)
+    if not database.is_sqlite:
+        from daskscope.server.relay import Relay
+
+        services.relay = Relay(database, live)
+        services.relay.start()
     services.writer.start()
     return services
 

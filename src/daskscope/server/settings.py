@@ -85,6 +85,8 @@ class Settings:
                 f"--host {self.host} can be reached from other machines, so people must log in: add --login. "
                 "Without it the server listens on loopback only."
             )
+        if self.port > 65_535:
+            raise SettingsError(f"--port is at most 65535, not {self.port}.")
         if bool(self.tls_cert) != bool(self.tls_key):
             raise SettingsError("--tls-cert and --tls-key belong together: give both.")
         if self.log_format not in ("text", "json"):
@@ -155,7 +157,9 @@ def _file(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        values: dict[str, Any] = tomllib.loads(path.read_text())
+        values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise SettingsError(f"The settings file {path} is no TOML: it is not UTF-8.") from None
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from None
     except tomllib.TOMLDecodeError as error:
@@ -178,11 +182,19 @@ def _converted(name: str, kind: Any, value: Any) -> Any:
             return False
         raise SettingsError(f"{flag} is true or false, not {value!r}.")
     if kind == "int":
-        try:
-            number = int(value)
-        except (TypeError, ValueError):
-            raise SettingsError(f"{flag} is a number, not {value!r}.") from None
-        if number < 0:
-            raise SettingsError(f"{flag} cannot be negative.")
-        return number
-    return str(value)
+        return _number(flag, value)
+    if not isinstance(value, str):
+        raise SettingsError(f"{flag} is a text, not {value!r}.")
+    return value
+
+
+def _number(flag: str, value: Any) -> int:
+    try:
+        number = int(value) if isinstance(value, str) or type(value) is int else None
+    except ValueError:
+        number = None
+    if number is None:
+        raise SettingsError(f"{flag} is a number, not {value!r}.")
+    if number < 0:
+        raise SettingsError(f"{flag} cannot be negative.")
+    return number

@@ -32,13 +32,27 @@ def parsed(text: str, default: Any) -> Any:
     """JSON a recorder sent; what is none is not worth failing for."""
     try:
         value = json.loads(text) if text else default
-    except ValueError:
+        value = _plain(value) if "\\u" in text else value
+    except (ValueError, RecursionError):
         return default
     return value if isinstance(value, type(default)) else default
 
 
+def _plain(value: Any) -> Any:
+    """Without halves of surrogate pairs, which JSON can write and no text has."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain(name): _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def tags_of(row: Row) -> list[str]:
+    return [tag for tag in parsed(row["tags"], []) if isinstance(tag, str)]
+
+
 def cost_of(row: Row, account: Account) -> Cost:
-    names = [*parsed(row["tags"], []), row["name"]]
+    names = [*tags_of(row), row["name"]]
     prices = choose_prices(asdict(account.preferences), parsed(row["prices"], {}), names)
     return estimate(
         prices,
@@ -99,7 +113,7 @@ def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Row:
         "disk_seconds": seconds(row["disk_us"]),
         "idle_seconds": seconds(max(0, now_us - idle)) if live and idle else 0.0,
         "nbytes": row["nbytes"],
-        "tags": parsed(row["tags"], []),
+        "tags": tags_of(row),
         "versions": parsed(row["versions"], {}),
         "platform": parsed(row["platform"], {}),
         "dropped": parsed(row["dropped"], {}),

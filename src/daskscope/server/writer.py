@@ -25,8 +25,9 @@ logger = logging.getLogger("daskscope.server")
 
 #: Bytes of one transaction: what is beyond it waits for the next.
 GROUP_NBYTES = 16 * 1024 * 1024
-#: Requests that may wait. Beyond it the server says so at once instead of filling its memory.
+#: Requests, and bytes of them, that may wait. Beyond it the server says so at once instead of filling its memory.
 MOST_WAITING = 512
+MOST_WAITING_NBYTES = 256 * 1024 * 1024
 
 
 class Overloaded(Exception):
@@ -73,7 +74,9 @@ class Writer:
         #: Why the last commit failed; empty while all is well.
         self.trouble = ""
         self._waiting: queue.Queue[_Request | None] = queue.Queue()
-        self._held: _Request | None = None
+        #: Bytes in the queue; counted by those who put and the one who takes.
+        self._nbytes = 0
+        self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="daskscope-writer", daemon=True)
 
     def start(self) -> None:
@@ -86,9 +89,13 @@ class Writer:
             self._thread.join(timeout)
 
     def submit(self, batches: Sequence[Batch]) -> Future[Taken]:
-        if self._waiting.qsize() >= MOST_WAITING:
-            raise Overloaded
         request = _Request(batches, Future())
+        # Under way from here on: whoever waits for it may leave, and it is answered all the same.
+        request.answer.set_running_or_notify_cancel()
+        with self._counting:
+            if self._waiting.qsize() >= MOST_WAITING or self._nbytes >= MOST_WAITING_NBYTES:
+                raise Overloaded
+            self._nbytes += request.nbytes
         self._waiting.put(request)
         return request.answer
 
@@ -105,8 +112,7 @@ class Writer:
 
     def _group(self) -> list[_Request]:
         """The next requests to commit together; none when it is time to end."""
-        first = self._held or self._waiting.get()
-        self._held = None
+        first = self._waiting.get()
         if first is None:
             return []
         group, size = [first], first.nbytes
@@ -121,6 +127,8 @@ class Writer:
                 break
             group.append(request)
             size += request.nbytes
+        with self._counting:
+            self._nbytes -= size
         return group
 
     def _commit(self, group: list[_Request]) -> None:

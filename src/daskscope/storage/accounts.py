@@ -57,12 +57,18 @@ class Account:
 
 def create_account(connection: Connection, vault: Vault, name: str, now_us: int) -> Account:
     check_name(name, "account")
-    if find_account(connection, name) is not None:
-        raise StorageError(f"There is an account {name} already. Choose another name.")
-    values = {"name": name, "created_us": now_us}
-    number = connection.execute(sa.insert(schema.accounts).values(values)).inserted_primary_key[0]  # type: ignore[index]
-    vault.add_key(connection, int(number))
-    return Account(int(number), name, now_us, Preferences())
+    number = insert_named(connection, schema.accounts, {"name": name, "created_us": now_us}, "an account")
+    vault.add_key(connection, number)
+    return Account(number, name, now_us, Preferences())
+
+
+def insert_named(connection: Connection, table: sa.Table, values: dict[str, Any], what: str) -> int:
+    """Insert a row whose name nobody else may have, not even one of this moment; its number."""
+    try:
+        with connection.begin_nested():
+            return int(connection.execute(sa.insert(table).values(values)).inserted_primary_key[0])  # type: ignore[index]
+    except sa.exc.IntegrityError:
+        raise StorageError(f"There is {what} {values['name']} already. Choose another name.") from None
 
 
 def check_name(name: str, what: str) -> None:
@@ -118,8 +124,15 @@ def remove_member(connection: Connection, account: int, user: int) -> bool:
 
 
 def _keep_an_owner(connection: Connection, account: int, user: int) -> None:
-    members = schema.members
-    query = sa.select(members.c.user_id).where(members.c.account_id == account, members.c.role == "owner")
+    members, users = schema.members, schema.users
+    query = (
+        sa.select(members.c.user_id)
+        .join(users, users.c.id == members.c.user_id)
+        .where(members.c.account_id == account, members.c.role == "owner", users.c.disabled_us == 0)
+        .order_by(members.c.user_id)
+        # Two owners who take each other out at once must not both succeed.
+        .with_for_update(of=members)
+    )
     if set(connection.execute(query).scalars()) == {user}:
         raise StorageError("This is the account's only owner. Make somebody else an owner first.")
 

@@ -10,12 +10,17 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from daskscope.errors import MissingExtra
 from daskscope.storage.database import StorageError
+
+#: Times a file is written whose directory goes away meanwhile.
+ATTEMPTS = 20
+#: How long a request to an object store that does not answer is repeated; the library's own three minutes would hold up a page.
+RETRY_S = 20.0
 
 
 class MissingBlob(StorageError):
@@ -65,6 +70,17 @@ class LocalStore:
 
     def put(self, path: str, data: bytes) -> None:
         target = self.local(path)
+        for attempt in range(ATTEMPTS):
+            try:
+                self._write(target, data)
+                return
+            except (FileNotFoundError, FileExistsError):
+                # Somebody deleted the last file of the directory, and the directory with it, while we made it or after.
+                if attempt == ATTEMPTS - 1:
+                    raise
+
+    def _write(self, target: Path, data: bytes) -> None:
+        missing = [parent for parent in target.parents if not parent.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.part")
         try:
@@ -76,12 +92,9 @@ class LocalStore:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        # The name must be as durable as the bytes.
-        descriptor = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        # The name must be as durable as the bytes, and so must those of the directories that are new.
+        for directory in (target.parent, *(parent.parent for parent in missing)):
+            _sync(directory)
 
     def get(self, path: str) -> bytes:
         try:
@@ -116,15 +129,26 @@ class LocalStore:
         return self.directory / parts
 
 
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class S3Store:
     """Blobs as objects of a bucket."""
 
-    def __init__(self, url: str, endpoint: str = "") -> None:
+    def __init__(self, url: str, endpoint: str = "", *, retry_s: float = RETRY_S) -> None:
         try:
             from obstore.store import S3Store as Store
         except ImportError:
             raise MissingExtra("obstore", "s3", "A store on S3") from None
-        options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http://"), "timeout": "30s"}}
+        options: dict[str, Any] = {
+            "client_options": {"allow_http": endpoint.startswith("http://"), "timeout": "30s"},
+            "retry_config": {"retry_timeout": timedelta(seconds=retry_s)},
+        }
         if endpoint:
             options["endpoint"] = endpoint
             options["region"] = os.environ.get("AWS_REGION", "us-east-1")

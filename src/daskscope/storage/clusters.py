@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daskscope.analysis.rollup import clean_text
 from daskscope.storage import schema
+from daskscope.storage.groups import uncount
 
 STATES = ("running", "idle", "finished", "lost")
 Row = dict[str, Any]
@@ -64,16 +67,17 @@ def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
     if wanted.states:
         conditions.append(state.in_(wanted.states))
     if wanted.search:
-        like = f"%{_escaped(wanted.search.lower())}%"
         columns = (runs.c.name, runs.c.cluster, runs.c.user, runs.c.host)
-        conditions.append(sa.or_(*(sa.func.lower(column).like(like, escape="\\") for column in columns)))
+        conditions.append(sa.or_(*(has(column, wanted.search) for column in columns)))
     if wanted.tag:
-        conditions.append(runs.c.tags.like(f'%"{_escaped(wanted.tag)}"%', escape="\\"))
+        conditions.append(runs.c.tags.contains(json.dumps(wanted.tag), autoescape=True))
     return conditions
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+def has(column: Any, search: str) -> Any:
+    """Whether a column has a text in it, in whichever case."""
+    wanted = clean_text(search, len(search)).lower()
+    return sa.func.lower(column).contains(wanted, autoescape=True)
 
 
 def count_clusters(connection: Connection, account: int, now_us: int, lost_after_us: int) -> dict[str, int]:
@@ -126,8 +130,10 @@ def prefixes_of(connection: Connection, run: int, computation: str | None = None
     """Sums by prefix of a computation, or of the whole run."""
     prefixes = schema.prefixes
     names = [c.name for c in prefixes.c if c.name not in ("run_id", "computation", "prefix")]
-    extremes: dict[str, Any] = {"first_us": sa.func.min, "last_us": sa.func.max, "longest_us": sa.func.max}
-    sums = [sa.cast(extremes.get(name, sa.func.sum)(prefixes.c[name]), sa.BigInteger).label(name) for name in names]
+    # 0 is no time.
+    first = sa.func.coalesce(sa.func.min(sa.func.nullif(prefixes.c.first_us, 0)), 0)
+    extremes = {"first_us": first} | {name: sa.func.max(prefixes.c[name]) for name in ("last_us", "longest_us")}
+    sums = [sa.cast(extremes.get(name, sa.func.sum(prefixes.c[name])), sa.BigInteger).label(name) for name in names]
     query = sa.select(prefixes.c.prefix, *sums).where(prefixes.c.run_id == run).group_by(prefixes.c.prefix)
     if computation is not None:
         query = query.where(prefixes.c.computation == computation)
@@ -143,6 +149,12 @@ def activities_of(connection: Connection, run: int) -> list[Row]:
 
 def delete_cluster(connection: Connection, run: int) -> list[str]:
     """Delete everything of a run from the catalog; the paths of the blobs that nobody names any more."""
+    # First of all, as everywhere: a batch or a compaction of it that is under way is waited for.
+    locked = sa.select(schema.runs.c.account_id).where(schema.runs.c.id == run).with_for_update()
+    account = connection.execute(locked).scalar()
+    if account is None:
+        return []
+    uncount(connection, account, run)
     paths = [*_paths(connection, schema.files, run), *_paths(connection, schema.renderings, run)]
     for table in reversed(schema.metadata.sorted_tables):
         if "run_id" in table.c:

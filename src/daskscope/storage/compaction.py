@@ -8,7 +8,7 @@ removes. Nothing acknowledged is ever in neither place.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -20,11 +20,10 @@ from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.blobs import BlobStore, new_path
 from daskscope.storage.database import Database
-from daskscope.storage.ingest import SECRET
+from daskscope.storage.ingest import SECRET, lock_run
 from daskscope.storage.parquet import from_parquet, to_parquet
 from daskscope.storage.runs import StoredBatch, StoredFile, buffered, files_of, join, loader
 from daskscope.storage.vault import Vault
-from daskscope.wire.decode import read_frame
 
 logger = logging.getLogger("daskscope.server")
 
@@ -32,6 +31,9 @@ logger = logging.getLogger("daskscope.server")
 BUFFER_NBYTES = 32 * 1024 * 1024
 #: Files of one table of a run that lives; the next compaction joins them.
 MOST_FILES = 8
+#: Bytes of batches one pass takes, and rows of a table beyond which files are not joined any more: what it holds in memory.
+PASS_NBYTES = 64 * 1024 * 1024
+MOST_ROWS = 5_000_000
 
 
 @dataclass
@@ -54,7 +56,8 @@ def due(connection: Connection, now_us: int, quiet_us: int, limit: int = 20) -> 
     query = (
         sa.select(runs.c.id, runs.c.account_id, over.label("over"))
         .where(runs.c.buffered_nbytes > 0, wanted)
-        .order_by(runs.c.buffered_nbytes.desc())
+        # Not the largest first: one that cannot be compacted would be looked at for ever, and the others never.
+        .order_by(runs.c.compacted_us, runs.c.id)
         .limit(limit)
     )
     return [(row.id, row.account_id, bool(row.over)) for row in connection.execute(query)]
@@ -64,25 +67,28 @@ def compact(
     database: Database, vault: Vault, store: BlobStore, account: int, run: int, now_us: int, *, over: bool
 ) -> Compacted | None:
     """Compact a run's buffer; None where somebody else did in the meantime."""
+    _look(database, run, now_us)
+    # Transactions are short: nobody waits in one for a store that may be far away.
     with database.read() as connection:
-        batches = buffered(connection, vault, account, run, TABLES)
+        batches = buffered(connection, vault, account, run, TABLES, PASS_NBYTES)
         files = files_of(connection, run)
+    damaged: dict[int, str] = {}
+    parts = _decoded(batches, damaged)
+    merged = _merged(files, parts, over=over)
+    with database.read() as connection:
         load = loader(connection, vault, store)
-        damaged: dict[int, str] = {}
-        parts = _decoded(batches, damaged)
-        merged = _merged(files, set(parts), over=over)
         for file in merged:
             parts[file.name].insert(0, from_parquet(file.name, load(account, file)))
-        done = Compacted(len(batches) - len(damaged))
-        written = []
-        for name, tables in parts.items():
-            table = join(name, tables)
-            data = to_parquet(table)
-            path = new_path(account, f"runs/{run}", f"{name}.parquet")
-            store.put(path, vault.seal(connection, account, data) if name in SECRET else data)
-            written.append(_file_row(run, name, path, table, len(data), now_us))
-            done.rows, done.nbytes = done.rows + table.rows, done.nbytes + len(data)
-            done.files.append(path)
+    done = Compacted(len(batches) - len(damaged))
+    written = []
+    for name, tables in parts.items():
+        table = join(name, tables)
+        data = to_parquet(table)
+        path = new_path(account, f"runs/{run}", f"{name}.parquet")
+        store.put(path, _sealed(database, vault, account, data) if name in SECRET else data)
+        written.append(_file_row(run, name, path, table, len(data), now_us))
+        done.rows, done.nbytes = done.rows + table.rows, done.nbytes + len(data)
+        done.files.append(path)
     kept = [batch for batch in batches if batch.id not in damaged]
     if not _commit(database, run, kept, damaged, merged, written, now_us):
         for path in done.files:
@@ -93,21 +99,43 @@ def compact(
     return done
 
 
+def _look(database: Database, run: int, now_us: int) -> None:
+    """Say that a run's turn was now, whatever comes of it."""
+    runs = schema.runs
+    with database.write() as connection:
+        connection.execute(sa.update(runs).where(runs.c.id == run).values(compacted_us=now_us))
+
+
+def _sealed(database: Database, vault: Vault, account: int, data: bytes) -> bytes:
+    with database.read() as connection:
+        return vault.seal(connection, account, data)
+
+
 def _decoded(batches: Sequence[StoredBatch], damaged: dict[int, str]) -> dict[str, list[Table]]:
     parts: dict[str, list[Table]] = {}
     for batch in batches:
         try:
-            parts.setdefault(batch.name, []).append(read_frame(batch.frame).table())
+            table = batch.table()
+            parts.setdefault(batch.name, []).append(table)
         except WireError as error:
             # Its keys were not looked at when it came. It stays as it is, for whoever wants to look.
             damaged[batch.id] = str(error)[:500]
-    return {name: tables for name, tables in parts.items() if tables}
+    return parts
 
 
-def _merged(files: Sequence[StoredFile], names: set[str], *, over: bool) -> list[StoredFile]:
+def _merged(files: Sequence[StoredFile], parts: Mapping[str, list[Table]], *, over: bool) -> list[StoredFile]:
     """Files to take into the new ones: all of a run that is over, else those of tables that have too many."""
-    counts = {name: sum(1 for file in files if file.name == name) for name in names}
-    return [file for file in files if file.name in names and (over or counts[file.name] >= MOST_FILES)]
+    merged = []
+    for name, tables in parts.items():
+        mine = [file for file in files if file.name == name]
+        rows = sum(table.rows for table in tables)
+        # The small ones first: a file that is large already stays as it is.
+        for file in sorted(mine, key=lambda file: file.rows) if over or len(mine) >= MOST_FILES else ():
+            rows += file.rows
+            if rows > MOST_ROWS:
+                break
+            merged.append(file)
+    return sorted(merged, key=lambda file: file.id)
 
 
 def _file_row(run: int, name: str, path: str, table: Table, nbytes: int, now_us: int) -> dict[str, object]:
@@ -136,7 +164,8 @@ def _commit(
 ) -> bool:
     table, files, runs = schema.batches, schema.files, schema.runs
     with database.write() as connection:
-        _lock_epochs(connection, run)
+        # No batch of this run comes in until we are done: it could be one whose row is just being removed.
+        lock_run(connection, run)
         numbers = [batch.id for batch in batches]
         cleared = 0
         for first in range(0, len(numbers), 500):
@@ -159,19 +188,14 @@ def _commit(
     return True
 
 
-def _lock_epochs(connection: Connection, run: int) -> None:
-    """No batch of this run comes in until we are done: it could be one whose row is just being removed."""
-    epochs = schema.epochs
-    query = sa.select(epochs.c.epoch).where(epochs.c.run_id == run).order_by(epochs.c.epoch).with_for_update()
-    connection.execute(query).all()
-
-
 def _raise_floors(connection: Connection, run: int) -> None:
     """Forget the rows of compacted batches up to the first that is missing: a number below the floor is known to be taken."""
     epochs, batches = schema.epochs, schema.batches
     for epoch in connection.execute(sa.select(epochs).where(epochs.c.run_id == run)).all():
         mine = (batches.c.run_id == run) & (batches.c.epoch == epoch.epoch)
-        done = mine & batches.c.frame.is_(None) & (batches.c.sequence >= epoch.floor)
+        # One that was put aside is taken as well; its row stays.
+        taken = sa.or_(batches.c.frame.is_(None), batches.c.damage != "")
+        done = mine & taken & (batches.c.sequence >= epoch.floor)
         floor = epoch.floor
         for number in connection.execute(
             sa.select(batches.c.sequence).where(done).order_by(batches.c.sequence)
@@ -180,6 +204,7 @@ def _raise_floors(connection: Connection, run: int) -> None:
                 break
             floor += 1
         if floor > epoch.floor:
-            connection.execute(sa.delete(batches).where(mine & (batches.c.sequence < floor)))
+            gone = mine & (batches.c.sequence < floor) & batches.c.frame.is_(None)
+            connection.execute(sa.delete(batches).where(gone))
             this = (epochs.c.run_id == run) & (epochs.c.epoch == epoch.epoch)
             connection.execute(sa.update(epochs).where(this).values(floor=floor))

@@ -22,6 +22,7 @@ def list_computations(
     run: int | None = None,
     since_us: int = 0,
     computation: str | None = None,
+    code_digest: str = "",
     limit: int = 100,
     after: tuple[int, str] | None = None,
 ) -> list[Row]:
@@ -30,16 +31,20 @@ def list_computations(
     query = (
         sa.select(table, runs.c.cluster, runs.c.name.label("cluster_name"), runs.c.user, _state(now_us, lost_after_us))
         .join(runs, runs.c.id == table.c.run_id)
-        .where(table.c.account_id == account)
         .order_by(table.c.start_us.desc(), table.c.computation.desc())
         .limit(limit)
     )
     if run is not None:
-        query = query.where(table.c.run_id == run)
+        # The account of the run, not of the computation: SQLite would look through all of the account's.
+        query = query.where(table.c.run_id == run, runs.c.account_id == account)
+    else:
+        query = query.where(table.c.account_id == account)
     if since_us:
         query = query.where(table.c.start_us >= since_us)
     if computation is not None:
         query = query.where(table.c.computation == computation)
+    if code_digest:
+        query = query.where(table.c.code_digest == code_digest)
     if after is not None:
         start, name = after
         query = query.where(

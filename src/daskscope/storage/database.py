@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,11 @@ from daskscope.storage.mounts import network_file_system
 BUSY_MS = 30_000
 #: Pages SQLite may keep per connection, in KiB (negative: KiB instead of pages). Eight readers stay below 64 MB.
 CACHE_KIB = -8_000
+
+#: Values of one IN list: SQLite takes 32,766 variables a statement, and PostgreSQL 65,535.
+STEP = 5_000
+#: How long PostgreSQL is waited for: to connect, and for a row that another server holds.
+CONNECT_S, LOCK_S = 10, 30
 
 
 class StorageError(DaskscopeError):
@@ -80,6 +85,11 @@ def insert_for(dialect: str, table: sa.Table) -> Any:
     return postgresql_insert(table)
 
 
+def in_steps(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Values in parts that one statement takes."""
+    return (values[first : first + STEP] for first in range(0, len(values), STEP))
+
+
 def _normalised(text: str) -> URL:
     if "://" not in text:
         text = f"sqlite:///{text}"
@@ -104,7 +114,18 @@ def _engine(url: URL) -> Engine:
 
         raise MissingExtra("psycopg", "postgres", "A PostgreSQL database") from None
     # A connection that PostgreSQL dropped (restarted) is noticed before it is used, not by the request that gets it.
-    return sa.create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=10)
+    waits = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
+    engine = sa.create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=10, connect_args=waits)
+    event.listen(engine, "connect", _bound_waits)
+    return engine
+
+
+def _bound_waits(connection: Any, _: Any) -> None:
+    """A server that stopped in mid-transaction must not hold up the others for ever."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{10 * LOCK_S}s'")
+    connection.commit()
 
 
 def _sqlite(url: URL) -> Engine:

@@ -14,16 +14,17 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daskscope import units
-from daskscope.analysis.rollup import roll_up
+from daskscope.analysis.rollup import roll_up, roll_up_all
 from daskscope.storage import schema
 from daskscope.storage.blobs import BlobStore, MissingBlob
 from daskscope.storage.compaction import compact
 from daskscope.storage.database import Database, StorageError
-from daskscope.storage.ingest import replace_sums
+from daskscope.storage.ingest import lock_run, replace_sums
 from daskscope.storage.migrate import version
-from daskscope.storage.retention import orphans
+from daskscope.storage.retention import orphans, stored_tasks
 from daskscope.storage.runs import Part, read_run
 from daskscope.storage.vault import Vault, unwrap
+from daskscope.wire.decode import read_frame
 
 #: A buffer nobody compacted for so long is stuck.
 STUCK_US = 3600 * 1_000_000
@@ -132,6 +133,13 @@ def check_files(patient: Patient) -> Iterator[Finding]:
 def _forget(patient: Patient, table: sa.Table, path: str) -> Callable[[], None]:
     def mend() -> None:
         with patient.database.write() as connection:
+            runs = schema.runs
+            if table is schema.files:
+                # The sums stay: they count what was there.
+                lost = sa.select(table.c.run_id, table.c.rows).where(table.c.path == path, table.c.name == "tasks")
+                for row in connection.execute(lost).all():
+                    removed = runs.c.tasks_removed + row.rows
+                    connection.execute(sa.update(runs).where(runs.c.id == row.run_id).values(tasks_removed=removed))
             connection.execute(sa.delete(table).where(table.c.path == path))
 
     return mend
@@ -145,7 +153,9 @@ def check_compactions(patient: Patient) -> Iterator[Finding]:
     )
     with patient.database.read() as connection:
         rows = connection.execute(stuck).all()
-        unread = sa.select(batches.c.id, batches.c.run_id, batches.c.damage).where(batches.c.damage != "")
+        unread = sa.select(batches.c.id, batches.c.run_id, batches.c.damage).where(
+            batches.c.damage != "", batches.c.frame.is_not(None)
+        )
         damaged = connection.execute(unread).all()
     for row in rows:
         text = f"run {row.id} has {units.nbytes(row.buffered_nbytes)} that nobody compacted for an hour"
@@ -166,26 +176,20 @@ def check_sums(patient: Patient) -> Iterator[Finding]:
     runs, prefixes = schema.runs, schema.prefixes
     total = sa.cast(sa.func.sum(prefixes.c.tasks), sa.BigInteger).label("tasks")
     with patient.database.read() as connection:
-        rows = connection.execute(sa.select(runs.c.id, runs.c.account_id, runs.c.tasks)).all()
+        rows = connection.execute(sa.select(runs.c.id, runs.c.account_id, runs.c.tasks, runs.c.tasks_removed)).all()
         by_prefix = connection.execute(sa.select(prefixes.c.run_id, total).group_by(prefixes.c.run_id)).all()
-        stored = {row.id: _stored_tasks(connection, row.id) for row in rows}
+        stored = {row.id: stored_tasks(connection, row.id) for row in rows}
     summed = {row.run_id: row.tasks for row in by_prefix}
     for row in rows:
         counted, prefixed = stored[row.id], summed.get(row.id, 0)
-        # Rows that were deleted by age leave their sums behind: that is no disagreement.
-        if (counted and counted != row.tasks) or prefixed != row.tasks:
-            text = f"run {row.id} counts {row.tasks:,} tasks, {prefixed:,} by prefix, and has {counted:,} rows of them"
-            yield Finding("sums", text, _recount(patient, row.account_id, row.id) if counted else None)
-
-
-def _stored_tasks(connection: Connection, run: int) -> int:
-    """Rows of tasks that are stored, counted without reading them."""
-    files, batches = schema.files, schema.batches
-    compacted = sa.select(sa.func.sum(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
-    buffered = sa.select(sa.func.sum(batches.c.rows)).where(
-        batches.c.run_id == run, batches.c.name == "tasks", batches.c.frame.is_not(None)
-    )
-    return sum(int(connection.execute(query).scalar() or 0) for query in (compacted, buffered))
+        if counted + row.tasks_removed != row.tasks or prefixed != row.tasks:
+            text = (
+                f"run {row.id} counts {row.tasks:,} tasks, {prefixed:,} by prefix, and had {counted + row.tasks_removed:,} "
+                "rows of them"
+            )
+            # Rows that were deleted left their sums behind, which cannot be made again without them.
+            mend = _recount(patient, row.account_id, row.id) if not row.tasks_removed else None
+            yield Finding("sums", text, mend)
 
 
 def _recount(patient: Patient, account: int, run: int) -> Callable[[], None]:
@@ -193,11 +197,25 @@ def _recount(patient: Patient, account: int, run: int) -> Callable[[], None]:
 
     def mend() -> None:
         with patient.database.write() as connection:
+            # Nothing is added meanwhile.
+            if not lock_run(connection, run):
+                return
             part = Part(tables=("tasks",))
             recording = read_run(connection, patient.vault, patient.store, account, run, str(run), part)
-            replace_sums(connection, account, run, roll_up(recording["tasks"]))
+            total = roll_up_all(recording["tasks"])
+            for frame in _put_aside(connection, run):
+                total.add(roll_up(read_frame(frame).without_keys()))
+            replace_sums(connection, account, run, total)
 
     return mend
+
+
+def _put_aside(connection: Connection, run: int) -> list[bytes]:
+    """Batches of tasks that were counted when they came but whose keys cannot be read."""
+    batches = schema.batches
+    mine = (batches.c.run_id == run) & (batches.c.name == "tasks") & (batches.c.damage != "")
+    rows = connection.execute(sa.select(batches.c.frame).where(mine, batches.c.frame.is_not(None)))
+    return [bytes(frame) for frame in rows.scalars()]
 
 
 def check_contents(patient: Patient) -> Iterator[Finding]:

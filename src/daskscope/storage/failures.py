@@ -11,8 +11,10 @@ from sqlalchemy.engine import Connection
 
 from daskscope.analysis.rollup import RollUp
 from daskscope.storage import schema
+from daskscope.storage.database import in_steps
 from daskscope.storage.upsert import Row, accumulate
 from daskscope.storage.vault import Vault
+from daskscope.units import HOUR
 
 #: Rows that failed with something nobody could name share a group.
 UNKNOWN = "unknown"
@@ -20,15 +22,15 @@ TEXTS = ("message", "traceback", "cause_message")
 
 
 def record_failures(
-    connection: Connection, vault: Vault, arrivals: Sequence[tuple[int, int, RollUp]]
+    connection: Connection, vault: Vault, arrivals: Sequence[tuple[int, int, str, RollUp]]
 ) -> dict[int, int]:
-    """Store the failures of some runs (account, run, roll-up) and count them by group; by run how many there were."""
-    counts = {run: total.uncounted for _, run, total in arrivals if total.uncounted}
+    """Store the failures of some runs (account, run, user, roll-up) and count them by group; by run how many there were."""
+    counts = {run: total.uncounted for _, run, _, total in arrivals if total.uncounted}
     rows: list[Row] = []
     groups: dict[tuple[int, str], Row] = {}
-    for account, run, total in arrivals:
+    for account, run, user, total in arrivals:
         for failure in total.exceptions:
-            row = _row(connection, vault, account, run, failure)
+            row = {**_row(connection, vault, account, run, failure), "user": user}
             rows.append(row)
             counts[run] = counts.get(run, 0) + row["count"]
             _count(groups, account, row, sample=bool(failure["traceback"]))
@@ -60,7 +62,7 @@ def _count(groups: dict[tuple[int, str], Row], account: int, row: Row, *, sample
     }
     group = groups.setdefault((account, row["fingerprint"]), empty)
     group["count"] += row["count"]
-    group["first_us"] = min(group["first_us"], row["time_us"])
+    group["first_us"] = min(group["first_us"] or row["time_us"], row["time_us"] or group["first_us"])
     group["last_us"] = max(group["last_us"], row["time_us"])
     if group["sealed_sample"] is None and sample:
         group["sealed_sample"] = row["sealed_text"]
@@ -82,16 +84,23 @@ def _row(connection: Connection, vault: Vault, account: int, run: int, row: dict
 def _regress(connection: Connection, account: int, happened: dict[str, Row]) -> None:
     """A failure somebody called resolved that happened again since is no longer resolved."""
     groups = schema.error_groups
-    resolved = sa.select(groups.c.fingerprint, groups.c.state_us).where(
-        groups.c.account_id == account, groups.c.fingerprint.in_(list(happened)), groups.c.state == "resolved"
+    # Locked in their order, all that are there: runs of one account share groups, and several servers count them.
+    known = (
+        sa.select(groups.c.fingerprint, groups.c.state, groups.c.state_us)
+        .where(groups.c.account_id == account)
+        .order_by(groups.c.fingerprint)
+        .with_for_update()
     )
-    # What was sent late, from before it was resolved, is no news.
-    again = [
-        row.fingerprint for row in connection.execute(resolved) if happened[row.fingerprint]["last_us"] > row.state_us
-    ]
-    mine = (groups.c.account_id == account) & groups.c.fingerprint.in_(again)
-    if again:
-        connection.execute(sa.update(groups).where(mine).values(state="regressed"))
+    for part in in_steps(sorted(happened)):
+        again = [
+            row.fingerprint
+            for row in connection.execute(known.where(groups.c.fingerprint.in_(part)))
+            # What was sent late, from before it was resolved, is no news.
+            if row.state == "resolved" and happened[row.fingerprint]["last_us"] > row.state_us
+        ]
+        if again:
+            mine = (groups.c.account_id == account) & groups.c.fingerprint.in_(again)
+            connection.execute(sa.update(groups).where(mine).values(state="regressed"))
 
 
 # ---------------------------------------------------------------- reading
@@ -112,7 +121,12 @@ def list_exceptions(
     """Failures, the newest first, with their texts."""
     table, runs = schema.exceptions, schema.runs
     query = (
-        sa.select(table, runs.c.cluster, runs.c.name.label("cluster_name"), runs.c.user)
+        sa.select(
+            *(column for column in table.c if column.name != "user"),
+            runs.c.cluster,
+            runs.c.name.label("cluster_name"),
+            runs.c.user,
+        )
         .join(runs, runs.c.id == table.c.run_id)
         .where(table.c.account_id == account)
         .order_by(table.c.time_us.desc(), table.c.id.desc())
@@ -179,12 +193,11 @@ def list_error_groups(
 
 def _spread(connection: Connection, account: int, fingerprints: list[str]) -> dict[str, dict[str, Any]]:
     """By group: how many clusters had it, and which users."""
-    table, runs = schema.exceptions, schema.runs
+    table = schema.exceptions
     query = (
-        sa.select(table.c.fingerprint, runs.c.user, sa.func.count(sa.distinct(table.c.run_id)).label("clusters"))
-        .join(runs, runs.c.id == table.c.run_id)
+        sa.select(table.c.fingerprint, table.c.user, sa.func.count(sa.distinct(table.c.run_id)).label("clusters"))
         .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints))
-        .group_by(table.c.fingerprint, runs.c.user)
+        .group_by(table.c.fingerprint, table.c.user)
     )
     spread: dict[str, dict[str, Any]] = {}
     for row in connection.execute(query):
@@ -192,6 +205,25 @@ def _spread(connection: Connection, account: int, fingerprints: list[str]) -> di
         group["clusters"] += row.clusters
         group["users"].append(row.user)
     return spread
+
+
+def hours_of(
+    connection: Connection, account: int, fingerprints: list[str], now_us: int, hours: int
+) -> dict[str, list[int]]:
+    """Failures of some groups in each of the last hours."""
+    table = schema.exceptions
+    first = now_us // HOUR - hours + 1
+    hour = (table.c.time_us // HOUR).label("hour")
+    query = (
+        sa.select(table.c.fingerprint, hour, sa.cast(sa.func.sum(table.c.count), sa.BigInteger).label("n"))
+        .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints), table.c.time_us >= first * HOUR)
+        .group_by(table.c.fingerprint, hour)
+    )
+    result = {name: [0] * hours for name in fingerprints}
+    for row in connection.execute(query):
+        if 0 <= row.hour - first < hours:
+            result[row.fingerprint][row.hour - first] = row.n
+    return result
 
 
 def set_group_state(connection: Connection, account: int, fingerprint: str, state: str, user: str, now_us: int) -> bool:

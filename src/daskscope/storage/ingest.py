@@ -1,7 +1,8 @@
 """The one transaction that makes batches durable and counts them once.
 
-A batch is known by its run, epoch and number. The epochs' rows are locked first, so that of two servers that get the same
-batch one waits and then finds it there. A batch below its epoch's floor was compacted long ago. Whatever is fresh is stored as
+A batch is known by its run, epoch and number. The runs' rows are locked first, in their order, so that of two servers that
+get the same batch one waits and then finds it there. Whatever else changes a run (a compaction, a deletion) takes the same
+lock before any other. A batch below its epoch's floor was compacted long ago. Whatever is fresh is stored as
 it came, and its roll-up added to the sums, in the same transaction: after the commit it is all there, before it nothing is.
 
 Statements are by table, never by cluster: a group of a hundred clusters takes as many as one of a single cluster.
@@ -9,6 +10,8 @@ Statements are by table, never by cluster: a group of a hundred clusters takes a
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +22,17 @@ from sqlalchemy.engine import Connection
 from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
 from daskscope.storage.capacity import update_capacity
-from daskscope.storage.database import insert
+from daskscope.storage.database import in_steps, insert
 from daskscope.storage.failures import record_failures
-from daskscope.storage.upsert import Row, accumulate, replace_older
+from daskscope.storage.upsert import Row, accumulate, replace_older, saturated
 from daskscope.storage.vault import Vault
 from daskscope.wire.decode import Header
 
 #: Tables whose batches hold code, tracebacks or lines of logs: stored sealed.
 SECRET = frozenset({"computations", "exceptions", "logs", "windows", "events"})
+
+#: The largest number a column holds; a header's counters may be as large.
+MOST = 2**63 - 1
 
 RunKey = tuple[int, str]
 Place = tuple[int, int, int]
@@ -82,22 +88,21 @@ def take(connection: Connection, vault: Vault, batches: Sequence[Batch], now_us:
         _store(connection, vault, list(arrivals.values()), now_us)
     # A batch that is a duplicate is a sign of life all the same.
     silent = sorted(set(runs.values()) - arrivals.keys())
-    if silent:
-        connection.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(silent)).values(received_us=now_us))
+    for part in in_steps(silent):
+        connection.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(part)).values(received_us=now_us))
     return fresh
 
 
 def _runs(connection: Connection, batches: Sequence[Batch], now_us: int) -> dict[RunKey, int]:
-    """The numbers of the batches' runs; a run is made by its first batch."""
+    """The numbers of the batches' runs, locked; a run is made by its first batch."""
     runs = schema.runs
     wanted = {batch.run_key: batch.user for batch in reversed(batches)}
-    query = sa.select(runs.c.id, runs.c.account_id, runs.c.cluster).where(
-        runs.c.account_id.in_(sorted({account for account, _ in wanted})),
-        runs.c.cluster.in_(sorted({cluster for _, cluster in wanted})),
-    )
 
     def found() -> dict[RunKey, int]:
-        return {(row.account_id, row.cluster): row.id for row in connection.execute(query)}
+        mine = _locked().where(runs.c.account_id.in_(sorted({account for account, _ in wanted})))
+        clusters = sorted({cluster for _, cluster in wanted})
+        rows = [row for part in in_steps(clusters) for row in connection.execute(mine.where(runs.c.cluster.in_(part)))]
+        return {(row.account_id, row.cluster): row.id for row in rows}
 
     known = found()
     new = [
@@ -112,36 +117,46 @@ def _runs(connection: Connection, batches: Sequence[Batch], now_us: int) -> dict
     return {key: known[key] for key in wanted}
 
 
+def _locked() -> sa.Select[tuple[int, int, str]]:
+    """Runs, kept from being changed by others until the transaction ends."""
+    runs = schema.runs
+    return sa.select(runs.c.id, runs.c.account_id, runs.c.cluster).order_by(runs.c.id).with_for_update(key_share=True)
+
+
+def lock_run(connection: Connection, run: int) -> bool:
+    """Keep others from changing a run until the transaction ends; whether it is still there."""
+    return connection.execute(_locked().where(schema.runs.c.id == run)).one_or_none() is not None
+
+
 def _known(connection: Connection, places: Sequence[Place]) -> set[Place]:
-    """Of the given batches those that were taken before; locks their epochs."""
+    """Of the given batches those that were taken before."""
     epochs, stored = schema.epochs, schema.batches
-    pairs = sorted({place[:2] for place in places})
-    rows = [{"run_id": run, "epoch": epoch} for run, epoch in pairs]
-    connection.execute(insert(connection, epochs).on_conflict_do_nothing(), rows)
-    numbers = sorted({run for run, _ in pairs})
-    locked = (
-        sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
-        .where(epochs.c.run_id.in_(numbers))
-        .order_by(epochs.c.run_id, epochs.c.epoch)
-        .with_for_update()
-    )
-    floors = {(row.run_id, row.epoch): row.floor for row in connection.execute(locked)}
-    known = {place for place in places if place[2] < floors[place[:2]]}
-    query = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence).where(
-        stored.c.run_id.in_(numbers), stored.c.sequence.in_(sorted({place[2] for place in places}))
-    )
-    return known | {(row.run_id, row.epoch, row.sequence) for row in connection.execute(query)}
+    numbers = sorted({run for run, _, _ in places})
+    floors: dict[tuple[int, int], int] = {}
+    query = sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
+    for part in in_steps(numbers):
+        for row in connection.execute(query.where(epochs.c.run_id.in_(part))):
+            floors[row.run_id, row.epoch] = row.floor
+    known = {place for place in places if place[2] < floors.get(place[:2], 0)}
+    taken = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence)
+    for part in in_steps(numbers):
+        mine = set(part)
+        for sequences in in_steps(sorted({sequence for run, _, sequence in places if run in mine})):
+            where = stored.c.run_id.in_(part) & stored.c.sequence.in_(sequences)
+            known |= {(row.run_id, row.epoch, row.sequence) for row in connection.execute(taken.where(where))}
+    return known
 
 
 def _epochs(connection: Connection, places: Sequence[Place]) -> None:
     rows: dict[tuple[int, int], Row] = {}
     for run, epoch, sequence in places:
-        empty = {"run_id": run, "epoch": epoch, "highest": 0, "taken": 0, "from_start": 0}
+        empty = {"run_id": run, "epoch": epoch, "highest": 0, "lowest": 0, "taken": 0, "from_start": 0}
         row = rows.setdefault((run, epoch), empty)
         row["taken"] += 1
         row["highest"] = max(row["highest"], sequence)
+        row["lowest"] = min(row["lowest"] or MOST, sequence + 1, MOST)
         row["from_start"] |= int(sequence == 0)
-    accumulate(connection, schema.epochs, list(rows.values()), greatest=("highest", "from_start"))
+    accumulate(connection, schema.epochs, list(rows.values()), least=("lowest",), greatest=("highest", "from_start"))
 
 
 def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us: int) -> None:
@@ -150,8 +165,9 @@ def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us
     _streams(connection, arrivals)
     _sums(connection, arrivals)
     _entities(connection, vault, arrivals)
-    failures = record_failures(connection, vault, [(a.account, a.run, a.total) for a in arrivals])
     _clusters(connection, arrivals)
+    users = _users(connection, [a.run for a in arrivals if a.total.exceptions])
+    failures = record_failures(connection, vault, [(a.account, a.run, users.get(a.run, ""), a.total) for a in arrivals])
     _totals(connection, arrivals, failures, now_us)
     update_capacity(
         connection,
@@ -189,13 +205,16 @@ def _streams(connection: Connection, arrivals: list[Arrival]) -> None:
             "kept": 0,
             "dropped": 0,
             "first": 0,
+            "dropped_before": 0,
         }
         row = streams.setdefault((run, header.epoch, header.table), empty)
         first = header.kept - header.rows + 1
         row["first"] = min(row["first"] or first, first)
+        row["dropped_before"] = min(row["dropped_before"] or MOST, header.dropped + 1, MOST)
         row["rows"] += header.rows
         row["kept"], row["dropped"] = max(row["kept"], header.kept), max(row["dropped"], header.dropped)
-    accumulate(connection, schema.streams, list(streams.values()), least=("first",), greatest=("kept", "dropped"))
+    least, greatest = ("first", "dropped_before"), ("kept", "dropped")
+    accumulate(connection, schema.streams, list(streams.values()), least=least, greatest=greatest)
 
 
 def _sums(connection: Connection, arrivals: list[Arrival]) -> None:
@@ -255,12 +274,18 @@ def _entities(connection: Connection, vault: Vault, arrivals: list[Arrival]) -> 
 def _computation(connection: Connection, vault: Vault, arrival: Arrival, row: Mapping[str, Any]) -> Row:
     kept = {name: value for name, value in row.items() if name != "code"}
     code = vault.seal_text(connection, arrival.account, row["code"])
-    return {"run_id": arrival.run, "account_id": arrival.account, "sealed_code": code, **kept}
+    mine = {"run_id": arrival.run, "account_id": arrival.account}
+    return {**mine, "sealed_code": code, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
+
+
+def code_digest(code: str, line: int) -> str:
+    """The same for the same call in the same code; empty where the code is not known."""
+    return hashlib.sha256(f"{line} {code.strip()}".encode()).hexdigest()[:16] if code.strip() else ""
 
 
 def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
     """The runs' own rows, where they are newer than what is known."""
-    runs, rows = schema.runs, []
+    rows = []
     for a in arrivals:
         # A row about another cluster than the one it was sent for is nobody's.
         row = a.total.entities.get("clusters", {}).get((a.batches[0].header.cluster,))
@@ -268,17 +293,28 @@ def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
             values = {f"new_{name}": value for name, value in row.items() if name != "cluster"}
             rows.append({**values, "this": a.run, "new_user": a.user or row["user"]})
     if rows:
-        names = [name for name in rows[0] if name.startswith("new_")]
-        statement = (
-            sa.update(runs)
-            .where(runs.c.id == sa.bindparam("this"), runs.c.seen_us <= sa.bindparam("new_seen_us"))
-            .values({name.removeprefix("new_"): sa.bindparam(name) for name in names})
-        )
-        connection.execute(statement, rows)
+        connection.execute(_renewing(tuple(name for name in rows[0] if name.startswith("new_"))), rows)
+
+
+@functools.cache
+def _renewing(names: tuple[str, ...]) -> sa.Update:
+    runs = schema.runs
+    return (
+        sa.update(runs)
+        .where(runs.c.id == sa.bindparam("this"), runs.c.seen_us <= sa.bindparam("new_seen_us"))
+        .values({name.removeprefix("new_"): sa.bindparam(name) for name in names})
+    )
+
+
+def _users(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    runs = schema.runs
+    query = sa.select(runs.c.id, runs.c.user)
+    rows = [row for part in in_steps(numbers) for row in connection.execute(query.where(runs.c.id.in_(part)))]
+    return {row.id: row.user for row in rows}
 
 
 def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[int, int], now_us: int) -> None:
-    runs, rows = schema.runs, []
+    rows = []
     for a in arrivals:
         sums = a.total.total()
         rows.append(
@@ -298,12 +334,18 @@ def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[i
                 "now": now_us,
             }
         )
+    connection.execute(_adding(tuple(name for name in rows[0] if name.startswith("add_"))), rows)
+
+
+@functools.cache
+def _adding(names: tuple[str, ...]) -> sa.Update:
+    """Put together once: that takes longer than running it."""
+    runs = schema.runs
     work = sa.bindparam("work", type_=sa.BigInteger)
-    values: dict[str, Any] = {
-        name.removeprefix("add_"): runs.c[name.removeprefix("add_")] + sa.bindparam(name, type_=sa.BigInteger)
-        for name in rows[0]
-        if name.startswith("add_")
-    }
+    values: dict[str, Any] = {}
+    for name in names:
+        column = runs.c[name.removeprefix("add_")]
+        values[column.name] = saturated(column, sa.bindparam(name, type_=sa.BigInteger))
     values["received_us"] = sa.bindparam("now", type_=sa.BigInteger)
     values["last_work_us"] = sa.case((runs.c.last_work_us < work, work), else_=runs.c.last_work_us)
-    connection.execute(sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(values), rows)
+    return sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(values)

@@ -8,18 +8,16 @@ writes the whole dictionary into every row group.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.rollup import clean_text
 from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
-from daskscope.model.tables import TABLES
+from daskscope.model.tables import TABLES, TableDef
 
 ROW_GROUP = 20_000
 LEVEL = 3
-#: A text longer than this in a dictionary is not worth a code.
-ANY_LENGTH = 1 << 30
 #: How rows of a table are ordered, so that neighbours are alike and a window of time is few row groups.
 ORDER = {
     "tasks": ("computation", "start_us"),
@@ -72,17 +70,31 @@ def _arrow(pa: Any, table: Table, name: str) -> Any:
 
 def _strings(pa: Any, strings: Strings) -> Any:
     if strings.texts is not None:
-        return pa.array([clean_text(text, ANY_LENGTH) for text in strings.texts.tolist()], type=pa.string())
-    values = pa.array([clean_text(value, ANY_LENGTH) for value in strings.values.tolist()], type=pa.string())
+        return pa.array([_encodable(text) for text in strings.texts.tolist()], type=pa.string())
+    values = pa.array([_encodable(value) for value in strings.values.tolist()], type=pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(strings.codes), values).cast(pa.string())
 
 
+def _encodable(text: str) -> str:
+    """Parquet is UTF-8, which has no lone surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+#: The column in which a row begins, where its time is when it ended: a row belongs to every window it overlaps.
+BEGIN = {"tasks": "start_us", "transfers": "start_us"}
+
+
 def from_parquet(
-    name: str, data: bytes, *, window: tuple[int, int] | None = None, computation: str | None = None
+    name: str,
+    data: bytes,
+    *,
+    window: tuple[int, int] | None = None,
+    computation: str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Table:
     """A table from its file; with a window or a computation only the row groups that may have rows of it.
 
-    The rows are not filtered here: a caller selects exactly what it wants.
+    The rows are not filtered here: a caller selects exactly what it wants. Columns that are not asked for are empty.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -90,27 +102,32 @@ def from_parquet(
     definition = TABLES[name]
     texts = [c.name for c in definition.columns if c.kind == "str" and c.name != "key"]
     file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-    groups = _groups(file, definition.time, window, computation)
-    read = file.read_row_groups(groups)
+    groups = _groups(file, definition, window, computation)
+    wanted = None if columns is None else [n for n in columns if n in file.schema_arrow.names]
+    read = file.read_row_groups(groups, columns=wanted)
     present = set(read.column_names)
     rows = read.num_rows
-    columns: dict[str, Values] = {}
+    values: dict[str, Values] = {}
     for column in definition.columns:
         # What was not known when the file was written.
         known = column.name in present and rows
-        columns[column.name] = (
+        values[column.name] = (
             _values(read.column(column.name), column.kind) if known else empty_values(column.kind, rows)
         )
-    return Table(definition, columns)
+    return Table(definition, values)
 
 
-def _groups(file: Any, time: str, window: tuple[int, int] | None, computation: str | None) -> list[int]:
+def _groups(file: Any, definition: TableDef, window: tuple[int, int] | None, computation: str | None) -> list[int]:
     """Row groups whose statistics do not rule them out."""
     index = {file.metadata.schema.column(i).path: i for i in range(file.metadata.num_columns)}
+    begin = BEGIN.get(definition.name, definition.time)
     groups = []
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
-        if window is not None and _outside(group.column(index[time]), *window):
+        if window is not None and (
+            _outside(group.column(index[definition.time]), window[0], None)
+            or _outside(group.column(index[begin]), None, window[1])
+        ):
             continue
         if computation is not None and "computation" in index:
             column = group.column(index["computation"])
@@ -122,7 +139,9 @@ def _groups(file: Any, time: str, window: tuple[int, int] | None, computation: s
 
 def _outside(column: Any, low: Any, high: Any) -> bool:
     statistics = column.statistics
-    return statistics is not None and statistics.has_min_max and (statistics.max < low or statistics.min > high)
+    if statistics is None or not statistics.has_min_max:
+        return False
+    return (low is not None and statistics.max < low) or (high is not None and statistics.min > high)
 
 
 def _values(column: Any, kind: str) -> Values:

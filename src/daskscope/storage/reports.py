@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
+from daskscope.storage.clusters import has
 
 Row = dict[str, Any]
 
@@ -108,10 +109,7 @@ def list_reports(
     reports, users = schema.reports, schema.users
     query = _query().where(reports.c.account_id == account, _current(now_us))
     if search:
-        like = f"%{search.lower()}%"
-        query = query.where(
-            sa.or_(sa.func.lower(reports.c.title).like(like), sa.func.lower(reports.c.filename).like(like))
-        )
+        query = query.where(sa.or_(has(reports.c.title, search), has(reports.c.filename, search)))
     if tag:
         query = query.where(reports.c.tags.contains(json.dumps(tag), autoescape=True))
     if since_us:

@@ -13,6 +13,7 @@ from daskscope.storage.accounts import Account, list_accounts
 from daskscope.storage.blobs import BlobStore
 from daskscope.storage.clusters import delete_cluster
 from daskscope.storage.database import Database
+from daskscope.storage.ingest import lock_run
 
 DAY_US = 24 * 3600 * 1_000_000
 #: A file younger than this may be one that a compaction is just about to name.
@@ -41,6 +42,7 @@ class Removed:
 def apply_retention(database: Database, store: BlobStore, limits: Limits, now_us: int) -> Removed:
     """Remove what is older than it may be."""
     removed = Removed()
+    _expired_tokens(database, now_us)
     with database.read() as connection:
         accounts = list_accounts(connection)
     for account in accounts:
@@ -62,7 +64,7 @@ def _remove(database: Database, store: BlobStore, account: Account, before_us: i
         old = sa.select(runs.c.id).where(runs.c.account_id == account.id, runs.c.received_us < before_us)
         with database.write() as connection:
             if not whole:
-                old = old.where(runs.c.id.in_(_with_rows()))
+                old = old.where(_has_rows())
             numbers = list(connection.execute(old.order_by(runs.c.id).limit(STEP)).scalars())
             forget = delete_cluster if whole else delete_rows
             paths = [path for number in numbers for path in forget(connection, number)]
@@ -72,21 +74,36 @@ def _remove(database: Database, store: BlobStore, account: Account, before_us: i
             return total
 
 
-def _with_rows() -> sa.Select[tuple[int]]:
-    batches, files = schema.batches, schema.files
-    stored = sa.select(batches.c.run_id).where(batches.c.frame.is_not(None))
-    return sa.select(sa.union(stored, sa.select(files.c.run_id)).subquery().c.run_id)
+def _has_rows() -> sa.ColumnElement[bool]:
+    runs, batches, files = schema.runs, schema.batches, schema.files
+    buffered = sa.exists().where(batches.c.run_id == runs.c.id, batches.c.frame.is_not(None))
+    return sa.or_(buffered, sa.exists().where(files.c.run_id == runs.c.id))
 
 
 def delete_rows(connection: Connection, run: int) -> list[str]:
     """Delete a run's rows and keep its sums; the paths of the files that go."""
+    if not lock_run(connection, run):
+        return []
+    runs = schema.runs
     paths: list[str] = []
+    removed = runs.c.tasks_removed + stored_tasks(connection, run)
+    connection.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed, buffered_nbytes=0))
     for table in (schema.files, schema.renderings):
         paths += connection.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars()
         connection.execute(sa.delete(table).where(table.c.run_id == run))
-    connection.execute(sa.update(schema.batches).where(schema.batches.c.run_id == run).values(frame=None))
-    connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(buffered_nbytes=0))
+    batches = schema.batches
+    connection.execute(sa.update(batches).where(batches.c.run_id == run).values(frame=None, damage=""))
     return paths
+
+
+def stored_tasks(connection: Connection, run: int) -> int:
+    """Rows of tasks that are stored, counted without reading them."""
+    files, batches = schema.files, schema.batches
+    compacted = sa.select(sa.func.sum(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
+    buffered = sa.select(sa.func.sum(batches.c.rows)).where(
+        batches.c.run_id == run, batches.c.name == "tasks", batches.c.frame.is_not(None)
+    )
+    return sum(int(connection.execute(query).scalar() or 0) for query in (compacted, buffered))
 
 
 def _shrink(database: Database, store: BlobStore, account: Account) -> int:
@@ -116,11 +133,23 @@ def _shrink(database: Database, store: BlobStore, account: Account) -> int:
 def _expired_reports(database: Database, store: BlobStore, account: Account, now_us: int, removed: Removed) -> None:
     reports = schema.reports
     expired = (reports.c.account_id == account.id) & (reports.c.expires_us > 0) & (reports.c.expires_us < now_us)
+    query = sa.select(reports.c.id, reports.c.path, reports.c.html_path).where(expired).limit(STEP)
+    while True:
+        with database.write() as connection:
+            rows = connection.execute(query).all()
+            connection.execute(sa.delete(reports).where(reports.c.id.in_([row.id for row in rows])))
+        _delete(store, [path for row in rows for path in (row.path, row.html_path) if path])
+        removed.reports += len(rows)
+        if len(rows) < STEP:
+            return
+
+
+def _expired_tokens(database: Database, now_us: int) -> None:
+    """Every cluster that registers gets a token of its own; nobody asks for it again once it is over."""
+    tokens = schema.tokens
+    old = (tokens.c.cluster != "") & (tokens.c.expires_us > 0) & (tokens.c.expires_us < now_us - DAY_US)
     with database.write() as connection:
-        rows = connection.execute(sa.select(reports.c.id, reports.c.path, reports.c.html_path).where(expired)).all()
-        connection.execute(sa.delete(reports).where(reports.c.id.in_([row.id for row in rows])))
-    _delete(store, [path for row in rows for path in (row.path, row.html_path) if path])
-    removed.reports += len(rows)
+        connection.execute(sa.delete(tokens).where(old))
 
 
 def _delete(store: BlobStore, paths: list[str]) -> None:

@@ -112,6 +112,14 @@ ALLOWED: dict[str, frozenset[str]] = {
 }
 
 
+def has_cluster_token(connection: Connection, account: int, user: int, cluster: str) -> bool:
+    """Whether a user registered a cluster: there is a token for it that was not revoked."""
+    tokens = schema.tokens
+    mine = (tokens.c.account_id == account) & (tokens.c.user_id == user) & (tokens.c.cluster == cluster)
+    query = sa.select(tokens.c.id).where(mine, tokens.c.revoked_us == 0).limit(1)
+    return connection.execute(query).scalar() is not None
+
+
 def mark_used(connection: Connection, token: int, now_us: int) -> None:
     connection.execute(sa.update(schema.tokens).where(schema.tokens.c.id == token).values(used_us=now_us))
 

@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daskscope.analysis.rollup import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.database import insert_for
 
@@ -30,7 +31,7 @@ def accumulate(
 ) -> None:
     """Add ``rows`` to the table's sums; ``least`` and ``greatest`` columns keep the extreme, ``keep`` what was there first.
 
-    0 is no value: it never wins as the least.
+    0 is no value: it never wins as the least. NULL is none either: it is not kept where there is something.
     """
     if rows:
         statement = _accumulating(connection.dialect.name, table.name, tuple(rows[0]), least, greatest, keep)
@@ -43,17 +44,27 @@ def _accumulating(dialect: str, name: str, columns: Names, least: Names, greates
     statement = insert_for(dialect, table)
     new = statement.excluded
     changes: dict[str, Any] = {}
-    for column in (table.c[column] for column in columns if column not in keep):
-        if column.primary_key:
-            continue
+    for column in (table.c[column] for column in columns):
         mine = new[column.name]
+        if column.primary_key or (column.name in keep and not column.nullable):
+            continue
+        if column.name in keep:
+            changes[column.name] = sa.func.coalesce(column, mine)
+            continue
         if column.name in least:
             changes[column.name] = sa.case((sa.and_(mine > 0, sa.or_(column == 0, mine < column)), mine), else_=column)
         elif column.name in greatest:
             changes[column.name] = sa.case((mine > column, mine), else_=column)
         else:
-            changes[column.name] = column + mine
+            changes[column.name] = saturated(column, mine)
     return statement.on_conflict_do_update(index_elements=_key(table), set_=changes)
+
+
+def saturated(column: Any, mine: Any) -> Any:
+    """The sum, cut where adding on would leave 64 bits: a transaction must not fail for what one hostile batch claims."""
+    if isinstance(column.type, sa.Float):
+        return column + mine
+    return sa.case((column > LARGEST - mine, LARGEST), else_=column + mine)
 
 
 def replace_older(connection: Connection, table: sa.Table, rows: Sequence[Row], newer: str = "seen_us") -> None:

@@ -19,10 +19,11 @@ def usage(connection: Connection, account: int, by: str, first_day: int) -> list
     keys = {"day": days.c.day, "user": runs.c.user, "cluster": runs.c.cluster, "prefix": days.c.prefix}
     key = keys[by]
     sums = [sa.cast(sa.func.sum(days.c[name]), sa.BigInteger).label(name) for name in FIELDS]
+    query = sa.select(key.label("key"), *sums)
+    if by in ("user", "cluster"):
+        query = query.join(runs, runs.c.id == days.c.run_id)
     query = (
-        sa.select(key.label("key"), *sums)
-        .join(runs, runs.c.id == days.c.run_id)
-        .where(days.c.account_id == account, days.c.day >= first_day)
+        query.where(days.c.account_id == account, days.c.day >= first_day)
         .group_by(key)
         .order_by(key if by == "day" else sa.desc("compute_us"))
         .limit(MOST)

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
-from daskscope.storage.accounts import check_name
-from daskscope.storage.database import StorageError
+from daskscope.storage.accounts import check_name, insert_named
+from daskscope.storage.database import StorageError, insert
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
@@ -57,11 +57,8 @@ def create_user(
     connection: Connection, name: str, password_hash: str, now_us: int, *, email: str = "", admin: bool = False
 ) -> User:
     check_name(name, "user")
-    if find_user(connection, name) is not None:
-        raise StorageError(f"There is a user {name} already. Choose another name.")
     values = {"name": name, "email": email, "password": password_hash, "created_us": now_us, "admin": int(admin)}
-    number = connection.execute(sa.insert(schema.users).values(values)).inserted_primary_key[0]  # type: ignore[index]
-    return User(int(number), name, email, admin)
+    return User(insert_named(connection, schema.users, values, "a user"), name, email, admin)
 
 
 def find_user(connection: Connection, name: str) -> User | None:
@@ -118,14 +115,13 @@ def check_attempts(connection: Connection, subjects: list[str], now_us: int) -> 
 
 def count_attempt(connection: Connection, subjects: list[str], now_us: int) -> None:
     attempts = schema.attempts
-    for subject in subjects:
-        row = connection.execute(sa.select(attempts).where(attempts.c.subject == subject)).one_or_none()
-        if row is None:
-            connection.execute(sa.insert(attempts).values(subject=subject, tries=1, since_us=now_us))
-            continue
-        stale = now_us - row.since_us >= LOCK_US
-        values = {"tries": 1, "since_us": now_us} if stale else {"tries": row.tries + 1}
-        connection.execute(sa.update(attempts).where(attempts.c.subject == subject).values(values))
+    # What is long ago counts no more; whoever tries many names must not fill the table either.
+    connection.execute(sa.delete(attempts).where(attempts.c.since_us <= now_us - LOCK_US))
+    for subject in sorted(set(subjects)):
+        # In one statement: guesses that come at the same moment, at whichever server, all count.
+        statement = insert(connection, attempts).values(subject=subject, tries=1, since_us=now_us)
+        changes = {"tries": attempts.c.tries + 1}
+        connection.execute(statement.on_conflict_do_update(index_elements=["subject"], set_=changes))
 
 
 def forget_attempts(connection: Connection, subject: str) -> None:

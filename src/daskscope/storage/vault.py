@@ -82,6 +82,10 @@ def write_master_keys(path: Path, keys: list[bytes]) -> None:
     temporary.replace(path)
 
 
+class BrokenSeal(StorageError):
+    """A stored text is not what was stored."""
+
+
 @dataclass
 class Vault:
     """Seals and opens texts of accounts."""
@@ -94,6 +98,8 @@ class Vault:
     def seal(self, connection: Connection, account: int, data: bytes) -> bytes:
         """``data`` so that only this server can read it."""
         number = self._newest.get(account) or self._load(connection, account)
+        if not number:
+            raise StorageError(f"Account {account} has no key to seal its texts with. Look with: daskscope doctor")
         nonce = os.urandom(NONCE_SIZE)
         sealed = AESGCM(self._keys[number][1]).encrypt(nonce, data, _bound(account))
         return number.to_bytes(ID_SIZE, "big") + nonce + sealed
@@ -109,8 +115,8 @@ class Vault:
         nonce, data = sealed[ID_SIZE : ID_SIZE + NONCE_SIZE], sealed[ID_SIZE + NONCE_SIZE :]
         try:
             return AESGCM(key).decrypt(nonce, data, _bound(account))
-        except InvalidTag:
-            raise StorageError("A stored text was changed: its seal is broken.") from None
+        except (InvalidTag, ValueError):
+            raise BrokenSeal("A stored text was changed: its seal is broken.") from None
 
     def seal_text(self, connection: Connection, account: int, text: str) -> bytes | None:
         return self.seal(connection, account, text.encode()) if text else None
@@ -159,7 +165,7 @@ def unwrap(masters: list[bytes], wrapped: bytes) -> bytes:
             nonce, data = wrapped[MASTER_ID_SIZE : MASTER_ID_SIZE + NONCE_SIZE], wrapped[MASTER_ID_SIZE + NONCE_SIZE :]
             try:
                 return AESGCM(master).decrypt(nonce, data, b"daskscope data key")
-            except InvalidTag:
+            except (InvalidTag, ValueError):
                 break
     raise StorageError(
         "The master key does not fit this database: stored code and tracebacks cannot be read. "

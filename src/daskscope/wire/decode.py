@@ -50,6 +50,12 @@ class Frame:
     header: Header
     body: memoryview
     size: int
+    data: memoryview
+
+    @property
+    def whole(self) -> bytes:
+        """The frame as it came."""
+        return bytes(self.data)
 
     def table(self) -> Table:
         """Decode the body."""
@@ -75,7 +81,7 @@ def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
     header, body = view[PREFIX.size : PREFIX.size + header_size], view[PREFIX.size + header_size : size]
     if zlib.crc32(body, zlib.crc32(header, zlib.crc32(view[4:12]))) != crc:
         raise WireError("a frame's checksum does not match: its bytes were damaged")
-    return Frame(_header(header), body, size)
+    return Frame(_header(header), body, size, view[:size])
 
 
 def decode_body(header: Header, body: bytes | memoryview, reads: type[ColumnReader] = ColumnReader) -> Table:

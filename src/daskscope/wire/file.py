@@ -127,11 +127,11 @@ class _Reading:
         if stream is None:
             return {}
         texts = [text for n in sorted(stream.batches) for text in stream.batches[n]["dropped"].tolist()]
-        before = {} if 0 in self.sequences[life] else _rows_by_table(texts[0])
-        return {name: max(0, rows - before.get(name, 0)) for name, rows in _rows_by_table(texts[-1]).items()}
+        before = {} if 0 in self.sequences[life] else rows_by_table(texts[0])
+        return {name: max(0, rows - before.get(name, 0)) for name, rows in rows_by_table(texts[-1]).items()}
 
 
-def _rows_by_table(text: str) -> dict[str, int]:
+def rows_by_table(text: str) -> dict[str, int]:
     """Counts of rows; a text that holds none is no reason to read nothing."""
     try:
         counts = parse_json(text.encode("utf-8", "replace")) if text else {}

@@ -29,6 +29,13 @@ export interface Answer {
   reason: string;
 }
 
+/** Dollars, estimated at the prices the recording was made with. */
+export interface Cost {
+  total: number;
+  idle: number;
+  formula: string;
+}
+
 /** The whole run in numbers; lengths in microseconds. */
 export interface Totals {
   duration_us: number;
@@ -50,6 +57,7 @@ export interface Totals {
   spilled: number;
   transferred: number;
   parallelism: number;
+  cost: Cost | null;
 }
 
 /** A part of all thread time. The parts add up to ``Totals.thread_us``. */

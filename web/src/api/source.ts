@@ -22,7 +22,7 @@ class EmbeddedSource implements Source {
   }
 }
 
-class HttpSource implements Source {
+export class HttpSource implements Source {
   constructor(private readonly prefix: string) {}
 
   async report(): Promise<Report> {

@@ -46,6 +46,26 @@ export function duration(us: number): string {
   return `${commas(Math.floor(hours / 24))} d ${hours % 24} h`;
 }
 
+/** How long something is past: `now`, `40 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */
+export function ago(us: number): string {
+  const s = us / 1e6;
+  if (s < 10) return "now";
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
+  const days = Math.floor(s / 86400);
+  if (days < 14) return days === 1 ? "yesterday" : `${days} days ago`;
+  return days < 60 ? `${Math.floor(days / 7)} weeks ago` : `${count(Math.floor(days / 30))} months ago`;
+}
+
+/** An amount of money: `$0`, `<$0.01`, `$1.24`, `$1,240`. */
+export function dollars(x: number): string {
+  if (x < 0) return `-${dollars(-x)}`;
+  if (x < 0.005) return x > 0 ? "<$0.01" : "$0";
+  const digits = x < 999.995 ? 2 : 0;
+  return `$${x.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
 export function nbytes(n: number): string {
   if (round(n) < 0) return `-${nbytes(-n)}`;
   if (round(n) < 1024) return `${Math.abs(round(n))} B`;

@@ -3,7 +3,7 @@ import { useContext, useEffect, useMemo, useReducer, useState } from "preact/hoo
 import type { Category } from "../api/schema.gen";
 import type { CubeData } from "./cube";
 import type { CubeName, Model } from "./model";
-import { FOLLOWING, type State, type View } from "./nav";
+import { FOLLOWING, type Params, type State, type View } from "./nav";
 import type { Selection } from "./time";
 
 export const ModelContext = createContext<Model | null>(null);
@@ -52,11 +52,22 @@ export function useSettled(): Selection {
   return settled;
 }
 
-/** A filter or switch of the view, and how to set it. */
+/** Where filters and switches live: the part of the address that belongs to what is shown. */
+export interface ParamStore {
+  readonly params: Params;
+  set(params: Readonly<Record<string, string | undefined>>): void;
+  subscribe(listener: () => void): () => void;
+}
+
+export const ParamContext = createContext<ParamStore | null>(null);
+
+/** A filter or switch of what is shown, and how to set it. */
 export function useParam(name: string, otherwise = ""): [string, (value: string) => void] {
-  const { nav } = useModel();
-  const value = useNav().params[name] ?? otherwise;
-  return [value, (next) => nav.set({ [name]: next === otherwise ? undefined : next })];
+  const store = useContext(ParamContext);
+  if (!store) throw new Error("There is no address to keep a filter in");
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => store.subscribe(() => again(0)), [store]);
+  return [store.params[name] ?? otherwise, (next) => store.set({ [name]: next === otherwise ? undefined : next })];
 }
 
 export type Loaded<T> = { value: T; error: null } | { value: null; error: string | null };

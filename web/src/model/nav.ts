@@ -53,11 +53,23 @@ export class Nav {
     private readonly first: View,
   ) {
     this.state = parseHash(location.hash, axis, first);
-    addEventListener("popstate", () => {
-      this.state = parseHash(location.hash, axis, first);
-      this.tell();
-    });
+    addEventListener("popstate", this.onPop);
   }
+
+  /** Ends listening: another page takes over the address. */
+  close(): void {
+    clearTimeout(this.timer);
+    removeEventListener("popstate", this.onPop);
+  }
+
+  get params(): Params {
+    return this.state.params;
+  }
+
+  private readonly onPop = () => {
+    this.state = parseHash(location.hash, this.axis, this.first);
+    this.tell();
+  };
 
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);

@@ -12,7 +12,7 @@ export function NoReport({ problem }: { problem?: string }) {
   return (
     <>
       <header class="topbar">
-        <Brand />
+        <Brand href="#overview" />
       </header>
       <main class="wide" data-testid="view-empty">
         <h1 class="sr">daskscope</h1>

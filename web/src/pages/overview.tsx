@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Finding, Gain, Report } from "../api/schema.gen";
-import { count, counted, duration, nbytes, nbytesOf, percent, span, UNKNOWN } from "../model/format";
+import { count, counted, dollars, duration, nbytes, nbytesOf, percent, span, UNKNOWN } from "../model/format";
 import { ACTIVITY_NAMES } from "../model/activity";
 import { useFromCube, useModel, useActivity } from "../model/hooks";
 import { sumBy } from "../model/cube";
@@ -108,6 +108,7 @@ function metricsOf({ totals: t }: Report): Metric[] {
     { id: "threads", label: "Threads", value: <>{count(t.threads)} <small>on {counted(t.workers - t.workers_lost, "worker")}</small></>, note: t.workers_lost > 0 ? `${counted(t.workers_lost, "worker")} lost` : `${t.parallelism.toFixed(1)} busy on average` },
     { id: "memory", label: "Peak memory", ...memoryOf(t) },
     { id: "transferred", label: "Transferred", value: nbytes(t.transferred), note: `${nbytes(t.nbytes)} of results` },
+    ...(t.cost ? [{ id: "cost", label: "Cost, estimated", value: dollars(t.cost.total), note: `${dollars(t.cost.idle)} idle; ${t.cost.formula}` }] : []),
   ];
 }
 

@@ -8,6 +8,7 @@ const PATHS = {
   chev: "M4 6l4 4 4-4", up: "M4 10l4-4 4 4", right: "M6 4l4 4-4 4", x: "M4 4l8 8M12 4l-8 8", check: "M3 8.5l3.2 3L13 4.5", cols: "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10",
   sun: "M8 11a3 3 0 100-6 3 3 0 000 6zM8 1.5v1M8 13.5v1M1.5 8h1M13.5 8h1M3.4 3.4l.7.7M11.9 11.9l.7.7M3.4 12.6l.7-.7M11.9 4.1l.7-.7",
   moon: "M13 9.5A5.5 5.5 0 016.5 3 5.5 5.5 0 1013 9.500z", slow: "M2.5 11.5a5.5 5.5 0 1111 0M8 11.5l3-3.5", help: "M6 6a2 2 0 113 1.700c-.700.400-1 .800-1 1.600M8 12h.01M8 14.500A6.500 6.500 0 108 1.500a6.500 6.500 0 000 13z",
+  coin: "M8 14A6 6 0 108 2a6 6 0 000 12zM10 6.2C9.600 5.500 8.900 5.200 8 5.200c-1.200 0-2 .600-2 1.400 0 2 4 .900 4 2.900 0 .800-.800 1.400-2 1.400-1 0-1.700-.300-2.100-1M8 4v8", home: "M2.5 8.5l5.5-5 5.5 5M4 7.5V13h8V7.5", user: "M8 8a2.8 2.8 0 100-5.600A2.8 2.8 0 008 8zM2.800 13.800c.600-2.600 2.600-4 5.200-4s4.600 1.400 5.200 4", gear: "M8 10a2 2 0 100-4 2 2 0 000 4zM8 1.800v2M8 12.200v2M1.800 8h2M12.200 8h2M3.600 3.600L5 5M11 11l1.400 1.400M3.600 12.400L5 11M11 5l1.400-1.400", report: "M4 2h6l3 3v9H4zM9.500 2v3.500H13M6 8h5M6 10.500h5",
   zoomin: "M8 3v10M3 8h10", zoomout: "M3 8h10", whole: "M2.5 3v10M13.5 3v10M5 8h6M7 6L5 8l2 2M9 6l2 2-2 2", left: "M10 4L6 8l4 4",
 } as const;
 
@@ -39,9 +40,9 @@ export function Pill({ state, children }: { state: PillState; children: string }
   );
 }
 
-export function Brand() {
+export function Brand({ href }: { href: string }) {
   return (
-    <a class="brand" href="#overview" aria-label="daskscope: overview">
+    <a class="brand" href={href} aria-label="daskscope: overview">
       <svg viewBox="0 0 20 20" aria-hidden="true">
         <rect x="2" y="3" width="9" height="3" rx="1" fill="var(--accent)" />
         <rect x="6" y="8.5" width="12" height="3" rx="1" fill="var(--text)" />

@@ -10,6 +10,7 @@ from daskscope.server.routes import (
     errors,
     health,
     logins,
+    overview,
     reports,
     rows,
     tokens,
@@ -19,6 +20,19 @@ from daskscope.server.routing import Route
 
 ROUTES: list[Route] = [
     route
-    for module in (health, ingest, clusters, computations, rows, errors, usage, reports, tokens, accounts, logins)
+    for module in (
+        health,
+        ingest,
+        overview,
+        clusters,
+        computations,
+        rows,
+        errors,
+        usage,
+        reports,
+        tokens,
+        accounts,
+        logins,
+    )
     for route in module.ROUTES
 ]

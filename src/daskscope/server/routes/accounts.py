@@ -6,8 +6,11 @@ from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 
 from daskscope.server.failure import forbidden, not_found
+from daskscope.server.pools import PASSWORD
+from daskscope.server.routes.logins import check_password
 from daskscope.server.routing import SERVER_ADMIN, USER, Call, Route
 from daskscope.server.views import moment
 from daskscope.storage import accounts as store
@@ -15,9 +18,7 @@ from daskscope.storage.users import (
     create_user,
     find_user,
     hash_password,
-    password_matches,
     set_password,
-    stored_password,
 )
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -28,7 +29,8 @@ Days = Annotated[int, msgspec.Meta(ge=0, le=36_500)]
 
 class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
     name: Name
-    owner: Name = ""
+    #: Empty: whoever makes it.
+    owner: Annotated[str, msgspec.Meta(max_length=40)] = ""
 
 
 class NewUser(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,18 +76,20 @@ def me(call: Call) -> dict[str, Any]:
     }
 
 
-def change_password(call: Call) -> dict[str, Any]:
+async def change_password(call: Call) -> dict[str, Any]:
     body: PasswordChange = call.body
     if call.identity.kind != "session":
         raise forbidden("A password is changed in a browser session.")
-    with call.services.database.read() as connection:
-        _, stored = stored_password(connection, call.identity.name)
-    if not password_matches(body.old, stored):
+    if not await check_password(call, call.identity.name, body.old):
         raise forbidden("The old password is not right.")
-    hashed = hash_password(body.new)
+    hashed = await call.services.pools.run(PASSWORD, hash_password, body.new)
+    await run_in_threadpool(_store_password, call, hashed)
+    return {"changed": True}
+
+
+def _store_password(call: Call, hashed: str) -> None:
     with call.services.database.write() as connection:
         set_password(connection, call.identity.user, hashed)
-    return {"changed": True}
 
 
 def list_accounts(call: Call) -> dict[str, Any]:
@@ -105,12 +109,15 @@ def create_account(call: Call) -> dict[str, Any]:
     return {"name": account.name, "owner": owner.name}
 
 
-def new_user(call: Call) -> dict[str, Any]:
+async def new_user(call: Call) -> dict[str, Any]:
+    hashed = await call.services.pools.run(PASSWORD, hash_password, call.body.password)
+    return {"name": await run_in_threadpool(_store_user, call, hashed)}
+
+
+def _store_user(call: Call, hashed: str) -> str:
     body: NewUser = call.body
-    hashed = hash_password(body.password)
     with call.services.database.write() as connection:
-        user = create_user(connection, body.name, hashed, call.now_us, email=body.email, admin=body.admin)
-    return {"name": user.name}
+        return create_user(connection, body.name, hashed, call.now_us, email=body.email, admin=body.admin).name
 
 
 def list_members(call: Call) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -14,15 +15,18 @@ from starlette.responses import StreamingResponse
 
 from daskscope.analysis.explanation import explain as explanation_of
 from daskscope.server import cursor
-from daskscope.server.failure import bad_request, conflict, not_found
+from daskscope.server.failure import bad_request, conflict, not_found, unavailable
+from daskscope.server.live import MOST_LISTENERS
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
-from daskscope.server.views import cluster_view, cost_of, moment, seconds
+from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds
 from daskscope.storage import clusters as store
 from daskscope.storage import schema
 
 #: Seconds between comments on a stream with nothing to say, so that proxies keep it open.
 HEARTBEAT_S = 15.0
+#: How long a stream lasts. A browser asks again by itself, and whoever was shown the door meanwhile gets no new one.
+LONGEST_S = 600.0
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=cursor.MOST)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
@@ -80,7 +84,7 @@ def get_cluster(call: Call) -> dict[str, Any]:
         prefixes = store.prefixes_of(connection, row["id"])
     return {
         **cluster_view(row, call.account, call.services.url, call.now_us),
-        "config": json.loads(row["config"] or "{}"),
+        "config": parsed(row["config"], {}),
         "idle_timeout": row["idle_timeout_s"],
         "tasks_processing": row["tasks_processing"],
         "tasks_queued": row["tasks_queued"],
@@ -197,9 +201,13 @@ def fine_metrics(call: Call) -> dict[str, Any]:
 
 async def live(call: Call) -> StreamingResponse:
     """Server-Sent Events: the ids of clusters that got something new."""
-    listener = call.services.live.listen(call.account.id)
+    news = call.services.live
+    if news.listening >= MOST_LISTENERS:
+        raise unavailable("Too many pages wait for news. This one can ask again.", 30)
 
     async def stream() -> AsyncIterator[bytes]:
+        # Not before somebody reads: a client that is gone already would be listened for, for ever.
+        listener, began = news.listen(call.account.id), time.monotonic()
         try:
             yield b": connected\n\n"
             async for changed in listener.changes(HEARTBEAT_S):
@@ -209,10 +217,12 @@ async def live(call: Call) -> StreamingResponse:
                     await asyncio.sleep(0.5)
                 else:
                     yield b": still here\n\n"
+                if time.monotonic() - began > LONGEST_S:
+                    return
         finally:
-            call.services.live.leave(listener)
+            news.leave(listener)
 
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"}
     return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from sqlalchemy.engine import Connection
 
 from daskscope.server import cursor
 from daskscope.server.failure import not_found
@@ -14,6 +15,9 @@ from daskscope.server.since import since_us
 from daskscope.server.views import computation_view
 from daskscope.storage.clusters import find_cluster, prefixes_of
 from daskscope.storage.computations import list_computations as stored
+
+#: Earlier runs that are shown beside a computation.
+FEW = 10
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,8 +63,24 @@ def get_computation(call: Call) -> dict[str, Any]:
         if not rows:
             raise not_found("such computation")
         prefixes = prefixes_of(connection, run, name)
+        earlier = _earlier(call, connection, rows[0])
     view = computation_view(rows[0], call.account, call.services.url)
-    return {**view, "prefixes": [prefix_view(prefix) for prefix in prefixes]}
+    return {
+        **view,
+        "prefixes": [prefix_view(prefix) for prefix in prefixes],
+        "earlier": [computation_view(row, call.account, call.services.url) for row in earlier],
+    }
+
+
+def _earlier(call: Call, connection: Connection, row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Runs of the same code before this one, the newest first."""
+    if not row["code_digest"]:
+        return []
+    found = stored(
+        connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us,
+        code_digest=row["code_digest"], limit=FEW + 1, after=(row["start_us"], row["computation"]),
+    )  # fmt: skip
+    return found[:FEW]
 
 
 ROUTES = [

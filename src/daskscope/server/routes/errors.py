@@ -15,6 +15,9 @@ from daskscope.server.since import since_us
 from daskscope.server.views import error_group_view, exception_view
 from daskscope.storage import failures
 
+#: How far the little chart of an error goes back.
+HOURS = 48
+
 
 class ExceptionsQuery(msgspec.Struct, forbid_unknown_fields=True):
     since: Text = "7 days"
@@ -61,8 +64,12 @@ def list_errors(call: Call) -> dict[str, Any]:
             states=states, since_us=since_us(query.since, call.now_us), limit=query.limit + 1,
             after=cursor.decode(query.cursor, int, str),
         )  # fmt: skip
+        names = [row["fingerprint"] for row in rows]
+        hours = failures.hours_of(connection, call.account.id, names, call.now_us, HOURS)
     more, rows = len(rows) > query.limit, rows[: query.limit]
-    items = [error_group_view(row, call.account, call.services.url) for row in rows]
+    items = [
+        {**error_group_view(row, call.account, call.services.url), "hours": hours[row["fingerprint"]]} for row in rows
+    ]
     return {"items": items, "next": cursor.encode(rows[-1]["last_us"], rows[-1]["fingerprint"]) if more else None}
 
 

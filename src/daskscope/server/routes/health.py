@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from daskscope import __version__
 from daskscope.server import metrics, openapi
-from daskscope.server.failure import Refusal
-from daskscope.server.routing import PUBLIC, Call, Route, json_response
+from daskscope.server.routing import ANYBODY, SERVER_ADMIN, Call, Route, json_response
 from daskscope.storage import schema
 from daskscope.storage.blobs import MissingBlob
 from daskscope.storage.database import StorageError
@@ -55,12 +54,10 @@ def _store(call: Call) -> str:
 
 
 def prometheus(call: Call) -> Response:
-    """Numbers of the server and of all clusters together; in login mode with an admin's token."""
-    if call.services.settings.login and not call.identity.admin and "admin" not in call.identity.scopes:
-        raise Refusal(
-            401, "unauthorized", "Metrics need a token with the scope admin.", headers={"WWW-Authenticate": "Bearer"}
-        )
-    return Response(metrics.exposition(call.services), media_type=metrics.CONTENT_TYPE)
+    """Numbers of the server and of all clusters together, of every account: for administrators."""
+    return Response(
+        metrics.exposition(call.services), media_type=metrics.CONTENT_TYPE, headers={"Cache-Control": "no-store"}
+    )
 
 
 def document(_: Call) -> dict[str, Any]:
@@ -70,8 +67,8 @@ def document(_: Call) -> dict[str, Any]:
 
 
 ROUTES = [
-    Route("GET", "/healthz", healthz, PUBLIC, "Whether the process is there"),
-    Route("GET", "/readyz", readyz, PUBLIC, "Whether it can do its work"),
-    Route("GET", "/metrics", prometheus, PUBLIC, "Numbers for Prometheus", answers="text/plain"),
-    Route("GET", "/api/v1/openapi.json", document, PUBLIC, "This document"),
+    Route("GET", "/healthz", healthz, ANYBODY, "Whether the process is there"),
+    Route("GET", "/readyz", readyz, ANYBODY, "Whether it can do its work"),
+    Route("GET", "/metrics", prometheus, SERVER_ADMIN, "Numbers for Prometheus", answers="text/plain"),
+    Route("GET", "/api/v1/openapi.json", document, ANYBODY, "This document"),
 ]

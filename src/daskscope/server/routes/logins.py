@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope.server.failure import Refusal, conflict, forbidden, not_found, too_many
-from daskscope.server.identity import COOKIE
+from daskscope.server.identity import COOKIE, check_origin
+from daskscope.server.pools import PASSWORD
 from daskscope.server.routing import PUBLIC, USER, Call, Route, json_response
+from daskscope.server.services import LOCAL
 from daskscope.storage import schema, sessions, users
 from daskscope.storage.accounts import create_account, find_account, get_account, roles_of, set_member
 from daskscope.storage.tokens import ALLOWED, create_token, digest
@@ -20,6 +23,8 @@ Text = Annotated[str, msgspec.Meta(max_length=200)]
 Secret = Annotated[str, msgspec.Meta(max_length=1000)]
 #: How often a waiting command line may ask.
 INTERVAL_S = 2
+#: Logins of command lines that may wait at once.
+MOST_LOGINS = 1_000
 SETUP = "setup"
 
 
@@ -53,32 +58,46 @@ class Setup(msgspec.Struct, forbid_unknown_fields=True):
     team: Text
 
 
-def log_in(call: Call) -> Response:
+async def log_in(call: Call) -> Response:
     body: PasswordLogin = call.body
     if not call.services.settings.login:
         raise conflict("This server asks for no login.")
-    _check_page(call)
+    # A foreign page must not log somebody in as somebody else.
+    check_origin(call.request, call.services)
+    number = await check_password(call, body.user, body.password)
+    if not number:
+        raise Refusal(401, "wrong_password", "The name or the password is not right.")
+    return await run_in_threadpool(_logged_in, call, number, body.user)
+
+
+async def check_password(call: Call, user: str, password: str) -> int:
+    """The number of the user whose password this is, else 0; whoever guesses too often is refused."""
     client = call.request.client.host if call.request.client else ""
-    subjects = [f"user {body.user}", f"address {client}"]
+    subjects = [f"user {user}", f"address {client}"]
+    number, stored = await run_in_threadpool(_stored, call, subjects, user)
+    right = await call.services.pools.run(PASSWORD, users.password_matches, password, stored)
+    await run_in_threadpool(_remember, call, subjects, right=bool(right and number))
+    return number if right else 0
+
+
+def _stored(call: Call, subjects: list[str], user: str) -> tuple[int, str]:
     with call.services.database.read() as connection:
         try:
             users.check_attempts(connection, subjects, call.now_us)
         except users.TooManyAttempts as error:
             raise too_many(str(error), users.LOCK_US / 1e6) from None
-        number, stored = users.stored_password(connection, body.user)
-    if not users.password_matches(body.password, stored) or not number:
-        with call.services.database.write() as connection:
-            users.count_attempt(connection, subjects, call.now_us)
-        raise Refusal(401, "wrong_password", "The name or the password is not right.")
+        return users.stored_password(connection, user)
+
+
+def _remember(call: Call, subjects: list[str], *, right: bool) -> None:
     with call.services.database.write() as connection:
-        users.forget_attempts(connection, subjects[0])
-    return _logged_in(call, number, body.user)
-
-
-def _check_page(call: Call) -> None:
-    """A foreign page must not log somebody in as somebody else."""
-    if call.request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise forbidden("This request was made by a page of another site.")
+        if right:
+            users.forget_attempts(connection, subjects[0])
+            return
+        users.count_attempt(connection, subjects, call.now_us)
+        # Anybody can make them up: what locks nobody out any more goes.
+        old = schema.attempts.c.since_us < call.now_us - users.LOCK_US
+        connection.execute(sa.delete(schema.attempts).where(old))
 
 
 def _logged_in(call: Call, user: int, name: str) -> Response:
@@ -92,7 +111,7 @@ def _logged_in(call: Call, user: int, name: str) -> Response:
         max_age=sessions.SESSION_US // 1_000_000,
         httponly=True,
         samesite="lax",
-        secure=call.request.url.scheme == "https" or call.services.settings.url.startswith("https://"),
+        secure=call.request.scope["scheme"] == "https" or call.services.settings.url.startswith("https://"),
         path=call.services.settings.root_path or "/",
     )
     return response
@@ -113,6 +132,10 @@ def begin_device(call: Call) -> dict[str, Any]:
     if not call.services.settings.login:
         raise conflict("This server asks for no login: nothing has to be confirmed.")
     with call.services.database.write() as connection:
+        waiting = sa.select(sa.func.count()).select_from(schema.logins).where(schema.logins.c.expires_us > call.now_us)
+        # Anybody may begin one: what waits must have an end.
+        if connection.execute(waiting).scalar_one() >= MOST_LOGINS:
+            raise too_many("Too many logins wait to be confirmed. Try again in some minutes.", 60)
         secret, code = sessions.begin_login(connection, call.body.label, call.now_us)
     return {
         "device_code": secret,
@@ -171,21 +194,43 @@ def decide_device(call: Call) -> dict[str, Any]:
     return {"user_code": code, "state": "approved" if body.approve else "denied"}
 
 
-def set_up(call: Call) -> Response:
+async def set_up(call: Call) -> Response:
     """The first user and account, by whoever has the link the server printed when it first started."""
+    check_origin(call.request, call.services)
+    # First of all: a password takes long to hash, and anybody can ask.
+    await run_in_threadpool(_check_secret, call)
+    hashed = await call.services.pools.run(PASSWORD, users.hash_password, call.body.password)
+    user = await run_in_threadpool(_make_first, call, hashed)
+    return await run_in_threadpool(_logged_in, call, user, call.body.user)
+
+
+def _check_secret(call: Call) -> None:
+    with call.services.database.read() as connection:
+        _check_setup(connection, call.body.secret)
+
+
+def _check_setup(connection: sa.Connection, secret: str) -> None:
+    facts = schema.facts
+    stored = connection.execute(sa.select(facts.c.value).where(facts.c.name == SETUP)).scalar()
+    if not stored or not hmac.compare_digest(stored, digest(secret)):
+        raise forbidden("This set-up link was used, or is not the one this server printed.")
+
+
+def _make_first(call: Call, hashed: str) -> int:
     body: Setup = call.body
-    _check_page(call)
-    hashed = users.hash_password(body.password)
     with call.services.database.write() as connection:
-        facts = schema.facts
-        stored = connection.execute(sa.select(facts.c.value).where(facts.c.name == SETUP)).scalar()
-        if not stored or not hmac.compare_digest(stored, digest(body.secret)):
-            raise forbidden("This set-up link was used, or is not the one this server printed.")
+        _check_setup(connection, body.secret)
         user = users.create_user(connection, body.user, hashed, call.now_us, admin=True)
         account = create_account(connection, call.services.vault, body.team, call.now_us)
         set_member(connection, account.id, user.id, "owner", call.now_us)
-        connection.execute(sa.delete(facts).where(facts.c.name == SETUP))
-    return _logged_in(call, user.id, user.name)
+        # What was recorded while the server asked for no login is theirs, too.
+        before = find_account(connection, LOCAL)
+        if before is not None:
+            set_member(connection, before.id, user.id, "owner", call.now_us)
+        # Whoever else came with the same link at the same moment finds it gone.
+        if not connection.execute(sa.delete(schema.facts).where(schema.facts.c.name == SETUP)).rowcount:
+            raise forbidden("This set-up link was used.")
+    return user.id
 
 
 ROUTES = [

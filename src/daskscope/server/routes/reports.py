@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from daskscope.errors import RecordingError
+from daskscope import units
+from daskscope.errors import RecordingError, WireError
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.schema import Report
 from daskscope.server import cursor, pages, rendering
 from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
+from daskscope.server.names import is_number
+from daskscope.server.pools import HEAVY
 from daskscope.server.routes.clusters import Limit, Text
-from daskscope.server.routing import PUBLIC, Call, Route, read_limited
+from daskscope.server.routing import PUBLIC, Call, Route, receive
 from daskscope.server.since import since_us
 from daskscope.server.views import moment, parsed, seconds
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
+from daskscope.wire.decode import read_frame
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
 BYTES = "application/octet-stream"
 DAY_US = 24 * 3600 * 1_000_000
+#: How long an upload may take.
+UPLOAD_S = 600.0
+#: What a recording may unpack to, as a multiple of what may be uploaded; real ones have five times their size.
+MOST_RAW_TIMES = 20
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 
 
@@ -65,62 +73,83 @@ class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
 async def upload_report(call: Call) -> dict[str, Any]:
     """A recording, which the server renders, or any HTML, which it shows in a sandbox."""
     limit = call.services.settings.max_report
-    try:
-        data = await read_limited(call.request, limit)
-    except Refusal as refusal:
-        if refusal.status != 413:
-            raise
-        raise too_large(
-            f"This report is larger than the {limit // (1 << 20):,} MiB this server takes. "
-            "Whoever runs it can change that with --max-report."
-        ) from None
-    return await run_in_threadpool(_upload, call, data)
+    # Not in memory: it is large, takes as long as its sender likes, and there may be many.
+    with tempfile.TemporaryDirectory(dir=call.services.settings.directory, prefix="upload-") as directory:
+        path = Path(directory) / "upload.daskscope"
+        try:
+            with path.open("wb") as file:
+                await receive(call.request, limit, file.write, UPLOAD_S)
+        except Refusal as refusal:
+            if refusal.status != 413:
+                raise
+            raise too_large(
+                f"This report is larger than the {units.nbytes(limit)} this server takes. "
+                "Whoever runs it can change that with --max-report."
+            ) from None
+        return await call.services.pools.run(HEAVY, _upload, call, path)
 
 
-def _upload(call: Call, data: bytes) -> dict[str, Any]:
+def _upload(call: Call, file: Path) -> dict[str, Any]:
     query: UploadQuery = call.query
     tags = tuple(dict.fromkeys(tag.strip()[:60] for tag in query.tags.split(",") if tag.strip()))[:50]
     visibility = query.visibility or call.account.preferences.visibility
     expires = call.now_us + query.days_to_expire * DAY_US if query.days_to_expire else 0
+    with file.open("rb") as opened:
+        start = opened.read(2000)
     common: dict[str, Any] = {
         "filename": query.filename,
         "visibility": visibility,
         "tags": tags,
         "expires_us": expires,
-        "nbytes": len(data),
+        "nbytes": file.stat().st_size,
     }
-    if data.startswith(FILE_MAGIC):
-        new = _recording(call, data, common)
-    elif _is_html(data):
-        path = _put(call, data, "html")
+    if start.startswith(FILE_MAGIC):
+        new, html_path = _recording(call, file, common), ""
+    elif _is_html(start):
+        html_path = _put(call, file.read_bytes(), "html")
         new = store.NewReport(kind="html", path="", title=query.title or query.filename, **common)
     else:
         raise bad_request("This is neither a recording nor an HTML report.")
     with call.services.database.write() as connection:
         row = store.add_report(connection, call.account.id, call.identity.user, new, call.now_us)
-        if new.kind == "html":
-            store.change_report(connection, row["id"], {"html_path": path})
+        if html_path:
+            store.change_report(connection, row["id"], {"html_path": html_path})
     return report_view(row, call.services.url)
 
 
 def _is_html(data: bytes) -> bool:
-    start = data[:2000].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    start = data.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--"))
 
 
-def _recording(call: Call, data: bytes, common: dict[str, Any]) -> store.NewReport:
-    with tempfile.TemporaryDirectory(dir=call.services.settings.directory) as directory:
-        path = Path(directory) / "upload.daskscope"
-        path.write_bytes(data)
-        try:
-            recording = read_recording(path)
-        except RecordingError as error:
-            raise bad_request(f"This recording cannot be read: {error}") from None
-        title = call.query.title or call.query.filename
-        report, blocks = build(recording, title=title, **rendering.embedded(recording))
+def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewReport:
+    try:
+        _check_raw(path, MOST_RAW_TIMES * call.services.settings.max_report)
+        recording = read_recording(path)
+    except (RecordingError, WireError) as error:
+        raise bad_request(f"This recording cannot be read: {error}") from None
+    title = call.query.title or call.query.filename
+    report, blocks = build(recording, title=title, **rendering.embedded(recording))
     made = rendering.render(report, blocks)
     stored = rendering.store(call.services, call.account.id, made)
     return store.NewReport(kind="recording", path=stored, title=title, **_facts(recording, report), **common)
+
+
+def _check_raw(path: Path, limit: int) -> None:
+    """Refuse a recording whose batches claim more than could be held; they are not unpacked for it."""
+    with path.open("rb") as file:
+        # Closed when the last view of it is gone.
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    claimed, offset = 0, len(FILE_MAGIC)
+    while offset < len(data):
+        try:
+            frame = read_frame(memoryview(data), offset)
+        except WireError:
+            # What follows is damaged, and will not be read.
+            return
+        claimed, offset = claimed + frame.header.raw, offset + frame.size
+        if claimed > limit:
+            raise bad_request("This recording unpacks to more than this server takes.")
 
 
 def _facts(recording: Recording, report: Report) -> dict[str, Any]:
@@ -182,7 +211,7 @@ def list_reports(call: Call) -> dict[str, Any]:
 # ---------------------------------------------------------------- one report
 
 
-def _own(call: Call) -> dict[str, Any]:
+def own_report(call: Call) -> dict[str, Any]:
     """The report of the path, for a member."""
     number = call.path("report")
     with call.services.database.read() as connection:
@@ -190,10 +219,6 @@ def _own(call: Call) -> dict[str, Any]:
     if row is None:
         raise not_found("such report")
     return row
-
-
-def is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 18
 
 
 def _shared(call: Call) -> dict[str, Any]:
@@ -206,11 +231,19 @@ def _shared(call: Call) -> dict[str, Any]:
 
 
 def get_report(call: Call) -> dict[str, Any]:
-    return report_view(_own(call), call.services.url)
+    return report_view(own_report(call), call.services.url)
+
+
+def _decides(call: Call, row: dict[str, Any]) -> bool:
+    """Whether somebody may say who sees a report and how long: who uploaded it, and owners of the account."""
+    return row["user_id"] == call.identity.user or "admin" in call.identity.scopes
 
 
 def change_report(call: Call) -> dict[str, Any]:
-    row, change = _own(call), call.body
+    row, change = own_report(call), call.body
+    sharing = change.visibility is not None or change.days_to_expire is not None or change.new_link
+    if sharing and not _decides(call, row):
+        raise forbidden("Only whoever uploaded a report, or an owner of the account, says who may see it.")
     values: dict[str, Any] = {
         name: value
         for name, value in (("title", change.title), ("filename", change.filename), ("tags", change.tags))
@@ -234,9 +267,8 @@ def change_report(call: Call) -> dict[str, Any]:
 
 
 def delete_report(call: Call) -> dict[str, Any]:
-    row = _own(call)
-    owner = row["user_id"] == call.identity.user
-    if not owner and "admin" not in call.identity.scopes:
+    row = own_report(call)
+    if not _decides(call, row):
         raise forbidden("Only whoever uploaded a report, or an owner of the account, can delete it.")
     with call.services.database.write() as connection:
         paths = store.delete_report(connection, row["id"])
@@ -284,15 +316,15 @@ DATA_HEADERS = {
 
 
 def report_document(call: Call) -> Response:
-    return _document(call, _own(call))
+    return _document(call, own_report(call))
 
 
 def report_block(call: Call) -> Response:
-    return _block(call, _own(call))
+    return _block(call, own_report(call))
 
 
 def report_html(call: Call) -> Response:
-    return _html(call, _own(call))
+    return _html(call, own_report(call))
 
 
 def shared_document(call: Call) -> Response:
@@ -316,7 +348,7 @@ ROUTES = [
     Route("GET", "/api/v1/reports/{report}", get_report, "read", "One report"),
     Route("PATCH", "/api/v1/reports/{report}", change_report, "write", "Rename, tag, share or end a report", body=ReportChange),
     Route("DELETE", "/api/v1/reports/{report}", delete_report, "write", "Delete a report"),
-    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "What the viewer shows"),
+    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "What the viewer shows", heavy=True),
     Route("GET", "/api/v1/reports/{report}/view/blocks/{block}", report_block, "read", "One of its columns", answers=BYTES),
     Route("GET", "/api/v1/reports/{report}/html", report_html, "read", "Uploaded HTML, in a sandbox", answers="text/html"),
     Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "The same, by a public link"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import msgspec
@@ -13,9 +14,10 @@ from daskscope.model.table import Table
 from daskscope.server import cursor, rendering
 from daskscope.server.failure import not_found
 from daskscope.server.routes.clusters import Limit, Text, find
-from daskscope.server.routes.reports import BYTES, DATA_HEADERS
+from daskscope.server.routes.reports import BYTES, DATA_HEADERS, report_view
 from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment, parsed
+from daskscope.storage.reports import NewReport, add_report
 from daskscope.storage.runs import Part, read_run
 from daskscope.wire.layout import FILE_MAGIC
 from daskscope.wire.rows import frames_of_table
@@ -37,8 +39,13 @@ class TasksQuery(msgspec.Struct, forbid_unknown_fields=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_TASKS)] = MOST_TASKS
 
 
-def _table(call: Call, row: dict[str, Any], name: str, window: tuple[int, int] | None = None) -> Table:
-    services, part = call.services, Part(tables=(name,), window=window)
+#: What a window of tasks shows; a file holds twice as much, and the rest is not read.
+TASK_TEXTS = ("key", "prefix", "worker", "status", "computation")
+TASK_NUMBERS = ("start_us", "stop_us", "thread", "nbytes")
+
+
+def _table(call: Call, row: dict[str, Any], part: Part) -> Table:
+    services, (name,) = call.services, part.tables
     with services.database.read() as connection:
         recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"], part)
     return recording[name]
@@ -47,7 +54,7 @@ def _table(call: Call, row: dict[str, Any], name: str, window: tuple[int, int] |
 def list_events(call: Call) -> dict[str, Any]:
     query: EventsQuery = call.query
     row = find(call)
-    events = _table(call, row, "events")
+    events = _table(call, row, Part(("events",)))
     place = cursor.decode(query.cursor, int)
     first = min(place[0], events.rows) if place and place[0] > 0 else 0
     order = np.argsort(events["time_us"], kind="stable")[::-1]
@@ -67,7 +74,8 @@ def list_tasks(call: Call) -> dict[str, Any]:
     """Executions that overlap a window, as columns; of more than fit, the longest, and it says of how many."""
     query: TasksQuery = call.query
     row = find(call)
-    tasks = _table(call, row, "tasks", (query.start_us, 1 << 62))
+    part = Part(("tasks",), window=(query.start_us, query.stop_us), columns=(*TASK_TEXTS, *TASK_NUMBERS))
+    tasks = _table(call, row, part)
     start, stop = tasks["start_us"], tasks["stop_us"]
     inside = np.flatnonzero((stop >= query.start_us) & (start <= query.stop_us) & (start > 0))
     total = len(inside)
@@ -75,9 +83,8 @@ def list_tasks(call: Call) -> dict[str, Any]:
         longest = np.argpartition(stop[inside] - start[inside], total - query.limit)[total - query.limit :]
         inside = np.sort(inside[longest])
     chosen = tasks.take(inside)
-    names = ("key", "prefix", "worker", "status", "computation")
-    texts = {name: chosen[name].tolist() for name in names}
-    numbers = {name: chosen[name].tolist() for name in ("start_us", "stop_us", "thread", "nbytes")}
+    texts = {name: chosen[name].tolist() for name in TASK_TEXTS}
+    numbers = {name: chosen[name].tolist() for name in TASK_NUMBERS}
     return {"total": total, "shown": len(inside), "columns": {**numbers, **texts}}
 
 
@@ -126,20 +133,57 @@ def view_block(call: Call) -> Response:
     return Response(data, media_type=BYTES, headers=DATA_HEADERS)
 
 
+def share(call: Call) -> dict[str, Any]:
+    """A computation as a report of its own: it stays when the cluster is deleted."""
+    made = _rendering(call)
+    report = json.loads(made.report)
+    totals = report["totals"]
+    new = NewReport(
+        filename=f"{call.path('computation')}.html",
+        title=str(report["title"]),
+        kind="recording",
+        path=rendering.store(call.services, call.account.id, made),
+        nbytes=made.nbytes,
+        visibility=call.account.preferences.visibility,
+        cluster=call.path("cluster"),
+        status=str(report["answer"]["status"]),
+        duration_us=int(totals["duration_us"]),
+        tasks=int(totals["tasks"]),
+        errors=int(totals["errors"]),
+    )
+    with call.services.database.write() as connection:
+        row = add_report(connection, call.account.id, call.identity.user, new, call.now_us)
+    return report_view(row, call.services.url)
+
+
 ONE = "/api/v1/clusters/{cluster}"
 COMPUTATION = f"{ONE}/computations/{{computation}}"
 ROUTES = [
-    Route("GET", f"{ONE}/events", list_events, "read", "What happened, the newest first", query=EventsQuery),
-    Route("GET", f"{ONE}/tasks", list_tasks, "read", "Executions in a window of time, as columns", query=TasksQuery),
-    Route("GET", f"{ONE}/recording", download, "read", "The whole cluster as a recording file", answers=BYTES),
-    Route("GET", f"{ONE}/view/report.json", view_document, "read", "What the viewer shows of a cluster"),
-    Route("GET", f"{ONE}/view/blocks/{{block}}", view_block, "read", "One of its columns", answers=BYTES),
+    Route("POST", f"{COMPUTATION}/share", share, "write", "A computation as a report", status=201, heavy=True),
+    Route(
+        "GET", f"{ONE}/events", list_events, "read", "What happened, the newest first", query=EventsQuery, heavy=True
+    ),
+    Route(
+        "GET",
+        f"{ONE}/tasks",
+        list_tasks,
+        "read",
+        "Executions in a window of time, as columns",
+        query=TasksQuery,
+        heavy=True,
+    ),
+    Route(
+        "GET", f"{ONE}/recording", download, "read", "The whole cluster as a recording file", answers=BYTES, heavy=True
+    ),
+    Route("GET", f"{ONE}/view/report.json", view_document, "read", "What the viewer shows of a cluster", heavy=True),
+    Route("GET", f"{ONE}/view/blocks/{{block}}", view_block, "read", "One of its columns", answers=BYTES, heavy=True),
     Route(
         "GET",
         f"{COMPUTATION}/view/report.json",
         view_document,
         "read",
         "The same of a computation",
+        heavy=True,
     ),
     Route(
         "GET",
@@ -148,5 +192,6 @@ ROUTES = [
         "read",
         "One of its columns",
         answers=BYTES,
+        heavy=True,
     ),
 ]

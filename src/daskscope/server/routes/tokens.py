@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from daskscope.server.failure import forbidden, not_found
+from daskscope.server.names import check_cluster, is_number
 from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment
 from daskscope.storage import tokens as store
@@ -59,11 +60,15 @@ def create_ingest_token(call: Call) -> dict[str, Any]:
     """What travels to a scheduler: it may write to that cluster, and nothing else."""
     if call.identity.cluster:
         raise forbidden("A recorder's token cannot make others.")
+    check_cluster(call.body.cluster)
+    expires = call.now_us + INGEST_DAYS * DAY_US
+    # As above: it does not outlive the token that made it.
+    expires = min(expires, call.identity.expires_us or expires)
     with call.services.database.write() as connection:
         _, secret = store.create_token(
             connection, account=call.account.id, user=call.identity.user, scopes=frozenset({"ingest"}),
             label=f"cluster {call.body.cluster}", cluster=call.body.cluster,
-            expires_us=call.now_us + INGEST_DAYS * DAY_US, now_us=call.now_us,
+            expires_us=expires, now_us=call.now_us,
         )  # fmt: skip
     return {"token": secret, "account": call.account.name, "server_us": call.services.clock()}
 
@@ -90,9 +95,7 @@ def revoke_token(call: Call) -> dict[str, Any]:
     number = call.path("token")
     with call.services.database.write() as connection:
         user = None if everyone else call.identity.user
-        gone = number.isdigit() and store.revoke_token(
-            connection, call.account.id, user, min(int(number[:18]), 1 << 62), call.now_us
-        )
+        gone = is_number(number) and store.revoke_token(connection, call.account.id, user, int(number), call.now_us)
     call.cache.clear()
     if not gone:
         raise not_found("such token")

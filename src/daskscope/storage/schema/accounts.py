@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table
 
-from daskscope.storage.schema.base import Id, account_id, key, metadata, number, text
+from daskscope.storage.schema.base import Id, Words, account_id, key, metadata, number, text
 
 accounts = Table(
     "accounts",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Words, nullable=False, unique=True),
     number("created_us"),
     # JSON: prices, retention, default visibility; see ``accounts.Preferences``.
     text("preferences"),
     # The number of the newest report; reports are numbered per account.
     number("last_report"),
+    sqlite_autoincrement=True,
 )
 
 #: One or more data keys an account's texts are sealed with, each wrapped by the master key. Deleting them is final.
@@ -27,19 +28,21 @@ account_keys = Table(
     Column("wrapped", LargeBinary, nullable=False),
     number("created_us"),
     Index(None, "account_id"),
+    sqlite_autoincrement=True,
 )
 
 users = Table(
     "users",
     metadata,
     Column("id", Id, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Words, nullable=False, unique=True),
     text("email"),
     text("password"),
     number("created_us"),
     number("disabled_us"),
     # May make accounts and users, and sees how the server is.
     number("admin"),
+    sqlite_autoincrement=True,
 )
 
 members = Table(
@@ -59,7 +62,7 @@ tokens = Table(
     account_id(),
     Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
     # SHA-256 of the secret; the secret itself is shown once and kept nowhere.
-    Column("digest", Text, nullable=False, unique=True),
+    Column("digest", Words, nullable=False, unique=True),
     text("hint"),
     text("label"),
     text("scopes"),
@@ -70,6 +73,7 @@ tokens = Table(
     number("used_us"),
     number("revoked_us"),
     Index(None, "account_id", "user_id"),
+    sqlite_autoincrement=True,
 )
 
 sessions = Table(
@@ -87,7 +91,7 @@ logins = Table(
     "logins",
     metadata,
     key("device_digest"),
-    Column("user_code", Text, nullable=False, unique=True),
+    Column("user_code", Words, nullable=False, unique=True),
     text("label"),
     number("created_us"),
     number("expires_us"),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, MetaData, Text
+from sqlalchemy.types import TypeDecorator
+
+from daskscope.analysis.rollup import clean_text
 
 metadata = MetaData(
     naming_convention={
@@ -13,12 +18,27 @@ metadata = MetaData(
     }
 )
 
-#: SQLite numbers rows by itself only where the type is literally INTEGER.
+#: SQLite numbers rows by itself only where the type is literally INTEGER. Tables with such a number are made with
+#: ``sqlite_autoincrement``: without it the number of a deleted row is given again, and what still knows the deleted one (a
+#: compaction under way, a key in memory) would take the new row for it.
 Id = BigInteger().with_variant(Integer, "sqlite")
 
 
+class Words(TypeDecorator[str]):
+    """Text that a database takes, whoever it comes from: PostgreSQL refuses NUL, and both refuse lone surrogates.
+
+    A query for a text that cannot be stored finds nothing, instead of failing.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
+        return clean_text(value, len(value)) if value else value
+
+
 def text(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False, server_default="")
+    return Column(name, Words, nullable=False, server_default="")
 
 
 def number(name: str) -> Column[int]:
@@ -38,4 +58,4 @@ def run_id(*, primary: bool = False) -> Column[int]:
 
 
 def key(name: str) -> Column[str]:
-    return Column(name, Text, primary_key=True, nullable=False)
+    return Column(name, Words, primary_key=True, nullable=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, Text, UniqueConstraint
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, Table, UniqueConstraint
 
-from daskscope.storage.schema.base import Id, account_id, key, metadata, number, real, run_id, text
+from daskscope.storage.schema.base import Id, Words, account_id, key, metadata, number, real, run_id, text
 
 runs = Table(
     "runs",
@@ -12,7 +12,7 @@ runs = Table(
     Column("id", Id, primary_key=True),
     account_id(),
     # The scheduler's id, as the recorder sends it.
-    Column("cluster", Text, nullable=False),
+    Column("cluster", Words, nullable=False),
     text("name"),
     # The user of the token in login mode, the user the recorder names otherwise.
     text("user"),
@@ -27,19 +27,13 @@ runs = Table(
     number("end_us"),
     text("end_reason"),
     number("clock_offset_us"),
-    text("versions"),
-    text("platform"),
-    text("config"),
-    text("prices"),
     number("idle_since_us"),
     real("idle_timeout_s"),
     number("tasks_queued"),
     number("tasks_processing"),
     number("tasks_unrunnable"),
-    text("unrunnable_needs"),
     number("workers"),
     number("threads"),
-    text("dropped"),
     # Sums over its batches.
     number("tasks"),
     number("errors"),
@@ -49,6 +43,8 @@ runs = Table(
     number("nbytes"),
     number("exceptions"),
     number("last_work_us"),
+    # Executions among ``tasks`` whose rows were deleted: sums are kept longer.
+    number("tasks_removed"),
     number("rows"),
     number("wire_nbytes"),
     # Σ threads × time and Σ memory limit × time of its workers up to ``seen_us``.
@@ -62,10 +58,19 @@ runs = Table(
     number("compacted_us"),
     # Somebody asked the cluster to stop; the recorder is told in the answer to its next batch.
     number("close_us"),
+    # Long texts come last: SQLite reads a row from its beginning, and a list reads ten thousand.
+    text("prices"),
+    text("unrunnable_needs"),
+    text("dropped"),
+    text("platform"),
+    text("versions"),
+    text("config"),
     UniqueConstraint("account_id", "cluster"),
     Index(None, "account_id", "start_us"),
-    Index(None, "account_id", "received_us"),
+    # With all that a run's state depends on, so that counting them does not read them.
+    Index("ix_runs_state", "account_id", "received_us", "end_us", "idle_since_us"),
     Index(None, "buffered_nbytes"),
+    sqlite_autoincrement=True,
 )
 
 #: One recorder's sequence of batches. ``floor``: every batch below it was taken and compacted; its row is gone.
@@ -76,6 +81,8 @@ epochs = Table(
     Column("epoch", BigInteger, primary_key=True),
     number("floor"),
     number("highest"),
+    # The lowest number that was taken, plus one.
+    number("lowest"),
     number("taken"),
     # 1 once its first batch was taken: nothing before it is missing.
     number("from_start"),
@@ -93,6 +100,8 @@ streams = Table(
     number("dropped"),
     # The recorder's count of the first row that arrived, from 1: a run may be registered long after its recorder began.
     number("first"),
+    # What the first batch that arrived says was dropped before, plus one.
+    number("dropped_before"),
 )
 
 batches = Table(
@@ -102,7 +111,7 @@ batches = Table(
     run_id(),
     Column("epoch", BigInteger, nullable=False),
     Column("sequence", BigInteger, nullable=False),
-    Column("name", Text, nullable=False),
+    Column("name", Words, nullable=False),
     number("rows"),
     number("t0"),
     number("t1"),
@@ -114,6 +123,7 @@ batches = Table(
     # Why it could not be compacted; such a batch stays as it is.
     text("damage"),
     UniqueConstraint("run_id", "epoch", "sequence"),
+    sqlite_autoincrement=True,
 )
 
 #: Parquet: one a run and table once the run is over, a few while it lives.
@@ -122,14 +132,15 @@ files = Table(
     metadata,
     Column("id", Id, primary_key=True),
     run_id(),
-    Column("name", Text, nullable=False),
-    Column("path", Text, nullable=False, unique=True),
+    Column("name", Words, nullable=False),
+    Column("path", Words, nullable=False, unique=True),
     number("rows"),
     number("nbytes"),
     number("t0"),
     number("t1"),
     number("created_us"),
     Index(None, "run_id", "name"),
+    sqlite_autoincrement=True,
 )
 
 #: Finished documents for the viewer, made from a run's rows once: opening it again reads them.
@@ -139,7 +150,7 @@ renderings = Table(
     run_id(primary=True),
     # A computation's id, ``report:<number>``, or empty for the whole run.
     key("subject"),
-    Column("path", Text, nullable=False, unique=True),
+    Column("path", Words, nullable=False, unique=True),
     number("nbytes"),
     number("created_us"),
     # The newest batch it was made from: a run that went on needs another.

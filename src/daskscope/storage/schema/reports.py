@@ -34,4 +34,5 @@ reports = Table(
     number("errors"),
     UniqueConstraint("account_id", "number"),
     Index(None, "share"),
+    sqlite_autoincrement=True,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, Table
 
-from daskscope.storage.schema.base import Id, account_id, key, metadata, number, real, run_id, text
+from daskscope.storage.schema.base import Id, Words, account_id, key, metadata, number, real, run_id, text
 
 workers = Table(
     "workers",
@@ -72,7 +72,11 @@ computations = Table(
     number("released"),
     number("forgotten"),
     number("unfinished"),
+    # Tells the same code in another run, without being it.
+    text("code_digest"),
     Index(None, "account_id", "start_us"),
+    Index(None, "run_id", "start_us"),
+    Index(None, "account_id", "code_digest", "start_us"),
 )
 
 #: Executions of a computation by prefix.
@@ -155,9 +159,14 @@ exceptions = Table(
     Column("sealed_text", LargeBinary),
     number("will_retry"),
     number("count"),
+    # The run's user, as it was known when this came in.
+    text("user"),
     Index(None, "account_id", "time_us"),
     Index(None, "run_id", "time_us"),
     Index(None, "account_id", "fingerprint", "time_us"),
+    # Whose a group is can be told without reading its failures, or the runs they were in.
+    Index(None, "account_id", "fingerprint", "run_id", "user"),
+    sqlite_autoincrement=True,
 )
 
 #: The same failure, wherever it happened.
@@ -172,7 +181,7 @@ error_groups = Table(
     number("last_us"),
     number("count"),
     # open, resolved, ignored, regressed
-    Column("state", Text, nullable=False, server_default="open"),
+    Column("state", Words, nullable=False, server_default="open"),
     number("state_us"),
     text("state_by"),
     Index(None, "account_id", "last_us"),

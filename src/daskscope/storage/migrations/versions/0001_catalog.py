@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("last_report", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_accounts")),
         sa.UniqueConstraint("name", name=op.f("uq_accounts_name")),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "attempts",
@@ -47,6 +48,7 @@ def upgrade() -> None:
         sa.Column("admin", sa.BigInteger(), server_default="0", nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("name", name=op.f("uq_users_name")),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "account_keys",
@@ -58,6 +60,7 @@ def upgrade() -> None:
             ["account_id"], ["accounts.id"], name=op.f("fk_account_keys_account_id"), ondelete="CASCADE"
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_account_keys")),
+        sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_account_keys_account_id"), "account_keys", ["account_id"], unique=False)
     op.create_table(
@@ -134,6 +137,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_reports_user_id"), ondelete="SET NULL"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_reports")),
         sa.UniqueConstraint("account_id", "number", name=op.f("uq_reports_account_id_number")),
+        sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_reports_share"), "reports", ["share"], unique=False)
     op.create_table(
@@ -154,19 +158,13 @@ def upgrade() -> None:
         sa.Column("end_us", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("end_reason", sa.Text(), server_default="", nullable=False),
         sa.Column("clock_offset_us", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("versions", sa.Text(), server_default="", nullable=False),
-        sa.Column("platform", sa.Text(), server_default="", nullable=False),
-        sa.Column("config", sa.Text(), server_default="", nullable=False),
-        sa.Column("prices", sa.Text(), server_default="", nullable=False),
         sa.Column("idle_since_us", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("idle_timeout_s", sa.Float(), server_default="0", nullable=False),
         sa.Column("tasks_queued", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("tasks_processing", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("tasks_unrunnable", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("unrunnable_needs", sa.Text(), server_default="", nullable=False),
         sa.Column("workers", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("threads", sa.BigInteger(), server_default="0", nullable=False),
-        sa.Column("dropped", sa.Text(), server_default="", nullable=False),
         sa.Column("tasks", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("errors", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("compute_us", sa.BigInteger(), server_default="0", nullable=False),
@@ -175,6 +173,7 @@ def upgrade() -> None:
         sa.Column("nbytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("exceptions", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("last_work_us", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("tasks_removed", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("rows", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("wire_nbytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("thread_us", sa.BigInteger(), server_default="0", nullable=False),
@@ -185,13 +184,20 @@ def upgrade() -> None:
         sa.Column("buffered_nbytes", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("compacted_us", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("close_us", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("prices", sa.Text(), server_default="", nullable=False),
+        sa.Column("unrunnable_needs", sa.Text(), server_default="", nullable=False),
+        sa.Column("dropped", sa.Text(), server_default="", nullable=False),
+        sa.Column("platform", sa.Text(), server_default="", nullable=False),
+        sa.Column("versions", sa.Text(), server_default="", nullable=False),
+        sa.Column("config", sa.Text(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_runs_account_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
         sa.UniqueConstraint("account_id", "cluster", name=op.f("uq_runs_account_id_cluster")),
+        sqlite_autoincrement=True,
     )
-    op.create_index(op.f("ix_runs_account_id_received_us"), "runs", ["account_id", "received_us"], unique=False)
     op.create_index(op.f("ix_runs_account_id_start_us"), "runs", ["account_id", "start_us"], unique=False)
     op.create_index(op.f("ix_runs_buffered_nbytes"), "runs", ["buffered_nbytes"], unique=False)
+    op.create_index("ix_runs_state", "runs", ["account_id", "received_us", "end_us", "idle_since_us"], unique=False)
     op.create_table(
         "sessions",
         sa.Column("digest", sa.Text(), nullable=False),
@@ -220,6 +226,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_tokens_user_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_tokens")),
         sa.UniqueConstraint("digest", name=op.f("uq_tokens_digest")),
+        sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_tokens_account_id_user_id"), "tokens", ["account_id", "user_id"], unique=False)
     op.create_table(
@@ -252,6 +259,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_batches_run_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_batches")),
         sa.UniqueConstraint("run_id", "epoch", "sequence", name=op.f("uq_batches_run_id_epoch_sequence")),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "clients",
@@ -297,6 +305,7 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_computations_account_id_start_us"), "computations", ["account_id", "start_us"], unique=False
     )
+    op.create_index(op.f("ix_computations_run_id_start_us"), "computations", ["run_id", "start_us"], unique=False)
     op.create_table(
         "days",
         sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -319,6 +328,7 @@ def upgrade() -> None:
         sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("floor", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("highest", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("lowest", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("taken", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("from_start", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_epochs_run_id"), ondelete="CASCADE"),
@@ -341,11 +351,19 @@ def upgrade() -> None:
         sa.Column("sealed_text", sa.LargeBinary(), nullable=True),
         sa.Column("will_retry", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("count", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("user", sa.Text(), server_default="", nullable=False),
         sa.ForeignKeyConstraint(
             ["account_id"], ["accounts.id"], name=op.f("fk_exceptions_account_id"), ondelete="CASCADE"
         ),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_exceptions_run_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_exceptions")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_exceptions_account_id_fingerprint_run_id_user"),
+        "exceptions",
+        ["account_id", "fingerprint", "run_id", "user"],
+        unique=False,
     )
     op.create_index(
         op.f("ix_exceptions_account_id_fingerprint_time_us"),
@@ -369,6 +387,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_files_run_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_files")),
         sa.UniqueConstraint("path", name=op.f("uq_files_path")),
+        sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_files_run_id_name"), "files", ["run_id", "name"], unique=False)
     op.create_table(
@@ -423,6 +442,7 @@ def upgrade() -> None:
         sa.Column("kept", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("dropped", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("first", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("dropped_before", sa.BigInteger(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_streams_run_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run_id", "epoch", "name", name=op.f("pk_streams")),
     )

@@ -1,0 +1,286 @@
+"""What the API answers: the contract between the server and its pages, and anybody else who asks.
+
+``scripts/gen-types`` writes ``web/src/api/server.gen.ts`` from these definitions. Moments are ISO 8601 in UTC, None where they are
+not known; lengths are seconds, sizes bytes, money US dollars and always an estimate.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+ClusterState = Literal["running", "idle", "finished", "lost"]
+ComputationState = Literal["running", "done", "erred", "cancelled", "lost"]
+ErrorState = Literal["open", "resolved", "ignored", "regressed"]
+Role = Literal["viewer", "member", "owner"]
+Scope = Literal["ingest", "read", "write", "admin"]
+
+
+class Money(TypedDict):
+    """What something cost, by which formula."""
+
+    total: float
+    busy: float
+    idle: float
+    per_hour: float
+    currency: str
+    estimate: bool
+    formula: str
+
+
+class Cluster(TypedDict):
+    """A cluster as lists show it."""
+
+    id: str
+    scheduler_id: str
+    name: str
+    user: str
+    host: str
+    address: str
+    account: str
+    state: ClusterState
+    status: str
+    reason: str
+    created: str | None
+    start: str | None
+    end: str | None
+    last_seen: str | None
+    last_work: str | None
+    idle_since: str | None
+    duration: float
+    workers: int
+    threads: int
+    memory: int
+    memory_limit: int
+    n_tasks: int
+    n_errors: int
+    n_exceptions: int
+    n_computations: int
+    thread_seconds: float
+    compute_seconds: float
+    transfer_seconds: float
+    disk_seconds: float
+    idle_seconds: float
+    nbytes: int
+    tags: list[str]
+    versions: dict[str, str]
+    platform: dict[str, str]
+    dropped: dict[str, int]
+    cost: Money
+    url: str
+
+
+class Prefix(TypedDict):
+    """Executions of one prefix, added up; lengths in seconds."""
+
+    prefix: str
+    tasks: int
+    errors: int
+    retried: int
+    killed: int
+    nbytes: int
+    compute: float
+    transfer: float
+    disk: float
+    deserialize: float
+    longest: float
+    mean: float
+
+
+class Worker(TypedDict):
+    """A worker's life."""
+
+    server_id: str
+    worker: str
+    name: str
+    host: str
+    nthreads: int
+    memory_limit: int
+    verdict: str
+    evidence: str
+    start: str | None
+    end: str | None
+    memory: int
+    cpu_percent: float
+    lost_results: int
+    processing_at_end: int
+
+
+class ConnectedClient(TypedDict):
+    """A client of a cluster."""
+
+    client: str
+    connected: str | None
+    last_seen: str | None
+    disconnected: str | None
+    held_keys: int
+    held_nbytes: int
+
+
+class Explanation(TypedDict):
+    """Why a cluster is still running."""
+
+    cluster_id: str
+    state: ClusterState
+    answer: str
+    evidence: list[str]
+    advice: list[str]
+    tasks_processing: int
+    tasks_queued: int
+    tasks_unrunnable: int
+    idle_since: str | None
+    idle_timeout: float
+    clients: list[ConnectedClient]
+    cost_per_hour: float
+    cost_so_far: float
+
+
+class Computation(TypedDict):
+    """One compute, persist or submit wave."""
+
+    id: str
+    cluster_id: str
+    scheduler_id: str
+    cluster_name: str
+    user: str
+    state: ComputationState
+    code: str
+    code_file: str
+    code_line: int
+    start: str | None
+    stop: str | None
+    duration: float
+    n_tasks: int
+    states: dict[str, int]
+    n_executions: int
+    n_errors: int
+    durations: dict[str, float]
+    nbytes: int
+    n_groups: int
+    span: str
+    client: str
+    url: str
+
+
+class Failure(TypedDict):
+    """A failed execution."""
+
+    id: int
+    time: str | None
+    cluster_id: str
+    scheduler_id: str
+    cluster_name: str
+    user: str
+    type: str
+    message: str
+    traceback: str
+    cause_type: str
+    cause_message: str
+    key: str
+    prefix: str
+    computation_id: str
+    worker: str
+    fingerprint: str
+    will_retry: bool
+    count: int
+    url: str
+
+
+class ErrorGroup(TypedDict):
+    """Failures that are the same."""
+
+    fingerprint: str
+    type: str
+    message: str
+    traceback: str
+    first_seen: str | None
+    last_seen: str | None
+    count: int
+    n_clusters: int
+    users: list[str]
+    state: ErrorState
+    state_since: str | None
+    state_by: str
+    url: str
+
+
+class HostedReport(TypedDict):
+    """A report at the server."""
+
+    id: int
+    filename: str
+    title: str
+    private: bool
+    url: str
+    kind: Literal["recording", "html"]
+    account: str
+    user: str | None
+    created: str | None
+    expires: str | None
+    size: int
+    duration: float
+    n_tasks: int
+    n_errors: int
+    status: str
+    cluster_id: str
+    tags: list[str]
+
+
+class Membership(TypedDict):
+    """An account somebody belongs to."""
+
+    name: str
+    role: Role
+
+
+class Me(TypedDict):
+    """Who asks."""
+
+    user: str
+    kind: Literal["token", "session", "local"]
+    admin: bool
+    account: str | None
+    scopes: list[Scope]
+    accounts: list[Membership]
+
+
+class Running(TypedDict):
+    """A cluster that computes, and how far it is."""
+
+    cluster: Cluster
+    done: int
+    total: int
+
+
+class Day(TypedDict):
+    """What an account used on one day (UTC)."""
+
+    day: str
+    tasks: int
+    errors: int
+    compute_seconds: float
+    thread_seconds: float
+    cost: float
+    cost_idle: float
+
+
+class WeekCell(TypedDict):
+    """Compute time of a member in a week, which begins on a Monday."""
+
+    user: str
+    week: str
+    compute_seconds: float
+
+
+class Overview(TypedDict):
+    """What a team wants to know first."""
+
+    states: dict[str, int]
+    running: list[Running]
+    failed: list[Computation]
+    n_failed: int
+    n_finished: int
+    idle: list[Cluster]
+    idle_per_hour: float
+    days: list[Day]
+    weeks: list[WeekCell]
+    reports: list[HostedReport]

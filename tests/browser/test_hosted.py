@@ -1,0 +1,343 @@
+"""A real browser at a real server: hostile pages have no power wherever they are opened, and our own pages work."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, expect
+from tests.browser.support import settled
+
+from daskscope import open_recording
+from daskscope.report.document import report_page
+from daskscope.server.identity import COOKIE
+from daskscope.testing.hosted import PASSWORD, HostedServer
+from daskscope.testing.samples import sample_frames, sample_recording
+
+ROOT = Path(__file__).parents[2]
+#: Tries everything a page can do to whoever opened it, and writes down what worked.
+HOSTILE = """<!doctype html><title>hostile</title><pre id="out"></pre><script>
+const got = {};
+async function tryIt(name, work) {
+  try { got[name] = String(await work()); } catch (error) { got[name] = "refused"; }
+}
+(async () => {
+  await tryIt("cookie", () => document.cookie || "refused");
+  await tryIt("localStorage", () => localStorage.getItem("canary"));
+  await tryIt("sessionStorage", () => sessionStorage.length);
+  await tryIt("indexedDB", () => new Promise((resolve, reject) => {
+    const asked = indexedDB.open("x"); asked.onsuccess = () => resolve("open"); asked.onerror = reject;
+  }));
+  await tryIt("parent", () => { if (parent === window) throw 1; return parent.document.title; });
+  await tryIt("opener", () => { if (!opener) throw 1; return opener.document.title; });
+  await tryIt("top", () => { if (top === window) throw 1; top.location = "/healthz"; return "moved"; });
+  await tryIt("fetch", async () => (await fetch("/api/v1/me", {credentials: "include"})).status);
+  await tryIt("absolute fetch", async () => (await fetch(ORIGIN + "/api/v1/me", {credentials: "include"})).status);
+  await tryIt("post", async () => (await fetch(ORIGIN + "/api/v1/tokens", {
+    method: "POST", mode: "no-cors", credentials: "include", body: "{}"})).type);
+  await tryIt("xhr", () => new Promise((resolve, reject) => {
+    const asked = new XMLHttpRequest(); asked.open("GET", ORIGIN + "/api/v1/me");
+    asked.onload = () => resolve(asked.status); asked.onerror = reject; asked.send();
+  }));
+  await tryIt("beacon", () => { navigator.sendBeacon(ORIGIN + "/api/v1/tokens", "{}"); return "refused"; });
+  await tryIt("event source", () => new Promise((resolve, reject) => {
+    const asked = new EventSource(ORIGIN + "/api/v1/live"); asked.onopen = () => resolve("open"); asked.onerror = reject;
+  }));
+  await tryIt("image", () => new Promise((resolve, reject) => {
+    const asked = new Image(); asked.onload = () => resolve("loaded"); asked.onerror = reject; asked.src = ORIGIN + "/healthz";
+  }));
+  await tryIt("frame", () => new Promise((resolve, reject) => {
+    const frame = document.createElement("iframe"); frame.src = ORIGIN + "/api/v1/me";
+    frame.onload = () => { try { resolve(frame.contentDocument.body.textContent || reject()); } catch (error) { reject(error); } };
+    document.body.append(frame);
+  }));
+  await tryIt("worker", () => { navigator.serviceWorker.register; throw 1; });
+  await tryIt("form", () => {
+    const form = document.createElement("form"); form.method = "POST"; form.action = ORIGIN + "/api/v1/tokens";
+    form.enctype = "text/plain"; form.target = "_self";
+    document.body.append(form); form.submit(); return "refused";
+  });
+  document.getElementById("out").textContent = JSON.stringify(got);
+  document.documentElement.dataset.done = "1";
+})();
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    with HostedServer(tmp_path_factory.mktemp("hosted"), login=True) as server:
+        server.make_account("ours", olga="owner")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def uploaded(server: HostedServer) -> dict[str, Any]:
+    """A hostile page that was uploaded, for members and for whoever has the link."""
+    page = HOSTILE.replace("ORIGIN", f"'{server.url}'").encode()
+    answer = server.ask("POST", "/api/v1/reports?visibility=public", page, token=server.make_token("olga", "ours"))
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+@pytest.fixture
+def context(browser: Browser, server: HostedServer) -> Iterator[BrowserContext]:
+    """A browser that is logged in, with something to steal in every place."""
+    with browser.new_context() as context:
+        context.add_cookies(
+            [
+                {"name": COOKIE, "value": server.make_session("olga"), "url": server.url, "httpOnly": True},
+                {"name": "canary", "value": "readable", "url": server.url},
+            ]
+        )
+        page = context.new_page()
+        page.goto(f"{server.url}/login")
+        page.evaluate("localStorage.setItem('canary', 'readable')")
+        assert page.evaluate("document.cookie") == "canary=readable"
+        page.close()
+        yield context
+
+
+def asked(server: HostedServer) -> dict[str, float]:
+    """How often the server was asked what a hostile page asks; a browser does not tell it that nothing was sent."""
+    names = ("me", "create_token", "live", "healthz")
+    return {label: n for _, label, n in server.services.counters.items() if label.partition(" ")[0] in names}
+
+
+def ready(page: Page) -> None:
+    # Not with a function: our policy allows no text to become one.
+    page.wait_for_selector("html[data-ready='1']", state="attached")
+
+
+def outcome(frame: Page | Frame) -> dict[str, str]:
+    frame.wait_for_selector("html[data-done='1']", state="attached")
+    got: dict[str, str] = frame.evaluate("JSON.parse(document.getElementById('out').textContent)")
+    return {name: value for name, value in got.items() if value != "refused"}
+
+
+class TestHostilePage:
+    @pytest.mark.parametrize(
+        "place",
+        [
+            "/ours/reports/{id}/html",
+            "/api/v1/reports/{id}/html",
+            "/api/v1/shared/{share}/html",
+        ],
+    )
+    def test_opened_by_itself_it_reaches_nothing(
+        self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext, place: str
+    ) -> None:
+        before = asked(server)
+        page = context.new_page()
+        page.goto(server.url + place.format(id=uploaded["id"], share=uploaded["url"].rpartition("/")[2]))
+
+        assert outcome(page) == {}
+        assert page.evaluate("origin") == "null"
+        assert page.url.endswith("/html")
+        assert asked(server) == before
+
+    @pytest.mark.parametrize("shared", [False, True], ids=["for members", "by its link"])
+    def test_in_our_page_it_reaches_nothing(
+        self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext, shared: bool
+    ) -> None:
+        before = asked(server)
+        page = context.new_page()
+        url = uploaded["url"] if shared else f"{server.url}/ours/reports/{uploaded['id']}"
+        page.goto(url)
+        frame = page.frames[1]
+
+        assert outcome(frame) == {}
+        assert frame.evaluate("origin") == "null"
+        assert page.url == url
+        assert asked(server) == before
+
+    def test_opened_from_a_page_of_ours_it_does_not_reach_its_opener(
+        self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext
+    ) -> None:
+        page = context.new_page()
+        page.goto(f"{server.url}/login")
+        with context.expect_page() as opened:
+            page.evaluate("url => { window.open(url); }", f"{server.url}/ours/reports/{uploaded['id']}/html")
+
+        assert outcome(opened.value) == {}
+
+    def test_a_frame_of_another_site_shows_none_of_our_pages(
+        self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext
+    ) -> None:
+        places = ("/login", "/device", f"/ours/reports/{uploaded['id']}", f"/ours/reports/{uploaded['id']}/html")
+        frames = "".join(f'<iframe src="{server.url}{place}"></iframe>' for place in places)
+        with Site(f"<!doctype html>{frames}") as site:
+            page = context.new_page()
+            page.goto(site)
+            page.wait_for_load_state()
+
+        shown = [frame for frame in page.frames[1:] if frame.locator("form, iframe, pre").count()]
+        assert shown == []
+
+
+def stolen(server: HostedServer) -> list[Any]:
+    items = server.ask("GET", "/api/v1/tokens", session=server.make_session("olga")).json()["items"]
+    return [item for item in items if item["label"] != "made by a test"]
+
+
+class Site:
+    """Another site, on another name."""
+
+    def __init__(self, page: str) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(page.encode())
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    def __enter__(self) -> str:
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        return f"http://localhost:{self.server.server_address[1]}/"
+
+    def __exit__(self, *exc: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class TestCrossSite:
+    def test_a_page_of_another_site_changes_nothing_with_the_cookies_of_its_visitor(
+        self, server: HostedServer, context: BrowserContext
+    ) -> None:
+        script = f"""<!doctype html><script>
+        const ask = (path, how) => fetch("{server.url}" + path, {{credentials: "include", mode: "no-cors", ...how}});
+        Promise.allSettled([
+          ask("/api/v1/tokens", {{method: "POST", body: '{{"label": "stolen"}}'}}),
+          ask("/api/v1/session", {{method: "POST", body: '{{"user": "olga", "password": "{PASSWORD}"}}'}}),
+          fetch("{server.url}/api/v1/session", {{credentials: "include", method: "DELETE"}}),
+          fetch("{server.url}/api/v1/me", {{credentials: "include"}}),
+        ]).then((all) => {{ document.documentElement.dataset.done = all.map((one) => one.status).join(); }});
+        </script>"""
+        with Site(script) as site:
+            page = context.new_page()
+            page.goto(site)
+            page.wait_for_selector("html[data-done]", state="attached")
+            # What was not refused before it was sent cannot be read; it was refused at the server.
+            assert (
+                page.evaluate("document.documentElement.dataset.done.split(',').slice(2).join()") == "rejected,rejected"
+            )
+
+        assert stolen(server) == []
+        cookies = {cookie["name"] for cookie in context.cookies(server.url)}
+        assert COOKIE in cookies
+
+
+class TestOurPages:
+    def watched(self, context: BrowserContext) -> tuple[Page, list[str]]:
+        page, problems = context.new_page(), list[str]()
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("response", lambda r: problems.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        return page, problems
+
+    def test_a_hosted_recording_is_shown_whole(self, server: HostedServer, context: BrowserContext) -> None:
+        token = server.make_token("olga", "ours")
+        report = server.ask("POST", "/api/v1/reports?visibility=public", sample_recording(), token=token).json()
+        page, problems = self.watched(context)
+        for url in (report["url"], f"{server.url}/ours/reports/{report['id']}"):
+            page.goto(url)
+            ready(page)
+            page.get_by_test_id("nav-stream").click()
+            expect(settled(page, "stream").locator("canvas").first).to_be_visible()
+        assert problems == []
+
+    def test_an_uploaded_page_of_ours_is_shown_whole_in_the_sandbox(
+        self, server: HostedServer, context: BrowserContext, tmp_path: Path
+    ) -> None:
+        (tmp_path / "run.daskscope").write_bytes(sample_recording())
+        made = report_page(open_recording(tmp_path / "run.daskscope"), title="ours")
+        report = server.ask("POST", "/api/v1/reports", made, token=server.make_token("olga", "ours")).json()
+        page, problems = self.watched(context)
+        page.goto(f"{report['url']}")
+        frame = page.frames[1]
+        frame.wait_for_selector("html[data-ready='1']", state="attached")
+        frame.get_by_test_id("nav-stream").click()
+        expect(frame.get_by_test_id("view-stream").locator("canvas").first).to_be_visible()
+        # A field of it would like to have the cursor at once, which a frame may not.
+        assert [problem for problem in problems if "autofocus" not in problem] == []
+
+    def test_an_uploaded_page_of_dasks_is_shown_in_the_sandbox(
+        self, server: HostedServer, context: BrowserContext
+    ) -> None:
+        dasks = (ROOT / "tests" / "data" / "dask-reports" / "bokeh3.html").read_bytes()
+        report = server.ask("POST", "/api/v1/reports", dasks, token=server.make_token("olga", "ours")).json()
+        page = context.new_page()
+        page.goto(report["url"])
+        assert page.frames[1].evaluate("origin") == "null"
+        assert page.frames[1].locator("body").count() == 1
+
+    def test_a_cluster_and_its_computation_are_shown(self, server: HostedServer, context: BrowserContext) -> None:
+        assert server.send(sample_frames("shown"), token=server.make_token("olga", "ours")).status == 200
+        page, problems = self.watched(context)
+        for place in ("/ours/clusters/shown/report", "/ours/clusters/shown/computations/sample-comp"):
+            page.goto(server.url + place)
+            ready(page)
+        assert problems == []
+
+    def test_a_person_logs_in_and_comes_back_to_where_they_wanted_to(
+        self, server: HostedServer, browser: Browser
+    ) -> None:
+        assert server.send(sample_frames("wanted"), token=server.make_token("olga", "ours")).status == 200
+        with browser.new_context() as context:
+            page, problems = self.watched(context)
+            page.goto(f"{server.url}/ours/clusters/wanted")
+            self.log_in(page)
+            page.wait_for_url(f"{server.url}/ours/clusters/wanted*")
+            expect(page.get_by_test_id("page-cluster")).to_be_visible()
+            # The app asks who it is for, and learns that nobody has logged in yet.
+            assert [problem for problem in problems if "401" not in problem] == []
+
+    @pytest.mark.parametrize(
+        "following",
+        ["//127.0.0.1:9", "/\\127.0.0.1:9", "/%09/127.0.0.1:9", "http:127.0.0.1:9", "javascript:alert(1)", "%0A//x"],
+    )
+    def test_nobody_is_sent_elsewhere_after_logging_in(
+        self, server: HostedServer, browser: Browser, following: str
+    ) -> None:
+        with browser.new_context() as context:
+            page = context.new_page()
+            page.goto(f"{server.url}/login?next={following}")
+            self.log_in(page)
+            page.wait_for_url(lambda url: "/login" not in url)
+            assert page.evaluate("location.origin") == server.url
+
+    def test_the_first_user_is_made_with_the_link(self, browser: Browser, tmp_path: Any) -> None:
+        with HostedServer(tmp_path, login=True) as fresh, browser.new_context() as context:
+            page, problems = self.watched(context)
+            page.goto(fresh.set_up)
+            for name, value in (("user", "ada"), ("password", PASSWORD), ("team", "lovelace")):
+                page.locator(f"[name={name}]").fill(value)
+            page.get_by_role("button").click()
+            page.wait_for_url(f"{fresh.url}/")
+            cookie = next(c for c in context.cookies() if c["name"] == COOKIE)
+            assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
+            assert problems == []
+
+    def log_in(self, page: Page) -> None:
+        page.locator("[name=user]").fill("olga")
+        page.locator("[name=password]").fill(PASSWORD)
+        page.get_by_role("button").click()
+
+    def test_a_command_lines_login_is_confirmed(self, server: HostedServer, context: BrowserContext) -> None:
+        begun = server.ask("POST", "/api/v1/device", {"label": "olga@<b>laptop</b>"}).json()
+        page, problems = self.watched(context)
+        page.goto(begun["verification_url"])
+        expect(page.locator("form p").first).to_contain_text("olga@<b>laptop</b> asks for a token")
+        page.get_by_role("button", name="Confirm").click()
+        expect(page.get_by_role("status")).to_contain_text("Go back to your terminal")
+        collected = server.ask("POST", "/api/v1/device/token", {"device_code": begun["device_code"]}).json()
+        assert collected["account"] == "ours"
+        assert problems == []

@@ -1,0 +1,360 @@
+"""What is asked of the catalog: states that are true, lists, groups of failures, deletion; on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, frame, task
+
+from daskscope.storage import schema
+from daskscope.storage.clusters import (
+    ClusterFilter,
+    activities_of,
+    clients_of,
+    count_clusters,
+    delete_cluster,
+    list_clusters,
+    prefixes_of,
+    timeline_of,
+    workers_of,
+)
+from daskscope.storage.computations import list_computations
+from daskscope.storage.failures import list_error_groups, list_exceptions, set_group_state
+from daskscope.storage.usage import usage
+from daskscope.units import DAY as DAY_US
+
+
+def cluster_row(cluster: str, /, **values: Any) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "name": f"the {cluster}",
+        "seen_us": NOW,
+        "start_us": NOW - MINUTE,
+        "user": "ann",
+        **values,
+    }
+
+
+def add_cluster(archive: Archive, cluster: str, /, **values: Any) -> int:
+    archive.take([frame("clusters", [cluster_row(cluster, **values)], cluster=cluster)])
+    return int(archive.run(cluster)["id"])
+
+
+def names(archive: Archive, **wanted: Any) -> list[str]:
+    with archive.database.read() as connection:
+        rows = list_clusters(connection, archive.account, ClusterFilter(**wanted), archive.now_us, LOST_AFTER)
+    return [row["cluster"] for row in rows]
+
+
+# ---------------------------------------------------------------- states
+
+
+def test_a_run_is_running_idle_finished_or_lost(archive: Archive) -> None:
+    add_cluster(archive, "running")
+    add_cluster(archive, "idle", idle_since_us=NOW - 5)
+    add_cluster(archive, "finished", end_us=NOW, end_reason="closed", idle_since_us=NOW - 5)
+    states = {name: archive.run(name)["state"] for name in ("running", "idle", "finished")}
+    assert states == {"running": "running", "idle": "idle", "finished": "finished"}
+    with archive.database.read() as connection:
+        assert count_clusters(connection, archive.account, NOW, LOST_AFTER) == {"running": 1, "idle": 1, "finished": 1}
+    archive.now_us += LOST_AFTER
+    assert archive.run("running")["state"] == "running"
+    archive.now_us += 1
+    assert {name: archive.run(name)["state"] for name in states} == {
+        "running": "lost", "idle": "lost", "finished": "finished",
+    }  # fmt: skip
+    archive.take([frame("tasks", [task(0)], 1, cluster="running")])
+    assert archive.run("running")["state"] == "running"
+
+
+def computation(name: str, **values: Any) -> dict[str, Any]:
+    return {"computation": name, "seen_us": NOW, "start_us": NOW, "state": "running", **values}
+
+
+def computation_states(archive: Archive) -> dict[str, str]:
+    with archive.database.read() as connection:
+        rows = list_computations(connection, archive.vault, archive.account, archive.now_us, LOST_AFTER)
+    return {row["computation"]: row["state"] for row in rows}
+
+
+def test_a_computation_does_not_run_longer_than_its_cluster(archive: Archive) -> None:
+    add_cluster(archive, "a")
+    add_cluster(archive, "b", end_us=NOW + 1)
+    rows = [computation("busy"), computation("ready", state="done", stop_us=NOW + 5)]
+    archive.take([frame("computations", rows, 1, cluster="a")])
+    archive.take([frame("computations", [computation("cut")], 1, cluster="b")])
+    assert computation_states(archive) == {"busy": "running", "ready": "done", "cut": "lost"}
+    archive.now_us += LOST_AFTER + 1
+    assert computation_states(archive) == {"busy": "lost", "ready": "done", "cut": "lost"}
+
+
+# ---------------------------------------------------------------- lists
+
+
+def test_clusters_are_filtered_before_they_are_limited(archive: Archive) -> None:
+    add_cluster(archive, "old", start_us=NOW - 5 * MINUTE, user="bob", host="node7", end_us=NOW)
+    add_cluster(archive, "new", start_us=NOW - MINUTE, name="100%_sure")
+    add_cluster(archive, "mid", start_us=NOW - 2 * MINUTE, idle_since_us=1)
+    assert names(archive) == ["new", "mid", "old"]
+    assert names(archive, limit=1, user="bob") == ["old"]
+    assert names(archive, states=("finished", "idle")) == ["mid", "old"]
+    assert names(archive, search="NODE") == ["old"]
+    assert names(archive, search="100%_") == ["new"]
+    assert names(archive, search="%") == ["new"]
+    assert names(archive, search="the m") == ["mid"]
+    archive.now_us += MINUTE
+    archive.take([frame("tasks", [task(0)], 1, cluster="mid")])
+    assert names(archive, since_us=NOW + 1) == ["mid"]
+
+
+def test_a_tag_is_found_whole_and_whatever_letters_it_has(archive: Archive) -> None:
+    for name, tags in {"a": '["nightly", "\\u00fcber"]', "b": '["night"]', "c": '["50%"]'}.items():
+        number = add_cluster(archive, name)
+        archive.execute(sa.update(schema.runs).where(schema.runs.c.id == number).values(tags=tags))
+    found = {tag: names(archive, tag=tag) for tag in ("night", "nightly", "über", "50%", "%")}
+    assert found == {"night": ["b"], "nightly": ["a"], "über": ["a"], "50%": ["c"], "%": []}
+
+
+def test_pages_of_clusters_follow_each_other_without_gap_or_repeat(archive: Archive) -> None:
+    # Some start at the same moment.
+    for number in range(11):
+        add_cluster(archive, f"c{number:02}", start_us=NOW - number // 3)
+    seen: list[str] = []
+    after = None
+    for _ in range(10):
+        with archive.database.read() as connection:
+            wanted = ClusterFilter(limit=4, after=after)
+            page = list_clusters(connection, archive.account, wanted, archive.now_us, LOST_AFTER)
+        if not page:
+            break
+        seen += [row["cluster"] for row in page]
+        after = (page[-1]["start_us"], page[-1]["id"])
+    assert seen == names(archive, limit=100)
+    assert sorted(seen) == [f"c{number:02}" for number in range(11)]
+
+
+def test_computations_come_with_their_code_and_their_sums(archive: Archive) -> None:
+    run = add_cluster(archive, "c")
+    other = add_cluster(archive, "other")
+    rows = [computation("comp", code="x.compute()", start_us=NOW + 5), computation("second")]
+    archive.take([frame("computations", rows, 1), frame("tasks", [task(0), task(1, status="error", prefix="sum")], 2)])
+    archive.take([frame("tasks", [task(0)], 1, cluster="other")])
+    with archive.database.read() as connection:
+        found = list_computations(connection, archive.vault, archive.account, archive.now_us, LOST_AFTER, run=run)
+        assert list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER, run=other) == []
+        assert list_computations(connection, archive.vault, archive.account + 1, NOW, LOST_AFTER) == []
+    assert [(row["computation"], row["code"], row["cluster"], row["user"]) for row in found] == [
+        ("comp", "x.compute()", "c", "ann"),
+        ("second", "", "c", "ann"),
+    ]
+    assert (found[0]["sums"]["tasks"], found[0]["sums"]["errors"], found[0]["sums"]["compute_us"]) == (2, 1, 2_000_000)
+    assert found[1]["sums"] == {}
+
+
+def test_pages_of_computations_follow_each_other(archive: Archive) -> None:
+    add_cluster(archive, "c")
+    archive.take([frame("computations", [computation(f"k{n}", start_us=NOW + n // 2) for n in range(7)], 1)])
+    seen: list[str] = []
+    after = None
+    for _ in range(5):
+        with archive.database.read() as connection:
+            page = list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER, limit=3, after=after)
+        seen += [row["computation"] for row in page]
+        after = (page[-1]["start_us"], page[-1]["computation"]) if page else after
+    assert seen == ["k6", "k5", "k4", "k3", "k2", "k1", "k0"]
+
+
+def test_a_runs_details_are_those_that_came_in(archive: Archive) -> None:
+    run = add_cluster(archive, "c")
+    archive.take([
+        frame("tasks", [task(0), task(25, prefix="sum"), task(26, start_us=0, status="killed")], 1),
+        frame("clients", [{"client": "me", "seen_us": NOW, "connect_us": NOW, "held_keys": 3, "held_nbytes": -1}], 2),
+        frame("workers", [{"server_id": "w", "worker": "tcp://1", "seen_us": NOW, "start_us": NOW, "nthreads": 1}], 3),
+        frame("samples", [{"time_us": NOW, "worker": "tcp://1", "memory": 9, "cpu_percent": 50.0}], 4),
+        frame("activities", [{"time_us": NOW, "context": "execute", "activity": "a", "unit": "seconds", "value": 2.0}], 5),
+    ])  # fmt: skip
+    with archive.database.read() as connection:
+        prefixes = prefixes_of(connection, run, "comp")
+        assert [(row["prefix"], row["tasks"], row["killed"], row["first_us"]) for row in prefixes] == [
+            ("inc", 2, 1, NOW), ("sum", 1, 0, NOW + 25_000_000),
+        ]  # fmt: skip
+        assert prefixes_of(connection, run, "none") == []
+        buckets = timeline_of(connection, run, 0, NOW + MINUTE)
+        assert [(row["bucket"] - NOW, row["tasks"]) for row in buckets] == [(0, 1), (20_000_000, 2)]
+        (client,) = clients_of(connection, run)
+        assert (client["held_keys"], client["held_nbytes"]) == (3, -1)
+        (worker,) = workers_of(connection, run)
+        assert (worker["memory"], worker["cpu_percent"]) == (9, 50.0)
+        assert [row["value"] for row in activities_of(connection, run)] == [2.0]
+
+
+def test_usage_is_by_day_user_cluster_or_prefix(archive: Archive) -> None:
+    add_cluster(archive, "c")
+    add_cluster(archive, "d", user="bob")
+    day = NOW // DAY_US
+    archive.take([frame("tasks", [task(0), task(0, start_us=NOW + DAY_US, stop_us=NOW + DAY_US + 500_000)], 1)])
+    archive.take([frame("tasks", [task(0, prefix="sum", nbytes=7)], 1, cluster="d")])
+
+    def found(by: str, first: int = 0) -> dict[Any, tuple[int, int]]:
+        with archive.database.read() as connection:
+            return {
+                row["key"]: (row["tasks"], row["compute_us"]) for row in usage(connection, archive.account, by, first)
+            }
+
+    assert found("day") == {day: (2, 2_000_000), day + 1: (1, 500_000)}
+    assert found("user") == {"ann": (2, 1_500_000), "bob": (1, 1_000_000)}
+    assert found("cluster") == {"c": (2, 1_500_000), "d": (1, 1_000_000)}
+    assert found("prefix") == {"inc": (2, 1_500_000), "sum": (1, 1_000_000)}
+    assert found("day", day + 1) == {day + 1: (1, 500_000)}
+
+
+# ---------------------------------------------------------------- groups of failures
+
+
+def failure(at: int, fingerprint: str = "f", **values: Any) -> dict[str, Any]:
+    return {"time_us": at, "fingerprint": fingerprint, "type": "ValueError", "message": "bad", "count": 1, **values}
+
+
+def groups(archive: Archive, **wanted: Any) -> dict[str, dict[str, Any]]:
+    with archive.database.read() as connection:
+        rows = list_error_groups(connection, archive.vault, archive.account, **wanted)
+    return {row["fingerprint"]: row for row in rows}
+
+
+def test_the_same_failure_anywhere_is_one_group(archive: Archive) -> None:
+    add_cluster(archive, "c")
+    add_cluster(archive, "d", user="bob")
+    archive.take([frame("exceptions", [failure(NOW + 5), failure(NOW + 3, count=4, cause_type="KeyError")], 1)])
+    archive.take([frame("exceptions", [failure(NOW + 9, traceback="Traceback: it"), failure(NOW, "")], 1, cluster="d")])
+    found = groups(archive)
+    group = found["f"]
+    assert (group["count"], group["first_us"], group["last_us"]) == (6, NOW + 3, NOW + 9)
+    assert (group["clusters"], sorted(group["users"]), group["state"]) == (2, ["ann", "bob"], "open")
+    # The first that came had none.
+    assert group["sample"]["traceback"] == "Traceback: it"
+    assert found["unknown"]["count"] == 1
+    assert list(found) == ["f", "unknown"]
+    assert archive.run("c")["exceptions"] == 5
+
+
+def test_a_group_belongs_to_one_account(archive: Archive) -> None:
+    other = archive.new_account("others")
+    archive.take([frame("exceptions", [failure(NOW)])])
+    archive.take([frame("exceptions", [failure(NOW), failure(NOW + 1)])], account=other)
+    assert groups(archive)["f"]["count"] == 1
+    with archive.database.write() as connection:
+        assert set_group_state(connection, other, "f", "resolved", "ann", NOW)
+        assert not set_group_state(connection, other, "nothing", "resolved", "ann", NOW)
+    assert groups(archive)["f"]["state"] == "open"
+
+
+@pytest.mark.parametrize(("state", "expected"), [("resolved", "regressed"), ("ignored", "ignored"), ("open", "open")])
+def test_only_what_was_resolved_and_happens_again_has_regressed(archive: Archive, state: str, expected: str) -> None:
+    archive.take([frame("exceptions", [failure(NOW)])])
+    with archive.database.write() as connection:
+        set_group_state(connection, archive.account, "f", state, "ann", NOW + 100)
+    # Sent late, but from before.
+    archive.take([frame("exceptions", [failure(NOW + 99)], 1)])
+    assert groups(archive)["f"]["state"] == state
+    archive.take([frame("exceptions", [failure(NOW + 101)], 2)])
+    assert groups(archive)["f"]["state"] == expected
+    assert groups(archive)["f"]["count"] == 3
+
+
+def test_groups_are_filtered_and_paged(archive: Archive) -> None:
+    archive.take([frame("exceptions", [failure(NOW + n // 2, f"f{n}") for n in range(6)])])
+    with archive.database.write() as connection:
+        set_group_state(connection, archive.account, "f1", "ignored", "ann", NOW)
+    assert list(groups(archive, states=("ignored",))) == ["f1"]
+    assert list(groups(archive, fingerprint="f3")) == ["f3"]
+    assert list(groups(archive, since_us=NOW + 2)) == ["f5", "f4"]
+    assert list(groups(archive, limit=3)) == ["f5", "f4", "f3"]
+    assert list(groups(archive, limit=3, after=(NOW + 1, "f3"))) == ["f2", "f1", "f0"]
+
+
+def test_failures_are_listed_with_their_texts(archive: Archive) -> None:
+    run = add_cluster(archive, "c")
+    rows = [failure(NOW + n, f"f{n % 2}", message=f"message {n}", traceback="Trace", key=f"k{n}") for n in range(4)]
+    archive.take([frame("exceptions", rows, 1)])
+
+    def found(**wanted: Any) -> list[str]:
+        with archive.database.read() as connection:
+            listed = list_exceptions(connection, archive.vault, archive.account, **wanted)
+        assert all(row["traceback"] == "Trace" for row in listed)
+        return [row["message"] for row in listed]
+
+    assert found() == ["message 3", "message 2", "message 1", "message 0"]
+    assert found(run=run, fingerprint="f1") == ["message 3", "message 1"]
+    assert found(user="bob") == []
+    assert found(user="ann", since_us=NOW + 3) == ["message 3"]
+    with archive.database.read() as connection:
+        second = list_exceptions(connection, archive.vault, archive.account, limit=2)[-1]
+    assert found(limit=2, after=(second["time_us"], second["id"])) == ["message 1", "message 0"]
+
+
+# ---------------------------------------------------------------- deletion
+
+
+def fill(archive: Archive, cluster: str, traceback: str = "T") -> int:
+    run = add_cluster(archive, cluster)
+    archive.take([
+        frame("tasks", [task(0)], 1, cluster=cluster),
+        frame("workers", [{"server_id": "w", "seen_us": NOW, "start_us": NOW}], 2, cluster=cluster),
+        frame("clients", [{"client": "me", "seen_us": NOW}], 3, cluster=cluster),
+        frame("samples", [{"time_us": NOW, "worker": "tcp://1"}], 4, cluster=cluster),
+        frame("activities", [{"time_us": NOW, "value": 1.0}], 5, cluster=cluster),
+        frame("computations", [computation("comp", code="secret")], 6, cluster=cluster),
+        frame("exceptions", [failure(NOW, traceback=traceback)], 7, cluster=cluster),
+    ])  # fmt: skip
+    archive.compact(run)
+    archive.take([frame("tasks", [task(9)], 8, cluster=cluster)])
+    archive.store.put(f"view-{run}", b"x")
+    archive.execute(sa.insert(schema.renderings).values(run_id=run, subject="", path=f"view-{run}"))
+    return run
+
+
+def delete(archive: Archive, run: int) -> None:
+    with archive.database.write() as connection:
+        paths = delete_cluster(connection, run)
+    for path in paths:
+        archive.store.delete(path)
+
+
+def test_a_deleted_run_is_nowhere_any_more_and_others_stay(archive: Archive) -> None:
+    gone, kept = fill(archive, "gone", "the secret of gone"), fill(archive, "kept", "the text of kept")
+    assert set(archive.tables_naming(gone)) == {
+        table.name for table in schema.metadata.sorted_tables if "run_id" in table.c
+    } | {"runs"}
+    before = archive.tables_naming(kept)
+    delete(archive, gone)
+    assert archive.tables_naming(gone) == []
+    assert archive.tables_naming(kept) == before
+    assert all(path.startswith(f"{archive.account}/runs/{kept}/") or path == f"view-{kept}" for path in archive.blobs())
+    assert archive.read(kept)["tasks"].rows == 2
+    # A group of failures does not go on counting them, or telling their text.
+    group = groups(archive)["f"]
+    assert (group["count"], group["sample"]["traceback"]) == (1, "the text of kept")
+    delete(archive, gone)
+
+
+def test_a_group_whose_failures_are_all_deleted_goes_unless_somebody_decided_about_it(archive: Archive) -> None:
+    run = add_cluster(archive, "c")
+    archive.take([frame("exceptions", [failure(NOW, "open"), failure(NOW, "ignored", traceback="text")], 1)])
+    with archive.database.write() as connection:
+        set_group_state(connection, archive.account, "ignored", "ignored", "ann", NOW)
+    delete(archive, run)
+    (group,) = archive.rows(schema.error_groups)
+    assert (group["fingerprint"], group["state"], group["count"], group["sealed_sample"]) == (
+        "ignored",
+        "ignored",
+        0,
+        None,
+    )
+
+
+def test_the_number_of_a_deleted_run_is_never_given_again(archive: Archive) -> None:
+    run = add_cluster(archive, "c")
+    delete(archive, run)
+    assert add_cluster(archive, "c") > run

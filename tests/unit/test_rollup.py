@@ -1,0 +1,148 @@
+"""What a batch adds to the sums of a server."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskscope.analysis.rollup import (
+    LARGEST,
+    MOST_BUCKETS,
+    MOST_ENTITIES,
+    MOST_PAIRS,
+    NAME_NBYTES,
+    OTHER,
+    RollUp,
+    clean,
+    clean_name,
+    clean_text,
+    durations,
+    roll_up,
+    roll_up_all,
+)
+from daskscope.model.table import Table
+from daskscope.testing.factories import make_recording
+
+T = 1_800_000_000_000_000
+
+
+def table(name: str, rows: list[dict[str, Any]]) -> Table:
+    return make_recording({name: rows})[name]
+
+
+def task(**values: Any) -> dict[str, Any]:
+    return {"prefix": "inc", "computation": "c", "status": "ok", "start_us": T, "stop_us": T + 5, **values}
+
+
+def test_a_batch_of_tasks_is_summed_by_computation_and_prefix() -> None:
+    intervals = {"interval_action": ["transfer", "disk-read", "disk-write", "deserialize", "else"],
+                 "interval_start_us": [T] * 5, "interval_stop_us": [T + 1, T + 20, T + 300, T + 4000, T + 9]}  # fmt: skip
+    result = roll_up(table("tasks", [
+        task(nbytes=7, **intervals),
+        task(status="error", stop_us=T + 50),
+        task(prefix="sum", status="retried"),
+        task(prefix="sum", status="killed", start_us=0, stop_us=T + 20_000_000),
+    ]))  # fmt: skip
+    inc, add = result.prefixes["c", "inc"], result.prefixes["c", "sum"]
+    assert (inc.tasks, inc.errors, inc.compute_us, inc.nbytes) == (2, 1, 55, 7)
+    assert (inc.transfer_us, inc.disk_us, inc.deserialize_us) == (1, 320, 4000)
+    assert (inc.first_us, inc.last_us, inc.longest_us) == (T, T + 50, 50)
+    # One that never started has no time, and is not the first.
+    assert (add.retried, add.killed, add.compute_us, add.first_us) == (1, 1, 5, T)
+    assert result.total().tasks == result.rows == 4
+    assert {bucket - T: values[0] for bucket, values in result.timeline.items()} == {0: 3, 20_000_000: 1}
+
+
+def test_intervals_that_do_not_belong_together_are_left_out() -> None:
+    result = roll_up(table("tasks", [task(interval_action=["transfer"], interval_start_us=[T], interval_stop_us=[])]))
+    assert result.prefixes["c", "inc"].transfer_us == 0
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_lengths_are_never_negative_nor_longer_than_a_year(rows: int) -> None:
+    extremes = np.array([-(2**63), 2**63 - 1, 10], dtype=np.int64)[:rows]
+    for start in extremes:
+        lengths = durations(np.full(rows, start), extremes)
+        assert ((lengths >= 0) & (lengths <= 366 * 24 * 3600 * 1e6)).all()
+
+
+def test_a_batch_that_touches_too_many_steps_has_no_timeline_but_all_sums() -> None:
+    rows = [task(stop_us=T + n * 10_000_000) for n in range(MOST_BUCKETS + 1)]
+    result = roll_up(table("tasks", rows))
+    assert (result.timeline, result.total().tasks) == ({}, MOST_BUCKETS + 1)
+    everything = roll_up_all(table("tasks", rows))
+    assert (len(everything.timeline), everything.total().tasks) == (MOST_BUCKETS + 1, MOST_BUCKETS + 1)
+
+
+def test_too_many_pairs_of_names_are_counted_by_prefix_only() -> None:
+    rows = [task(computation=f"c{n % 100}", prefix=f"p{n // 100}") for n in range(MOST_PAIRS + 100)]
+    result = roll_up(table("tasks", rows))
+    assert {computation for computation, _ in result.prefixes} == {OTHER}
+    assert (len(result.prefixes), result.total().tasks) == (51, MOST_PAIRS + 100)
+    assert len(roll_up_all(table("tasks", rows)).prefixes) == MOST_PAIRS + 100
+
+
+def test_of_too_many_entities_the_first_are_kept() -> None:
+    rows = [{"client": f"c{n}", "seen_us": T} for n in range(MOST_ENTITIES + 5)]
+    assert len(roll_up(table("clients", rows)).entities["clients"]) == MOST_ENTITIES
+
+
+def test_the_last_sample_of_each_worker_is_kept() -> None:
+    rows = [{"time_us": T + n % 3, "worker": f"w{n % 2}", "memory": n, "cpu_percent": float("nan")} for n in range(6)]
+    assert roll_up(table("samples", rows)).memories == {"w0": (T + 2, 2, 0.0), "w1": (T + 2, 5, 0.0)}
+
+
+rows_of_tasks = st.lists(
+    st.builds(
+        task,
+        prefix=st.sampled_from(["a", "b"]),
+        computation=st.sampled_from(["", "x"]),
+        start_us=st.sampled_from([0, T, T + 7, T - 10**10]),
+        stop_us=st.integers(T, T + 10**11),
+        nbytes=st.integers(0, 10**12),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(st.lists(rows_of_tasks, min_size=1, max_size=5), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_roll_ups_add_up_in_any_order_and_grouping(parts: list[list[dict[str, Any]]], random: Any) -> None:
+    whole = roll_up(table("tasks", [row for part in parts for row in part]))
+    shuffled = [roll_up(table("tasks", part)) for part in parts]
+    random.shuffle(shuffled)
+    left, right = RollUp(), RollUp()
+    for number, part in enumerate(shuffled):
+        (left if number % 2 else right).add(copy.deepcopy(part))
+    left.add(right)
+    assert left == whole == roll_up_all(table("tasks", [row for part in parts for row in part]))
+
+
+@given(st.text(max_size=700))
+def test_a_cleaned_name_can_be_stored_and_is_a_beginning(text: str) -> None:
+    cleaned = clean_name(text)
+    assert len(cleaned.encode()) <= NAME_NBYTES
+    assert "\0" not in cleaned
+    assert clean_name(cleaned) == cleaned
+    if "\0" not in text:
+        assert text.startswith(cleaned)
+
+
+def test_cleaned_values_are_such_as_any_database_takes() -> None:
+    assert clean_text("a\0b\ud800c\n🦆", 100) == "a\ufffdb?c\n🦆"
+    assert clean_text("abcdef", 3) == "abc"
+    assert [clean(value) for value in (2**63, -5, 7, float("nan"), float("inf"), 1e300)] == [
+        LARGEST,
+        0,
+        7,
+        0.0,
+        0.0,
+        LARGEST,
+    ]
+    assert clean(-5, signed=True) == -5

@@ -1,0 +1,102 @@
+"""The server's settings: which of several wins, and what is said of those that cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daskscope.cli.main import build_parser
+from daskscope.server.settings import Settings, SettingsError, settings_of
+
+
+def parsed(*arguments: str, **environment: str) -> Settings:
+    flags = vars(build_parser().parse_args(["serve", *arguments]))
+    return settings_of(flags, {f"DASKSCOPE_SERVER_{name.upper()}": text for name, text in environment.items()})
+
+
+def test_a_flag_wins_over_the_environment_that_over_the_file_and_that_over_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("port = 1\nmax_body = 1\nlost_after = 1\n")
+    found = parsed("--config", str(file), "--port", "3", port="2", max_body="2")
+    assert (found.port, found.max_body, found.lost_after, found.compact_after) == (3, 2, 1, 120)
+
+
+def test_the_file_can_be_named_in_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text('login = true\nhost = "0.0.0.0"\n')
+    found = parsed(config=str(tmp_path / "settings.toml"))
+    assert (found.login, found.host) == (True, "0.0.0.0")
+
+
+def test_a_flag_can_switch_off_what_the_environment_switched_on() -> None:
+    assert parsed(login="yes").login is True
+    assert parsed("--no-login", login="yes").login is False
+    assert parsed(login="").login is False
+
+
+def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
+    for item in fields(Settings):
+        value: Any = {"bool": "true", "int": "7"}.get(str(item.type), "/x")
+        if item.name in ("url", "log_format"):
+            value = {"url": "https://x", "log_format": "json"}[item.name]
+        more = {
+            "host": {"login": "true"}, "tls_cert": {"tls_key": "k"}, "tls_key": {"tls_cert": "c"},
+        }.get(item.name, {})  # fmt: skip
+        wanted = {"bool": True, "int": 7}.get(str(item.type), value)
+        assert getattr(parsed(**{item.name: value}, **more), item.name) == wanted
+        flag = f"--{item.name.replace('_', '-')}"
+        assert getattr(parsed(*([flag] if item.type == "bool" else [flag, value]), **more), item.name) == wanted
+        file = tmp_path / "settings.toml"
+        file.write_text(f'{item.name} = "{value}"\n')
+        assert getattr(parsed("--config", str(file), **more), item.name) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--host", "0.0.0.0"], "can be reached from other machines, so people must log in: add --login"),
+        (["--host", "127.0.0.2"], "add --login"),
+        (["--port", "http"], "--port is a number, not 'http'"),
+        (["--port", "-1"], "--port cannot be negative"),
+        (["--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
+        (["--tls-key", "k"], "--tls-cert and --tls-key belong together"),
+        (["--log-format", "xml"], "--log-format is text or json, not xml"),
+        (["--url", "scope.example"], "--url starts with http:// or https://"),
+        (["--root-path", "dask"], "--root-path starts with a slash"),
+        (["--config", "/nowhere/settings.toml"], "The settings file /nowhere/settings.toml cannot be read"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_with_what_to_do(arguments: list[str], said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parsed(*arguments)
+    assert said in str(error.value)
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("prot = 1", "there is no setting 'prot'. The settings are host, port"),
+        ("port = ", "is no TOML"),
+        ("port = [1]", "--port is a number"),
+        ('login = "perhaps"', "--login is true or false, not 'perhaps'"),
+        ("host = 5", "--host is a text, not 5"),
+        ("port = 99999", "--port is at most 65535"),
+        ("port = true", "--port is a number, not True"),
+        ("port = 1.5", "--port is a number, not 1.5"),
+    ],
+    ids=str,
+)
+def test_a_file_that_cannot_be_is_said(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "settings.toml").write_text(text)
+    with pytest.raises(SettingsError) as error:
+        parsed("--config", str(tmp_path / "settings.toml"))
+    assert said in str(error.value)
+
+
+def test_ends_of_addresses_do_not_matter() -> None:
+    found = parsed("--url", "https://scope.example/", "--root-path", "/dask/")
+    assert (found.url, found.root_path) == ("https://scope.example", "/dask")

@@ -1,0 +1,206 @@
+import type { Page } from "../api/server";
+import type { Cluster, Computation, ConnectedClient, Explanation, Prefix, Worker } from "../api/server.gen";
+import { count, dollars, nbytes, nbytesOf, percent } from "../model/format";
+import { Empty, Panel } from "../widgets/basics";
+import { DataTable, type ViewColumn } from "../widgets/table";
+import { toast } from "../widgets/toast";
+import { useLive, useMay, useTeam } from "./context";
+import { Act, Ago, ClusterPill, ComputationPill, Link, Loaded, Person, seconds } from "./parts";
+import { Viewing } from "./viewing";
+
+export interface OneCluster extends Cluster {
+  config: Record<string, unknown>;
+  idle_timeout: number;
+  tasks_processing: number;
+  tasks_queued: number;
+  tasks_unrunnable: number;
+  worker_list: Worker[];
+  clients: ConnectedClient[];
+  prefixes: Prefix[];
+}
+
+/** A cluster: live while it runs, the same page when it is history. */
+export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report" }) {
+  const { account, api } = useTeam();
+  return (
+    <>
+      <div class="crumbs wide">
+        <Link to={[account, "clusters"]}>Clusters</Link> / <span class="cut" title={id}>{id}</span>
+        <nav class="tabs" aria-label="Parts of the cluster">
+          <Link to={[account, "clusters", id]} aria-current={tab === "summary" ? "page" : undefined} testid="tab-summary">Summary</Link>
+          <Link to={[account, "clusters", id, "report"]} aria-current={tab === "report" ? "page" : undefined} testid="tab-report">Report of everything</Link>
+        </nav>
+      </div>
+      {tab === "report" ? <Viewing prefix={`${api.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(id)}/view`} /> : <Summary id={id} />}
+    </>
+  );
+}
+
+function Summary({ id }: { id: string }) {
+  const { api, account } = useTeam();
+  const path = `clusters/${encodeURIComponent(id)}`;
+  const cluster = useLive<OneCluster>(id, () => api.get(path), [id, account]);
+  const why = useLive<Explanation>(id, () => api.get(`${path}/explain`), [id, account], 3000);
+  const computations = useLive<Page<Computation>>(id, () => api.get("computations", { cluster_id: id, limit: 200 }), [id, account], 2000);
+  return (
+    <main class="wide" data-testid="page-cluster">
+      <Loaded from={cluster} lines={10}>
+        {(c) => (
+          <>
+            <div class="title">
+              <ClusterPill cluster={c} />
+              <h1>{c.name || c.id}</h1>
+              {c.tags.map((t) => <span class="tag" key={t}>{t}</span>)}
+              <div class="acts"><Close cluster={c} /></div>
+            </div>
+            {why.value && (
+              <p class="answer" data-testid="why">
+                <b>{why.value.answer}</b> <span>{why.value.advice[0] ?? ""}</span>
+              </p>
+            )}
+            <div class="stack">
+              <Numbers c={c} />
+              {why.value && why.value.evidence.length > 0 && (
+                <Panel title="Why it is still running" testid="evidence">
+                  <ul class="plain">
+                    {why.value.evidence.map((line) => <li key={line}>{line}</li>)}
+                    {why.value.advice.map((line) => <li key={line}><b>{line}</b></li>)}
+                  </ul>
+                </Panel>
+              )}
+              <Panel testid="computations">
+                <Loaded from={computations}>{(page) => <Computations items={page.items} of={c.n_computations} cluster={id} />}</Loaded>
+              </Panel>
+              <div class="cols">
+                <div class="c7"><Panel><PrefixTable prefixes={c.prefixes} /></Panel></div>
+                <div class="c5"><Facts c={c} /></div>
+              </div>
+              <Panel testid="workers"><WorkerTable workers={c.worker_list} /></Panel>
+            </div>
+          </>
+        )}
+      </Loaded>
+    </main>
+  );
+}
+
+function Close({ cluster: c }: { cluster: OneCluster }) {
+  const { api } = useTeam();
+  const may = useMay("write");
+  if (!may || (c.state !== "running" && c.state !== "idle")) return null;
+  const run = async () => {
+    if (!confirm(`Shut down ${c.name || c.id}? Its workers end and what is in memory is lost.`)) return;
+    await api.send("POST", `clusters/${encodeURIComponent(c.id)}/close`);
+    toast("The cluster was asked to shut down");
+  };
+  return <Act run={run} testid="close-cluster">Close cluster</Act>;
+}
+
+function Numbers({ c }: { c: OneCluster }) {
+  const live = c.state === "running" || c.state === "idle";
+  const [used, limit] = nbytesOf(c.memory, c.memory_limit);
+  const numbers: [string, string, preact.ComponentChildren, string][] = [
+    ["age", "Age", seconds(c.duration), live ? "and counting" : c.reason],
+    ["workers", "Workers", live ? <>{count(c.workers)} <small>{count(c.threads)} threads</small></> : count(c.worker_list.length), live ? `${count(c.worker_list.length)} in all` : "in all"],
+    ["tasks", "Tasks", count(c.n_tasks), live ? `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued` : `${count(c.n_computations)} computations`],
+    ["errors", "Exceptions", count(c.n_exceptions), c.n_errors ? `${count(c.n_errors)} executions failed` : "no execution failed"],
+    ["memory", "Memory", live && c.memory_limit > 0 ? <>{used} <small>of {limit}</small></> : nbytes(c.memory_limit), live ? "in use now" : "limit of its workers"],
+    ["busy", "Compute time", seconds(c.compute_seconds), c.thread_seconds > 0 ? `${percent(Math.min(1, c.compute_seconds / c.thread_seconds))} of thread time` : "no threads"],
+    ["cost", "Est. cost", dollars(c.cost.total), live ? `${dollars(c.cost.per_hour)} an hour; ${dollars(c.cost.idle)} idle` : `${dollars(c.cost.idle)} of it idle`],
+  ];
+  return (
+    <dl class="panel metrics eq" title={c.cost.formula}>
+      {numbers.map(([id, label, value, note]) => (
+        <div class="metric" key={id}>
+          <dt>{label}</dt>
+          <dd class="v" data-testid={`metric-${id}`}>{value}</dd>
+          <dd class="s" title={note}>{note}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** The line of a computation's code that made the call, else its first. */
+export function callOf(c: Computation): string {
+  const lines = c.code.split("\n");
+  return (lines[c.code_line] ?? lines.find((line) => line.trim()) ?? "").trim() || "code not recorded";
+}
+
+function Computations({ items, of, cluster }: { items: readonly Computation[]; of: number; cluster: string }) {
+  const { account } = useTeam();
+  const columns: ViewColumn<Computation>[] = [
+    { id: "code", head: "Computation", value: callOf, cell: (c) => <Link class="name mono cut" to={[account, "clusters", cluster, "computations", c.id]} title={c.code}>{callOf(c)}</Link> },
+    { id: "state", head: "State", value: (c) => c.state, cell: (c) => <ComputationPill state={c.state} /> },
+    { id: "tasks", head: "Tasks", num: true, value: (c) => c.n_tasks, cell: (c) => count(c.n_tasks) },
+    { id: "errors", head: "Errors", num: true, value: (c) => c.n_errors, cell: (c) => <span class={c.n_errors ? "bad" : "zero"}>{count(c.n_errors)}</span> },
+    { id: "duration", head: "Duration", num: true, value: (c) => c.duration, cell: (c) => seconds(c.duration) },
+    { id: "compute", head: "Compute", num: true, value: (c) => c.durations.compute ?? 0, cell: (c) => seconds(c.durations.compute ?? 0) },
+    { id: "transfer", head: "Transfer", num: true, value: (c) => c.durations.transfer ?? 0, cell: (c) => seconds(c.durations.transfer ?? 0) },
+    { id: "started", head: "Started", num: true, value: (c) => c.start ?? "", cell: (c) => <Ago at={c.start} /> },
+  ];
+  return <DataTable label="Computations" name="computations" title="Computations" rows={items} of={of} columns={columns} rowKey={(c) => c.id} rowTestid="computation-row" sort={{ id: "started", down: true }} empty={<Empty title="Nothing was computed yet" />} />;
+}
+
+export function PrefixTable({ prefixes }: { prefixes: readonly Prefix[] }) {
+  const columns: ViewColumn<Prefix>[] = [
+    { id: "prefix", head: "Prefix", value: (p) => p.prefix, cell: (p) => <span class="mono cut" title={p.prefix}>{p.prefix}</span> },
+    { id: "tasks", head: "Tasks", num: true, value: (p) => p.tasks, cell: (p) => count(p.tasks) },
+    { id: "compute", head: "Compute", num: true, value: (p) => p.compute, cell: (p) => seconds(p.compute) },
+    { id: "mean", head: "Mean", num: true, value: (p) => p.mean, cell: (p) => seconds(p.mean) },
+    { id: "transfer", head: "Transfer", num: true, value: (p) => p.transfer, cell: (p) => seconds(p.transfer) },
+    { id: "nbytes", head: "Results", num: true, value: (p) => p.nbytes, cell: (p) => nbytes(p.nbytes) },
+    { id: "errors", head: "Errors", num: true, value: (p) => p.errors, cell: (p) => <span class={p.errors ? "bad" : "zero"}>{count(p.errors)}</span> },
+  ];
+  return <DataTable label="Prefixes" name="prefixes" title="What takes the time" rows={prefixes} columns={columns} rowKey={(p) => p.prefix} sort={{ id: "compute", down: true }} empty="No task has finished yet" />;
+}
+
+function WorkerTable({ workers }: { workers: readonly Worker[] }) {
+  const columns: ViewColumn<Worker>[] = [
+    { id: "worker", head: "Worker", value: (w) => w.name || w.worker, cell: (w) => <span class="cut" title={w.worker}>{w.name || w.worker}</span> },
+    { id: "state", head: "Ended", value: (w) => w.verdict || (w.end ? "left" : "here"), cell: (w) => <span class={/kill|vanished|lost/.test(w.verdict) ? "bad" : ""} title={w.evidence}>{w.verdict || (w.end ? "left" : "here")}</span> },
+    { id: "host", head: "Host", value: (w) => w.host },
+    { id: "threads", head: "Threads", num: true, value: (w) => w.nthreads },
+    { id: "memory", head: "Memory", num: true, value: (w) => w.memory, cell: (w) => (w.memory ? nbytes(w.memory) : <span class="faint">not recorded</span>) },
+    { id: "limit", head: "Limit", num: true, value: (w) => w.memory_limit, cell: (w) => (w.memory_limit ? nbytes(w.memory_limit) : "none") },
+    { id: "cpu", head: "CPU", num: true, value: (w) => w.cpu_percent, cell: (w) => percent(w.cpu_percent / 100) },
+    { id: "lost", head: "Lost results", num: true, value: (w) => w.lost_results, cell: (w) => <span class={w.lost_results ? "bad" : "zero"}>{count(w.lost_results)}</span> },
+    { id: "start", head: "Joined", num: true, value: (w) => w.start ?? "", cell: (w) => <Ago at={w.start} /> },
+    { id: "end", head: "Left", num: true, value: (w) => w.end ?? "", cell: (w) => (w.end ? <Ago at={w.end} /> : "") },
+  ];
+  return <DataTable label="Workers" name="workers" title="Workers" rows={workers} columns={columns} rowKey={(w) => w.server_id} sort={{ id: "start", down: true }} empty="No worker has joined yet" />;
+}
+
+function Facts({ c }: { c: OneCluster }) {
+  const connected = c.clients.filter((client) => !client.disconnected && (client.client !== "fire-and-forget" || client.held_keys > 0));
+  return (
+    <Panel title="Who and what">
+      <dl class="kv">
+        <dt>Owner</dt><dd><Person name={c.user} /></dd>
+        <dt>Host</dt><dd>{c.host || "not recorded"}</dd>
+        <dt>Scheduler</dt><dd class="mono">{c.address}</dd>
+        <dt>Started</dt><dd><Ago at={c.start} /></dd>
+        <dt>Last seen</dt><dd><Ago at={c.last_seen} /></dd>
+        <dt>Last task</dt><dd><Ago at={c.last_work} never="none yet" /></dd>
+        <dt>Idle-timeout</dt><dd>{c.idle_timeout > 0 ? seconds(c.idle_timeout) : "not set"}</dd>
+        {connected.map((client) => (
+          <>
+            <dt key={client.client}>Client</dt>
+            <dd title={client.client}>holds {count(client.held_keys)} results, {client.held_nbytes >= 0 ? nbytes(client.held_nbytes) : "size not added up"}; seen <Ago at={client.last_seen} /></dd>
+          </>
+        ))}
+        {Object.entries(c.versions).filter(([name]) => ["python", "dask", "distributed"].includes(name)).map(([name, version]) => (
+          <>
+            <dt key={name}>{name}</dt><dd>{version}</dd>
+          </>
+        ))}
+        {Object.entries(c.dropped).map(([table, rows]) => (
+          <>
+            <dt key={table}>Dropped</dt><dd class="bad">{count(rows)} rows of {table}</dd>
+          </>
+        ))}
+      </dl>
+      <div class="pfoot"><span>{c.cost.formula}</span></div>
+    </Panel>
+  );
+}

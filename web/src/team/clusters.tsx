@@ -1,0 +1,187 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Page } from "../api/server";
+import type { Cluster, ClusterState } from "../api/server.gen";
+import { count, dollars, nbytes, nbytesOf } from "../model/format";
+import { useParam } from "../model/hooks";
+import { Empty, Pick, Search } from "../widgets/basics";
+import { Icon } from "../widgets/icon";
+import { useLive, useTeam } from "./context";
+import { connectSnippet } from "./home";
+import { Ago, ClusterPill, Link, Loaded, Person, seconds, Trouble } from "./parts";
+
+const PERIODS = [["1 day", "last day"], ["7 days", "last 7 days"], ["30 days", "last 30 days"], ["90 days", "last 90 days"], ["all", "all time"]] as const;
+const STATES: readonly (readonly [ClusterState, string])[] = [["running", "Running"], ["idle", "Idle"], ["finished", "Finished"], ["lost", "Lost"]];
+const STEP = 100;
+
+export function Clusters() {
+  return (
+    <main class="wide" data-testid="page-clusters">
+      <div class="viewhead"><h1>Clusters</h1></div>
+      <ClusterTable name="all" />
+    </main>
+  );
+}
+
+interface Listed extends Page<Cluster> {
+  states: Record<ClusterState, number>;
+}
+
+interface Col {
+  id: string;
+  head: string;
+  num?: boolean;
+  cell: (c: Cluster) => preact.ComponentChildren;
+}
+
+const COLUMNS: readonly Col[] = [
+  { id: "state", head: "State", cell: (c) => <ClusterPill cluster={c} /> },
+  { id: "user", head: "Owner", cell: (c) => <Person name={c.user} /> },
+  { id: "workers", head: "Workers", num: true, cell: (c) => (c.state === "running" || c.state === "idle" ? count(c.workers) : "") },
+  { id: "threads", head: "Threads", num: true, cell: (c) => (c.state === "running" || c.state === "idle" ? count(c.threads) : "") },
+  { id: "memory", head: "Memory", cell: (c) => <MemoryCell cluster={c} /> },
+  { id: "tasks", head: "Tasks", num: true, cell: (c) => <span class={c.n_tasks ? "" : "zero"}>{count(c.n_tasks)}</span> },
+  { id: "exceptions", head: "Exceptions", num: true, cell: (c) => <span class={c.n_exceptions ? "bad" : "zero"}>{count(c.n_exceptions)}</span> },
+  { id: "now", head: "Cost now", num: true, cell: (c) => (c.cost.per_hour > 0 ? `${dollars(c.cost.per_hour)}/h` : "") },
+  { id: "cost", head: "Est. cost", num: true, cell: (c) => <span title={c.cost.formula}>{dollars(c.cost.total)}</span> },
+  { id: "age", head: "Age", num: true, cell: (c) => seconds(c.duration) },
+  { id: "started", head: "Started", num: true, cell: (c) => <Ago at={c.start} /> },
+  { id: "seen", head: "Last seen", num: true, cell: (c) => <Ago at={c.last_seen} /> },
+  { id: "software", head: "Software", cell: (c) => <span class="faint">{c.versions.distributed ? `distributed ${c.versions.distributed}` : ""}</span> },
+];
+
+function MemoryCell({ cluster: c }: { cluster: Cluster }) {
+  if (c.memory_limit <= 0) return <span class="faint">{c.memory ? nbytes(c.memory) : ""}</span>;
+  if (c.state !== "running" && c.state !== "idle") return <span class="faint">{nbytes(c.memory_limit)}</span>;
+  const share = Math.min(1, c.memory / c.memory_limit);
+  const [used, limit] = nbytesOf(c.memory, c.memory_limit);
+  return (
+    <>
+      <span class="mbar" role="img" aria-label={`${Math.round(share * 100)} percent`}><i class={share > 0.9 ? "hi" : ""} style={{ width: `${share * 100}%` }} /></span>
+      <span class="sub">{used} of {limit}</span>
+    </>
+  );
+}
+
+/** Clusters with filters that live in the address; filtered by the server, then cut into pages. */
+export function ClusterTable({ name }: { name: string }) {
+  const { api, account } = useTeam();
+  const [search, setSearch] = useParam("q");
+  const [state, setState] = useParam("state");
+  const [period, setPeriod] = useParam("since", "7 days");
+  const [user, setUser] = useParam("user");
+  const [tag, setTag] = useParam("tag");
+  const [hide, setHide] = useParam("hide", "started,software");
+  const [more, setMore] = useState<Cluster[]>([]);
+  const [next, setNext] = useState<string | null>(null);
+  const settled = useSettledText(search);
+  const query = { search: settled, state, since: period, user, tag, limit: STEP };
+  const key = [account, settled, state, period, user, tag];
+  const first = useLive<Listed>(null, () => api.get("clusters", query), key, 3000);
+  useEffect(() => setMore([]), key);
+  useEffect(() => setNext(first.value?.next ?? null), [first.value?.next, ...key]);
+  const items = useMemo(() => {
+    const seen = new Set(first.value?.items.map((c) => c.id));
+    return [...(first.value?.items ?? []), ...more.filter((c) => !seen.has(c.id))];
+  }, [first.value, more]);
+  const hidden = new Set(hide.split(","));
+  const shown = COLUMNS.filter((c) => !hidden.has(c.id));
+  const total = first.value ? Object.values(first.value.states).reduce((a, b) => a + b, 0) : 0;
+  const load = () => api.get<Listed>("clusters", { ...query, cursor: next ?? "" }).then((page) => {
+    setMore((now) => [...now, ...page.items]);
+    setNext(page.next);
+  });
+  const filtered = Boolean(settled || state || user || tag);
+  return (
+    <section class="panel" aria-label="Clusters" data-testid={`clusters-${name}`}>
+      <div class="filters">
+        <Search label="Name, user, host" value={search} onInput={setSearch} testid="cluster-search" />
+        <div class="seg" role="group" aria-label="State">
+          <button type="button" aria-pressed={state === ""} onClick={() => setState("")}>All<em>{count(total)}</em></button>
+          {STATES.map(([id, word]) => (
+            <button type="button" key={id} aria-pressed={state === id} onClick={() => setState(id)} data-testid={`state-${id}`}>{word}<em>{count(first.value?.states[id] ?? 0)}</em></button>
+          ))}
+        </div>
+        <Pick label="Period" options={PERIODS} value={period} onChange={setPeriod} testid="period" />
+        {user && <button type="button" class="chip" onClick={() => setUser("")}>user: {user} <Icon name="x" /></button>}
+        {tag && <button type="button" class="chip" onClick={() => setTag("")}>tag: {tag} <Icon name="x" /></button>}
+        <div class="right">
+          <span class="faint hide-n">{count(items.length)}{next ? " and more" : ""} shown</span>
+          <ColumnMenu hidden={hidden} onChange={(ids) => setHide([...ids].join(","))} />
+        </div>
+      </div>
+      {first.error && <Trouble error={first.error} at={first.value ? first.at : 0} retry={first.reload} />}
+      <Loaded from={{ ...first, error: null }}>
+        {() => (items.length === 0 ? <NoClusters filtered={filtered} period={period} clear={() => { setSearch(""); setState(""); setUser(""); setTag(""); setPeriod("all"); }} /> : (
+          <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Clusters">
+            <table class="data">
+              <thead>
+                <tr>
+                  <th>Cluster</th>
+                  {shown.map((c) => <th key={c.id} class={c.num ? "num" : ""}>{c.head}</th>)}
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((c) => (
+                  <tr key={c.id} data-testid="cluster-row">
+                    <td>
+                      <Link class="name" to={[account, "clusters", c.id]} title={c.id}>{c.name || c.id}</Link>
+                      {c.tags.map((t) => <button type="button" class="sub tagbtn" key={t} onClick={() => setTag(t)}>{t}</button>)}
+                    </td>
+                    {shown.map((col) => <td key={col.id} class={col.num ? "num" : ""}>{col.id === "user" ? <button type="button" class="plainbtn" title={`Only ${c.user}`} onClick={() => setUser(c.user)}>{col.cell(c)}</button> : col.cell(c)}</td>)}
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        ))}
+      </Loaded>
+      <div class="pfoot">
+        <span>Costs are estimates from the price book</span>
+        {next && <button type="button" class="link push" onClick={() => void load()} data-testid="load-more">Load {STEP} more</button>}
+      </div>
+    </section>
+  );
+}
+
+function useSettledText(text: string): string {
+  const [settled, set] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => set(text), 200);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}
+
+function NoClusters({ filtered, period, clear }: { filtered: boolean; period: string; clear: () => void }) {
+  if (filtered || period !== "all") {
+    return (
+      <Empty title={filtered ? "No cluster matches" : "No cluster in this period"}>
+        {filtered ? "The filters leave nothing over." : "Nothing was heard of any cluster in it."} <button type="button" class="link" onClick={clear}>Show all</button>
+      </Empty>
+    );
+  }
+  return <Empty title="No cluster has been recorded yet" snippet={connectSnippet()}>In a notebook or script that has a Dask client:</Empty>;
+}
+
+function ColumnMenu({ hidden, onChange }: { hidden: ReadonlySet<string>; onChange: (ids: ReadonlySet<string>) => void }) {
+  const [open, set] = useState(false);
+  return (
+    <div class="colmenu">
+      <button type="button" class="btn sm" aria-expanded={open} onClick={() => set(!open)}><Icon name="cols" />Columns</button>
+      {open && (
+        <div>
+          {COLUMNS.map((c) => (
+            <label key={c.id}>
+              <input type="checkbox" checked={!hidden.has(c.id)} onChange={() => {
+                const next = new Set([...hidden].filter(Boolean));
+                if (!next.delete(c.id)) next.add(c.id);
+                onChange(next);
+              }} />
+              {c.head}
+            </label>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { createContext } from "preact";
+import { useContext, useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { type Api, ApiError } from "../api/server";
+import type { Me, Scope } from "../api/server.gen";
+import type { Router } from "../model/router";
+
+/** What every page of the app has: who is asking, in which account, and how to get somewhere. */
+export interface Team {
+  api: Api;
+  me: Me;
+  router: Router;
+  account: string;
+  /** Calls back when one of the clusters changes; null: any. */
+  onChange: (cluster: string | null, listener: () => void) => () => void;
+}
+
+export const TeamContext = createContext<Team | null>(null);
+
+export function useTeam(): Team {
+  const team = useContext(TeamContext);
+  if (!team) throw new Error("There is no team");
+  return team;
+}
+
+export function useRouter(router: Router): Router {
+  const [, again] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => router.subscribe(() => again(0)), [router]);
+  return router;
+}
+
+export function useMay(scope: Scope): boolean {
+  return useTeam().me.scopes.includes(scope);
+}
+
+export interface Resource<T> {
+  value: T | null;
+  error: ApiError | null;
+  loading: boolean;
+  /** When the value came; 0 before. */
+  at: number;
+  reload: () => void;
+}
+
+/** Something the server has; what was there stays until the new is. */
+export function useResource<T>(load: () => Promise<T>, deps: readonly unknown[]): Resource<T> {
+  const [state, set] = useState<{ value: T | null; error: ApiError | null; loading: boolean; at: number }>({ value: null, error: null, loading: true, at: 0 });
+  const [turn, again] = useReducer((n: number) => n + 1, 0);
+  const wanted = useRef(0);
+  useEffect(() => {
+    const mine = ++wanted.current;
+    set((now) => ({ ...now, loading: true }));
+    load().then(
+      (value) => mine === wanted.current && set({ value, error: null, loading: false, at: Date.now() }),
+      (error: unknown) => mine === wanted.current && set((now) => ({ ...now, loading: false, error: error instanceof ApiError ? error : new ApiError(0, "failed", String(error)) })),
+    );
+  }, [...deps, turn]);
+  return { ...state, reload: () => again(0) };
+}
+
+/** The same, asked again whenever a cluster changes, at most once in a while. */
+export function useLive<T>(cluster: string | null, load: () => Promise<T>, deps: readonly unknown[], every = 1500): Resource<T> {
+  const resource = useResource(load, deps);
+  const { onChange } = useTeam();
+  const reload = useRef(resource.reload);
+  reload.current = resource.reload;
+  useEffect(() => {
+    let timer = 0;
+    let last = 0;
+    const stop = onChange(cluster, () => {
+      if (timer) return;
+      timer = window.setTimeout(() => {
+        timer = 0;
+        last = Date.now();
+        reload.current();
+      }, Math.max(0, last + every - Date.now()));
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [cluster, onChange]);
+  return resource;
+}
+
+/** The time, again every half minute: for "2 min ago". */
+export function useNow(every = 30_000): number {
+  const [now, set] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}

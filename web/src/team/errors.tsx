@@ -1,0 +1,173 @@
+import { useState } from "preact/hooks";
+import type { Page } from "../api/server";
+import type { ErrorGroup, ErrorState, Failure } from "../api/server.gen";
+import { count } from "../model/format";
+import { useParam } from "../model/hooks";
+import { Empty, Panel, Search, Seg } from "../widgets/basics";
+import { Traceback } from "../widgets/traceback";
+import { useLive, useMay, useTeam } from "./context";
+import { Act, Ago, ErrorPill, Link, Loaded, Spark } from "./parts";
+
+interface Group extends ErrorGroup {
+  hours?: number[];
+}
+
+const STATES = [["open,regressed", "Open"], ["resolved", "Resolved"], ["ignored", "Ignored"], ["", "All"]] as const;
+
+/** Failures that are the same, grouped, the newest first. */
+export function Errors() {
+  const { api, account } = useTeam();
+  const [state, setState] = useParam("state", "open,regressed");
+  const [find, setFind] = useParam("q");
+  const [limit, setLimit] = useState(100);
+  const groups = useLive<Page<Group>>(null, () => api.get("errors", { state: state === "all" ? "" : state, limit }), [account, state, limit], 4000);
+  return (
+    <main class="wide" data-testid="page-errors">
+      <div class="viewhead"><h1>Errors</h1><span class="note">failures of the same kind are one line</span></div>
+      <Panel>
+        <div class="filters">
+          <Search label="Type or message" value={find} onInput={setFind} testid="error-search" />
+          <Seg label="State" options={STATES.map(([id, word]) => [id || "all", word] as const)} value={state || "all"} onChange={(id) => setState(id)} testid="error-state" />
+        </div>
+        <Loaded from={groups}>
+          {(page) => {
+            const want = find.trim().toLowerCase();
+            const shown = page.items.filter((g) => !want || `${g.type} ${g.message}`.toLowerCase().includes(want));
+            if (shown.length === 0) return <Empty title={page.items.length === 0 ? "Nothing failed" : "Nothing matches"}>{page.items.length === 0 ? "No failure of this kind was recorded." : <button type="button" class="link" onClick={() => setFind("")}>Clear the search</button>}</Empty>;
+            return (
+              <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Errors">
+                <table class="data">
+                  <thead><tr><th>Error</th><th>State</th><th>Last 48 hours</th><th class="num">Times</th><th class="num">Clusters</th><th>Users</th><th class="num">First seen</th><th class="num">Last seen</th></tr></thead>
+                  <tbody>
+                    {shown.map((g) => (
+                      <tr key={g.fingerprint} data-testid="error-row">
+                        <td><Link class="name" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}><span class="mono cut">{g.type}: {g.message}</span></Link></td>
+                        <td><ErrorPill state={g.state} /></td>
+                        <td>{g.hours && <Spark values={g.hours} label="failures an hour, last 48 hours" tone="var(--st-erred)" />}</td>
+                        <td class="num">{count(g.count)}</td>
+                        <td class="num">{count(g.n_clusters)}</td>
+                        <td>{g.users.slice(0, 3).join(", ")}{g.users.length > 3 ? ` and ${g.users.length - 3} more` : ""}</td>
+                        <td class="num"><Ago at={g.first_seen} /></td>
+                        <td class="num"><Ago at={g.last_seen} /></td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+            );
+          }}
+        </Loaded>
+        {groups.value?.next && <div class="pfoot"><button type="button" class="link push" onClick={() => setLimit(limit + 400)}>Show more</button></div>}
+      </Panel>
+    </main>
+  );
+}
+
+interface OneGroup extends Group {
+  latest: Failure[];
+}
+
+/** One error: the traceback, who had it, where, and what to do with it. */
+export function ErrorPage({ fingerprint }: { fingerprint: string }) {
+  const { api, account } = useTeam();
+  const may = useMay("write");
+  const path = `errors/${encodeURIComponent(fingerprint)}`;
+  const found = useLive<OneGroup>(null, () => api.get(path), [fingerprint, account], 5000);
+  const [at, setAt] = useState(0);
+  const mark = (state: ErrorState) => api.send("PATCH", path, { state }).then(found.reload);
+  return (
+    <main class="wide" data-testid="page-error">
+      <div class="crumbs"><Link to={[account, "errors"]}>Errors</Link> / <span>{fingerprint}</span></div>
+      <Loaded from={found} lines={10}>
+        {(g) => {
+          const sample = g.latest[Math.min(at, g.latest.length - 1)];
+          const prefixes = tally(g.latest, (f) => f.prefix);
+          return (
+            <>
+              <div class="title">
+                <ErrorPill state={g.state} />
+                <h1>{g.type}{sample?.prefix && <> in <code>{sample.prefix}</code></>}</h1>
+                <div class="acts">
+                  {may && g.state !== "ignored" && <Act run={() => mark("ignored")} testid="ignore">Ignore</Act>}
+                  {may && g.state !== "resolved" && <Act class="primary" run={() => mark("resolved")} testid="resolve">Resolve</Act>}
+                  {may && (g.state === "resolved" || g.state === "ignored") && <Act run={() => mark("open")} testid="reopen">Open again</Act>}
+                </div>
+              </div>
+              <p class="answer"><b>It happened {g.count === 1 ? "once" : `${count(g.count)} times`} on {g.n_clusters === 1 ? "1 cluster" : `${count(g.n_clusters)} clusters`}.</b> <span>{g.state === "regressed" ? "It came back after it was resolved. " : ""}{g.message}</span></p>
+              <dl class="panel metrics eq mt">
+                {[["Executions", count(g.count), `${count(g.latest.length)} of them below`], ["Clusters", count(g.n_clusters), ""], ["Users", count(g.users.length), g.users.slice(0, 4).join(", ")]].map(([label, value, note]) => (
+                  <div class="metric" key={label}><dt>{label}</dt><dd class="v">{value}</dd><dd class="s" title={note}>{note}</dd></div>
+                ))}
+                <div class="metric"><dt>First seen</dt><dd class="v"><Ago at={g.first_seen} /></dd><dd class="s">{g.first_seen?.slice(0, 16).replace("T", " ")}</dd></div>
+                <div class="metric"><dt>Last seen</dt><dd class="v"><Ago at={g.last_seen} /></dd><dd class="s">{g.last_seen?.slice(0, 16).replace("T", " ")}</dd></div>
+              </dl>
+              <div class="cols mt">
+                <div class="c8">
+                  <Traceback type={g.type} message={g.message} text={sample?.traceback || g.traceback} title={g.latest.length > 1 ? `Traceback, sample ${Math.min(at, g.latest.length - 1) + 1} of ${g.latest.length}` : "Traceback"} />
+                  <Panel title="Where it happened" class="mt">
+                    <table class="data">
+                      <thead><tr><th>Cluster</th><th>Prefix</th><th>User</th><th class="num">Times</th><th class="num">When</th><th /></tr></thead>
+                      <tbody>
+                        {g.latest.map((f, i) => (
+                          <tr key={f.id} class={i === at ? "sel" : ""}>
+                            <td>{f.computation_id ? <Link to={[account, "clusters", f.cluster_id, "computations", f.computation_id]}>{f.cluster_name || f.cluster_id}</Link> : <Link to={[account, "clusters", f.cluster_id]}>{f.cluster_name || f.cluster_id}</Link>}</td>
+                            <td class="mono">{f.prefix}</td>
+                            <td>{f.user}</td>
+                            <td class="num">{count(f.count)}{f.will_retry ? " (retried)" : ""}</td>
+                            <td class="num"><Ago at={f.time} /></td>
+                            <td>{f.traceback && <button type="button" class="link" onClick={() => setAt(i)}>traceback</button>}</td>
+                          </tr>
+                        ))}
+                      </tbody>
+                    </table>
+                  </Panel>
+                </div>
+                <div class="c4">
+                  <Panel title="What they share">
+                    <Shares title="Prefix" parts={prefixes} />
+                    <Shares title="User" parts={tally(g.latest, (f) => f.user)} />
+                    <Shares title="Worker" parts={tally(g.latest, (f) => f.worker)} />
+                    <Shares title="Retry" parts={tally(g.latest, (f) => (f.will_retry ? "tried again" : "final"))} />
+                    <div class="pfoot"><span>of the {count(g.latest.length)} latest</span></div>
+                  </Panel>
+                  {sample && (
+                    <Panel title="This sample" class="mt">
+                      <dl class="kv">
+                        <dt>Task</dt><dd class="mono cut" title={sample.key}>{sample.key}</dd>
+                        <dt>Worker</dt><dd class="mono cut" title={sample.worker}>{sample.worker}</dd>
+                        <dt>Cluster</dt><dd><Link to={[account, "clusters", sample.cluster_id]}>{sample.cluster_name || sample.cluster_id}</Link></dd>
+                        <dt>Cause</dt><dd>{sample.cause_type}</dd>
+                      </dl>
+                    </Panel>
+                  )}
+                </div>
+              </div>
+            </>
+          );
+        }}
+      </Loaded>
+    </main>
+  );
+}
+
+function tally(failures: readonly Failure[], pick: (f: Failure) => string): [string, number][] {
+  const counts = new Map<string, number>();
+  for (const f of failures) counts.set(pick(f), (counts.get(pick(f)) ?? 0) + f.count);
+  return [...counts].sort((a, b) => b[1] - a[1]);
+}
+
+function Shares({ title, parts }: { title: string; parts: readonly [string, number][] }) {
+  const total = parts.reduce((sum, [, n]) => sum + n, 0);
+  if (total === 0) return null;
+  const shown = parts.slice(0, 4);
+  const rest = total - shown.reduce((sum, [, n]) => sum + n, 0);
+  const rows: [string, number][] = rest > 0 ? [...shown, [`${parts.length - 4} others`, rest]] : shown;
+  return (
+    <div class="dist">
+      <h3>{title}</h3>
+      {rows.map(([name, n]) => (
+        <div class="share" key={name} style={{ "--share": String(n / total) }}><span class="mono cut">{name || "unknown"}</span><span>{Math.round((100 * n) / total)} %</span></div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,227 @@
+import { useState } from "preact/hooks";
+import type { Role, Scope } from "../api/server.gen";
+import { copy, Panel } from "../widgets/basics";
+import { toast } from "../widgets/toast";
+import { useMay, useResource, useTeam } from "./context";
+import { Act, Ago, Loaded } from "./parts";
+
+interface Member {
+  name: string;
+  email: string;
+  role: Role;
+  since: string | null;
+}
+
+interface Token {
+  id: number;
+  hint: string;
+  label: string;
+  scopes: Scope[];
+  user: string;
+  expired: boolean;
+  created: string | null;
+  expires: string | null;
+  used: string | null;
+  revoked: string | null;
+}
+
+interface Preferences {
+  visibility: "public" | "private";
+  keep_rows_days: number;
+  keep_sums_days: number;
+  keep_rows_nbytes: number;
+  core_hour: number;
+  gib_hour: number;
+  price_overrides: Record<string, Record<string, number>>;
+}
+
+/** Members, tokens, prices and what is kept; who may only look sees it without buttons. */
+export function Settings() {
+  const { me, account } = useTeam();
+  return (
+    <main class="wide" data-testid="page-settings">
+      <div class="viewhead"><h1>Settings</h1><span class="note">{account}; you are {me.accounts.find((a) => a.name === account)?.role ?? "the only user"}</span></div>
+      <div class="cols">
+        <div class="c6"><Members /><Prices /></div>
+        <div class="c6"><Tokens />{me.kind === "session" && <Password />}</div>
+      </div>
+    </main>
+  );
+}
+
+function Members() {
+  const { api, account } = useTeam();
+  const admin = useMay("admin");
+  const members = useResource<{ items: Member[] }>(() => api.get("members"), [account]);
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<Role>("member");
+  return (
+    <Panel title="Members" testid="members">
+      <Loaded from={members}>
+        {({ items }) => (
+          <table class="data">
+            <thead><tr><th>Name</th><th>Role</th><th class="num">Since</th><th /></tr></thead>
+            <tbody>
+              {items.map((m) => (
+                <tr key={m.name} data-testid="member-row">
+                  <td>{m.name}</td>
+                  <td>{admin ? <select class="sel" aria-label={`Role of ${m.name}`} value={m.role} onChange={(e) => void api.send("PUT", `members/${encodeURIComponent(m.name)}`, { role: e.currentTarget.value }).then(members.reload, (error: Error) => { toast(error.message); members.reload(); })}>{["viewer", "member", "owner"].map((r) => <option key={r}>{r}</option>)}</select> : m.role}</td>
+                  <td class="num"><Ago at={m.since} /></td>
+                  <td class="acts">{admin && <Act class="sm" run={() => api.send("DELETE", `members/${encodeURIComponent(m.name)}`).then(members.reload)}>Remove</Act>}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+      {admin && (
+        <div class="filters">
+          <input class="txt" aria-label="Name of a user" placeholder="Name of a user" value={name} onInput={(e) => setName(e.currentTarget.value)} data-testid="member-name" />
+          <select class="sel" aria-label="Role" value={role} onChange={(e) => setRole(e.currentTarget.value as Role)}>{["viewer", "member", "owner"].map((r) => <option key={r}>{r}</option>)}</select>
+          <Act run={() => api.send("PUT", `members/${encodeURIComponent(name.trim())}`, { role }).then(() => { setName(""); members.reload(); })} disabled={!name.trim()} testid="add-member">Add</Act>
+          <NewUser />
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+/** A user of the server; whoever runs it may make one. */
+function NewUser() {
+  const { api, me } = useTeam();
+  const [open, set] = useState(false);
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  if (!me.admin || me.kind === "local") return null;
+  if (!open) return <button type="button" class="link push" onClick={() => set(true)} data-testid="new-user">New user</button>;
+  const make = async () => {
+    await api.send("POST", "users", { name, password });
+    toast(`${name} can log in now`);
+    set(false);
+  };
+  return (
+    <>
+      <input class="txt" aria-label="New user's name" placeholder="name" value={name} onInput={(e) => setName(e.currentTarget.value)} data-testid="user-name" />
+      <input class="txt" type="password" aria-label="Password" placeholder="password" autocomplete="new-password" value={password} onInput={(e) => setPassword(e.currentTarget.value)} data-testid="user-password" />
+      <Act run={make} testid="make-user">Make user</Act>
+    </>
+  );
+}
+
+function Tokens() {
+  const { api, account } = useTeam();
+  const may = useMay("write");
+  const tokens = useResource<{ items: Token[] }>(() => api.get("tokens"), [account]);
+  const [label, setLabel] = useState("");
+  const [secret, setSecret] = useState("");
+  const make = async () => {
+    const made = await api.send<{ token: string }>("POST", "tokens", { label });
+    setSecret(made.token);
+    setLabel("");
+    tokens.reload();
+  };
+  return (
+    <Panel title="Your tokens" note="for programs" testid="tokens">
+      <Loaded from={tokens}>
+        {({ items }) => items.length === 0 ? <p class="callout">No tokens. A command line gets one with daskscope login.</p> : (
+          <table class="data">
+            <thead><tr><th>Token</th><th>For</th><th>May</th><th class="num">Last used</th><th class="num">Until</th><th /></tr></thead>
+            <tbody>
+              {items.map((t) => (
+                <tr key={t.id} data-testid="token-row">
+                  <td class="mono">{t.hint}…</td>
+                  <td><span class="cut">{t.label}</span></td>
+                  <td>{t.scopes.join(", ")}</td>
+                  <td class="num"><Ago at={t.used} never="never" /></td>
+                  <td class="num">{t.expires ? t.expires.slice(0, 10) : "for ever"}</td>
+                  <td class="acts">{may && <Act class="sm" run={() => api.send("DELETE", `tokens/${t.id}`).then(tokens.reload)}>Revoke</Act>}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+      {secret && (
+        <div class="callout">
+          This is shown only now: <code data-testid="token-secret">{secret}</code> <button type="button" class="btn sm" onClick={() => copy(secret, "Token copied")}>Copy</button>
+        </div>
+      )}
+      {may && (
+        <div class="filters">
+          <input class="txt" aria-label="What it is for" placeholder="What it is for" value={label} onInput={(e) => setLabel(e.currentTarget.value)} data-testid="token-label" />
+          <Act run={make} testid="make-token">Make a token</Act>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+const NUMBERS: readonly (readonly [keyof Preferences, string, string])[] = [
+  ["core_hour", "Dollars for a core and hour", "0.01"],
+  ["gib_hour", "Dollars for a GiB of memory and hour", "0.001"],
+  ["keep_rows_days", "Days rows are kept; 0: as the server says", "1"],
+  ["keep_sums_days", "Days sums are kept; 0: as the server says", "1"],
+];
+
+function Prices() {
+  const { api, account } = useTeam();
+  const admin = useMay("admin");
+  const held = useResource<Preferences>(() => api.get("preferences"), [account]);
+  const [changes, set] = useState<Partial<Preferences>>({});
+  const save = () => api.send("PATCH", "preferences", changes).then(() => { set({}); held.reload(); toast("Saved"); });
+  return (
+    <Panel title="Prices, privacy and retention" note="every cost is an estimate from these" class="mt" testid="preferences">
+      <Loaded from={held}>
+        {(p) => {
+          const now = { ...p, ...changes };
+          return (
+            <dl class="kv form">
+              {NUMBERS.map(([name, label, step]) => (
+                <>
+                  <dt key={name}><label for={name}>{label}</label></dt>
+                  <dd><input id={name} class="txt" type="number" min="0" step={step} value={String(now[name])} disabled={!admin} onInput={(e) => set({ ...changes, [name]: Number(e.currentTarget.value) })} /></dd>
+                </>
+              ))}
+              <dt><label for="visibility">A report nobody said anything about is for</label></dt>
+              <dd><select id="visibility" class="sel" value={now.visibility} disabled={!admin} onChange={(e) => set({ ...changes, visibility: e.currentTarget.value as Preferences["visibility"] })}><option value="public">whoever has the link</option><option value="private">members</option></select></dd>
+              <dt>Prices by tag, name or queue</dt>
+              <dd><Overrides held={now.price_overrides} disabled={!admin} onChange={(price_overrides) => set({ ...changes, price_overrides })} /></dd>
+            </dl>
+          );
+        }}
+      </Loaded>
+      {admin && <div class="pfoot"><Act class="primary push" run={save} disabled={Object.keys(changes).length === 0} testid="save-preferences">Save</Act></div>}
+    </Panel>
+  );
+}
+
+function Overrides({ held, disabled, onChange }: { held: Preferences["price_overrides"]; disabled: boolean; onChange: (next: Preferences["price_overrides"]) => void }) {
+  const [name, setName] = useState("");
+  return (
+    <>
+      {Object.entries(held).map(([key, prices]) => (
+        <div key={key} class="override">
+          <span class="tag">{key}</span>
+          <input class="txt" type="number" min="0" step="0.01" aria-label={`Dollars for a core and hour of ${key}`} value={String(prices.core_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, core_hour: Number(e.currentTarget.value) } })} />
+          {!disabled && <button type="button" class="link" onClick={() => onChange(Object.fromEntries(Object.entries(held).filter(([other]) => other !== key)))}>remove</button>}
+        </div>
+      ))}
+      {!disabled && <div class="override"><input class="txt" aria-label="Tag, name or queue" placeholder="tag, name or queue" value={name} onInput={(e) => setName(e.currentTarget.value)} /><button type="button" class="btn sm" disabled={!name.trim()} onClick={() => { onChange({ ...held, [name.trim()]: { core_hour: 0.05 } }); setName(""); }}>Add</button></div>}
+    </>
+  );
+}
+
+function Password() {
+  const { api } = useTeam();
+  const [old, setOld] = useState("");
+  const [next, setNext] = useState("");
+  return (
+    <Panel title="Your password" class="mt">
+      <div class="filters">
+        <input class="txt" type="password" aria-label="Old password" placeholder="Old password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} />
+        <input class="txt" type="password" aria-label="New password" placeholder="New password" autocomplete="new-password" value={next} onInput={(e) => setNext(e.currentTarget.value)} />
+        <Act run={() => api.send("POST", "me/password", { old, new: next }).then(() => location.reload())} disabled={!old || next.length < 10}>Change</Act>
+      </div>
+    </Panel>
+  );
+}
