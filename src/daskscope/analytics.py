@@ -91,7 +91,7 @@ def _with_ingest_token(chosen: Settings, cluster: str) -> Settings:
         if server.token:
             # A user's own token never goes to a scheduler, where anybody who may run code there could read it.
             raise ServerError(f"{error} Registering needs the server once, for a token; recording does not.") from None
-        logger.warning("daskscope: %s Recording goes on, and is delivered once the server is there.", error)
+        # A server without login needs no token, and the recorder itself says that it is away.
         return chosen
     return Settings.of({**chosen.plain(), "token": answer["token"], "account": answer["account"]})
 

@@ -266,12 +266,19 @@ def usual_close() -> float:
 
 @pytest.fixture(scope="module")
 def refusing() -> Iterator[str]:
-    """The address of a server that lets nobody in."""
+    """The address of a server that gives out tokens, and then takes nothing."""
 
     class Refusing(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_error(401)
+            if not self.path.endswith("/ingest-tokens"):
+                self.send_error(401)
+                return
+            answer = b'{"token": "any", "account": "any"}'
+            self.send_response(201)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
 
         def log_message(self, *args: Any) -> None:
             pass

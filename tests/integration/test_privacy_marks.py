@@ -95,15 +95,9 @@ def bodies(path: Path) -> bytes:
     data, offset, found = path.read_bytes(), len(FILE_MAGIC), b""
     while offset < len(data):
         frame = read_frame(data, offset)
-        raw = data[offset : offset + frame.size]
-        start = raw.find(b"\x78\x01")
-        while start >= 0:
-            try:
-                found += zlib.decompressobj().decompress(raw[start:])
-            except zlib.error:
-                pass
-            start = raw.find(b"\x78\x01", start + 1)
-        found += raw
+        # The compressed part of a body comes first, behind its length; the rest is as it is.
+        size = int.from_bytes(frame.body[:4], "little")
+        found += zlib.decompress(frame.body[4 : 4 + size]) + frame.whole
         offset += frame.size
     return found
 
