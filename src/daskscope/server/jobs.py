@@ -7,13 +7,18 @@ import threading
 import time
 
 from daskscope.errors import DaskscopeError
+from daskscope.server import rendering
 from daskscope.server.services import Services
 from daskscope.storage.compaction import compact, due
+from daskscope.storage.computations import large_subjects
 from daskscope.storage.retention import Limits, apply_retention, sweep
 
 logger = logging.getLogger("daskscope.server")
 
 COMPACT_EVERY_S = 5.0
+#: Tasks from which a report takes longer than a reader likes to wait, and how many of a run are made ahead.
+RENDER_TASKS = 20_000
+RENDER_MOST = 20
 RETAIN_EVERY_S = 3600.0
 SWEEP_EVERY_S = 6 * 3600.0
 
@@ -88,6 +93,18 @@ class Jobs:
         if done is not None:
             services.counters.add("compactions")
             services.counters.add("compacted_rows", done.rows)
+            if over:
+                self._render(run, account)
+
+    def _render(self, run: int, account: int) -> None:
+        """Make the reports of what is large before somebody asks: a million tasks take five seconds, once."""
+        services = self.services
+        with services.database.read() as connection:
+            subjects = large_subjects(connection, run, RENDER_TASKS, RENDER_MOST)
+        for title, computation in subjects:
+            if self._stop.is_set():
+                return
+            rendering.of_run(services, account, run, title, computation)
 
     def retain(self) -> None:
         services, settings = self.services, self.services.settings

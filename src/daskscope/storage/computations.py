@@ -59,6 +59,17 @@ def list_computations(
     return rows
 
 
+def large_subjects(connection: Connection, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:
+    """Of a run what is large enough to be rendered ahead: its title, and a computation or, for all of it, nothing."""
+    table, runs = schema.computations, schema.runs
+    row = connection.execute(sa.select(runs.c.name, runs.c.cluster, runs.c.tasks).where(runs.c.id == run)).one_or_none()
+    if row is None or row.tasks < tasks:
+        return []
+    large = sa.select(table.c.computation).where(table.c.run_id == run, table.c.tasks >= tasks)
+    names = connection.execute(large.order_by(table.c.tasks.desc()).limit(limit)).scalars()
+    return [(row.name or row.cluster, name) for name in ("", *names)]
+
+
 def _state(now_us: int, lost_after_us: int) -> Any:
     """A computation that was running when its cluster was lost, or ended, is not running."""
     table = schema.computations

@@ -5,7 +5,7 @@ import { Icon } from "../widgets/icon";
 import { toast } from "../widgets/toast";
 import { callOf } from "./cluster";
 import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ComputationPill, Link, Loaded, seconds } from "./parts";
+import { Act, Ago, ComputationPill, Link, Loaded, Scroll, seconds } from "./parts";
 import { Viewing } from "./viewing";
 
 interface OneComputation extends Computation {
@@ -48,7 +48,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                 {c.earlier.length > 0 && (
                   <div class="c5">
                     <Panel title="Earlier runs of the same code" testid="earlier">
-                      <table class="data compact">
+                      <Scroll label="Earlier runs"><table class="data compact">
                         <thead><tr><th>Started</th><th>State</th><th class="num">Duration</th><th class="num">Tasks</th></tr></thead>
                         <tbody>
                           {c.earlier.map((e) => (
@@ -60,7 +60,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                             </tr>
                           ))}
                         </tbody>
-                      </table>
+                      </table></Scroll>
                     </Panel>
                   </div>
                 )}

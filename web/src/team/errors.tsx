@@ -6,7 +6,7 @@ import { useParam } from "../model/hooks";
 import { Empty, Panel, Search, Seg } from "../widgets/basics";
 import { Traceback } from "../widgets/traceback";
 import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ErrorPill, Link, Loaded, Spark } from "./parts";
+import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Spark } from "./parts";
 
 interface Group extends ErrorGroup {
   hours?: number[];
@@ -105,7 +105,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                 <div class="c8">
                   <Traceback type={g.type} message={g.message} text={sample?.traceback || g.traceback} title={g.latest.length > 1 ? `Traceback, sample ${Math.min(at, g.latest.length - 1) + 1} of ${g.latest.length}` : "Traceback"} />
                   <Panel title="Where it happened" class="mt">
-                    <table class="data">
+                    <Scroll label="Where it happened"><table class="data">
                       <thead><tr><th>Cluster</th><th>Prefix</th><th>User</th><th class="num">Times</th><th class="num">When</th><th /></tr></thead>
                       <tbody>
                         {g.latest.map((f, i) => (
@@ -119,7 +119,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                           </tr>
                         ))}
                       </tbody>
-                    </table>
+                    </table></Scroll>
                   </Panel>
                 </div>
                 <div class="c4">

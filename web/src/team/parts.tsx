@@ -100,6 +100,15 @@ export function Spark({ values, label, width = 84, height = 18, tone = "var(--te
   );
 }
 
+/** A table that may be wider than the window. */
+export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </div>
+  );
+}
+
 export function Person({ name }: { name: string }) {
   const letters = name.split(/[ ._-]+/).map((part) => part[0] ?? "").join("").slice(0, 2).toUpperCase();
   return (

@@ -3,7 +3,7 @@ import type { Role, Scope } from "../api/server.gen";
 import { copy, Panel } from "../widgets/basics";
 import { toast } from "../widgets/toast";
 import { useMay, useResource, useTeam } from "./context";
-import { Act, Ago, Loaded } from "./parts";
+import { Act, Ago, Loaded, Scroll } from "./parts";
 
 interface Member {
   name: string;
@@ -59,7 +59,7 @@ function Members() {
     <Panel title="Members" testid="members">
       <Loaded from={members}>
         {({ items }) => (
-          <table class="data">
+          <Scroll label="Members"><table class="data">
             <thead><tr><th>Name</th><th>Role</th><th class="num">Since</th><th /></tr></thead>
             <tbody>
               {items.map((m) => (
@@ -71,7 +71,7 @@ function Members() {
                 </tr>
               ))}
             </tbody>
-          </table>
+          </table></Scroll>
         )}
       </Loaded>
       {admin && (
@@ -124,7 +124,7 @@ function Tokens() {
     <Panel title="Your tokens" note="for programs" testid="tokens">
       <Loaded from={tokens}>
         {({ items }) => items.length === 0 ? <p class="callout">No tokens. A command line gets one with daskscope login.</p> : (
-          <table class="data">
+          <Scroll label="Tokens"><table class="data">
             <thead><tr><th>Token</th><th>For</th><th>May</th><th class="num">Last used</th><th class="num">Until</th><th /></tr></thead>
             <tbody>
               {items.map((t) => (
@@ -138,7 +138,7 @@ function Tokens() {
                 </tr>
               ))}
             </tbody>
-          </table>
+          </table></Scroll>
         )}
       </Loaded>
       {secret && (

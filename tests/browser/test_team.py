@@ -1,0 +1,273 @@
+"""The web app at a real server: five questions in two clicks, live pages, roles, hostile names, and how it looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Dialog, Page, expect
+from tests.browser.support import NARROW, WIDE
+from tests.browser.test_looks import violations
+from tests.unit.test_html import HOSTILE
+
+from daskscope.server.identity import COOKIE
+from daskscope.testing.factories import make_frames
+from daskscope.testing.hosted import PASSWORD, HostedServer
+from daskscope.testing.samples import sample_frames, sample_recording, sample_tables
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = Path(__file__).with_name("pictures")
+LOOKS = [(theme, size) for theme in ("light", "dark") for size in (WIDE, NARROW)]
+PAGES = {
+    "home": "/ours",
+    "clusters": "/ours/clusters",
+    "cluster": "/ours/clusters/one",
+    "cluster-report": "/ours/clusters/one/report",
+    "computation": "/ours/clusters/one/computations/sample-comp",
+    "errors": "/ours/errors",
+    "reports": "/ours/reports",
+    "usage": "/ours/usage",
+    "settings": "/ours/settings",
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    with HostedServer(tmp_path_factory.mktemp("team"), login=True) as server:
+        server.make_account("ours", olga="owner", mia="member", vera="viewer")
+        server.make_account("empty", olga="owner")
+        token = server.make_token("olga", "ours")
+        assert server.send(sample_frames("one"), token=token).status == 200
+        assert (
+            server.send(
+                b"".join(make_frames(sample_tables("done", "other", ended=True), cluster="done")), token=token
+            ).status
+            == 200
+        )
+        assert server.ask("POST", "/api/v1/reports?title=hosted", sample_recording(), token=token).status == 201
+        yield server
+
+
+@pytest.fixture
+def context(browser: Browser, server: HostedServer) -> Iterator[BrowserContext]:
+    with browser.new_context(viewport={"width": WIDE[0], "height": WIDE[1]}, reduced_motion="reduce") as context:
+        log_in(context, server, "olga")
+        yield context
+
+
+def log_in(context: BrowserContext, server: HostedServer, user: str) -> None:
+    context.add_cookies([{"name": COOKIE, "value": server.make_session(user), "url": server.url}])
+
+
+@pytest.fixture
+def page(context: BrowserContext, server: HostedServer) -> Iterator[Page]:
+    """A page; whatever it asks elsewhere for, or complains about, fails the test."""
+    page, problems = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request", lambda r: problems.append(r.url) if not r.url.startswith((server.url, "blob:", "data:")) else None
+    )
+    yield page
+    assert problems == []
+
+
+def settled(page: Page) -> None:
+    expect(page.locator("header.topbar")).to_be_visible()
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+
+
+class TestTheFiveQuestions:
+    """Each is answered by following links from Home, in at most two clicks."""
+
+    @pytest.fixture(autouse=True)
+    def home(self, page: Page, server: HostedServer) -> None:
+        page.goto(f"{server.url}/ours")
+        settled(page)
+
+    def test_did_it_finish(self, page: Page) -> None:
+        row = page.get_by_test_id("clusters-home").get_by_test_id("cluster-row").filter(has_text="other cluster")
+        expect(row).to_contain_text("Finished")
+
+    def test_what_failed(self, page: Page) -> None:
+        page.get_by_test_id("nav-errors").click()
+        page.get_by_test_id("error-row").first.get_by_role("link").click()
+        expect(page.get_by_test_id("page-error")).to_contain_text("It happened")
+        expect(page.get_by_test_id("traceback")).to_be_visible()
+
+    def test_what_did_it_cost(self, page: Page) -> None:
+        expect(page.get_by_test_id("total-cost")).to_have_text(re.compile(r"\$"))
+        page.get_by_test_id("nav-usage").click()
+        expect(page.get_by_test_id("page-usage")).to_contain_text("Est. cost")
+
+    def test_where_did_the_time_go(self, page: Page) -> None:
+        page.get_by_test_id("clusters-home").get_by_role("link", name="sample cluster").click()
+        expect(page.get_by_text("What takes the time")).to_be_visible()
+        page.get_by_test_id("tab-report").click()
+        expect(page.get_by_text("Where the time went")).to_be_visible()
+
+    def test_why_is_it_still_running(self, page: Page) -> None:
+        page.get_by_test_id("clusters-home").get_by_role("link", name="sample cluster").click()
+        expect(page.get_by_test_id("why")).to_contain_text(re.compile("idle|working|cannot run"))
+        expect(page.get_by_test_id("evidence")).to_contain_text("idle-timeout")
+
+
+def test_a_running_cluster_is_up_to_date_within_five_seconds_without_a_reload(page: Page, server: HostedServer) -> None:
+    token = server.make_token("olga", "ours")
+    assert server.send(sample_frames("live"), token=token).status == 200
+    page.goto(f"{server.url}/ours/clusters/live")
+    expect(page.get_by_test_id("metric-tasks")).to_have_text("3")
+    page.evaluate("window.stillTheSamePage = true")
+
+    tables: dict[str, Any] = sample_tables("live")
+    assert (
+        server.send(b"".join(make_frames({"tasks": tables["tasks"]}, cluster="live", epoch=2)), token=token).status
+        == 200
+    )
+
+    expect(page.get_by_test_id("metric-tasks")).to_have_text("6", timeout=5_000)
+    assert page.evaluate("window.stillTheSamePage")
+
+
+def test_filters_are_in_the_address_and_back_works(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters")
+    settled(page)
+    page.get_by_test_id("state-finished").click()
+    expect(page.get_by_test_id("cluster-row")).to_have_count(1)
+    page.get_by_test_id("cluster-search").fill("other")
+    expect(page).to_have_url(re.compile(r"state=finished.*q=other|q=other.*state=finished"))
+    page.reload()
+    expect(page.get_by_test_id("cluster-row")).to_have_count(1)
+    page.get_by_role("link", name="other cluster").click()
+    expect(page.get_by_test_id("page-cluster")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_test_id("cluster-search")).to_have_value("other")
+
+
+def test_an_error_is_resolved_and_opened_again(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/errors")
+    page.get_by_test_id("error-row").first.get_by_role("link").click()
+    page.get_by_test_id("resolve").click()
+    expect(page.get_by_text("Resolved")).to_be_visible()
+    page.get_by_test_id("reopen").click()
+    expect(page.get_by_test_id("resolve")).to_be_visible()
+
+
+def test_a_computation_is_shared_as_a_report(page: Page, server: HostedServer, context: BrowserContext) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{server.url}/ours/clusters/one/computations/sample-comp")
+    page.get_by_test_id("share").click()
+    expect(page.get_by_text("The report is listed under Reports")).to_be_visible()
+    page.get_by_test_id("nav-reports").click()
+    expect(page.get_by_test_id("report-row")).to_have_count(2)
+
+
+def test_a_new_team_is_told_how_to_begin(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/empty")
+    expect(page.get_by_text("No cluster has been recorded yet")).to_be_visible()
+    expect(page.locator(".snippet")).to_contain_text(server.url)
+    page.goto(f"{server.url}/empty/reports")
+    expect(page.get_by_text("No report yet")).to_be_visible()
+
+
+def test_a_viewer_sees_no_button_that_changes_something(browser: Browser, server: HostedServer) -> None:
+    with browser.new_context() as context:
+        log_in(context, server, "vera")
+        page = context.new_page()
+        page.goto(f"{server.url}/ours/settings")
+        expect(page.get_by_test_id("member-row")).to_have_count(3)
+        for testid in ("add-member", "make-token", "save-preferences", "new-user"):
+            expect(page.get_by_test_id(testid)).to_have_count(0)
+        page.goto(f"{server.url}/ours/clusters/one")
+        expect(page.get_by_test_id("why")).to_be_visible()
+        expect(page.get_by_test_id("close-cluster")).to_have_count(0)
+        page.goto(f"{server.url}/ours/errors")
+        page.get_by_test_id("error-row").first.get_by_role("link").click()
+        expect(page.get_by_test_id("traceback")).to_be_visible()
+        expect(page.get_by_test_id("resolve")).to_have_count(0)
+
+
+def test_log_in_add_a_member_make_a_token_and_see_its_cluster(browser: Browser, server: HostedServer) -> None:
+    server.make_user("newcomer")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{server.url}/ours/settings")
+        page.locator("[name=user]").fill("olga")
+        page.locator("[name=password]").fill(PASSWORD)
+        page.get_by_role("button").click()
+        page.get_by_test_id("member-name").fill("newcomer")
+        page.get_by_test_id("add-member").click()
+        expect(page.get_by_test_id("member-row").filter(has_text="newcomer")).to_be_visible()
+        page.get_by_test_id("token-label").fill("for a test")
+        page.get_by_test_id("make-token").click()
+        token = page.get_by_test_id("token-secret").inner_text()
+        page.get_by_test_id("nav-clusters").click()
+        assert server.send(sample_frames("appears"), token=token).status == 200
+        expect(page.locator("a[href$='/clusters/appears']")).to_be_visible(timeout=10_000)
+
+
+def test_names_made_to_hurt_stay_names(page: Page, server: HostedServer) -> None:
+    token = server.make_token("olga", "ours")
+    frames = b"".join(make_frames(sample_tables("hostile", HOSTILE), cluster="hostile"))
+    assert server.send(frames, token=token).status == 200
+    dialogs: list[str] = []
+
+    def refuse(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    for path in (
+        "/ours",
+        "/ours/clusters",
+        "/ours/clusters/hostile",
+        "/ours/errors",
+        "/ours/usage?by=user",
+        "/ours/usage?by=prefix",
+    ):
+        page.goto(server.url + path)
+        settled(page)
+        assert dialogs == []
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= WIDE[0], path
+    server.ask("DELETE", "/api/v1/clusters/hostile", token=token)
+
+
+def test_the_app_is_small(page: Page, server: HostedServer) -> None:
+    """What is loaded before any data, compressed as a proxy would."""
+    import gzip
+
+    page.goto(f"{server.url}/ours")
+    sources: list[str] = page.evaluate(
+        "performance.getEntriesByType('resource').map(e => e.name).filter(n => n.includes('/assets/'))"
+    )
+    sizes = [len(gzip.compress(server.ask("GET", source.removeprefix(server.url)).body)) for source in sources]
+    assert len(sizes) >= 2
+    assert sum(sizes) <= 120_000
+
+
+@pytest.mark.parametrize(("theme", "size"), LOOKS, ids=[f"{theme}-{size[0]}" for theme, size in LOOKS])
+def test_every_page(page: Page, server: HostedServer, theme: Any, size: tuple[int, int]) -> None:
+    if not AXE.exists():
+        pytest.skip("NO ACCESSIBILITY TESTS: axe-core is not installed; run npm ci in web/")
+    axe = AXE.read_text(encoding="utf-8")
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    PICTURES.mkdir(exist_ok=True)
+    broken: dict[str, list[str]] = {}
+    fingerprint = server.ask("GET", "/api/v1/errors", token=server.make_token("olga", "ours")).json()["items"][0][
+        "fingerprint"
+    ]
+    for name, path in {**PAGES, "error": f"/ours/errors/{fingerprint}"}.items():
+        page.goto(server.url + path)
+        settled(page)
+        page.screenshot(path=PICTURES / f"team-{name}-{theme}-{size[0]}.png", full_page=True)
+        problems = violations(page, axe)
+        if page.evaluate("document.documentElement.scrollWidth") > size[0]:
+            problems.append("wider than the window")
+        if problems:
+            broken[name] = problems
+    assert broken == {}
