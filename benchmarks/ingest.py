@@ -124,7 +124,8 @@ def _throughput() -> list[Result]:
     cpu = (after.user + after.system) - (before.user + before.system)
     rate = total / cpu
     size = len(loads[0][0]) / 1e3
-    note = f"{total:,} rows in {len(waits)} bodies of {size:.0f} kB, {wall:.1f} s, {cpu:.1f} s of CPU, {total / wall:,.0f} rows/s of wall time"
+    body = f"{len(waits)} bodies of {size:.0f} kB"
+    note = f"{total:,} rows in {body}, {wall:.1f} s, {cpu:.1f} s of CPU, {total / wall:,.0f} rows/s of wall time"
     return [
         Result("ingest, task rows per second of one core", f"{rate:,.0f}", "≥ 1,000,000", rate >= 1e6, note),
         at_most("memory of the server after it", memory / 2**20, 300, " MiB"),

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -65,7 +67,7 @@ def register(client: distributed.Client | None = None) -> Awaitable[None] | None
     With an asynchronous client the result has to be awaited.
     """
     client = find_client(client)
-    chosen = _settings()
+    chosen = _settings(name=dask.config.get("daskscope.name") or _program())
     return client.sync(_register, client, chosen)  # type: ignore[no-any-return]
 
 
@@ -118,7 +120,7 @@ async def dask_setup(scheduler: Any) -> None:
             raise DaskscopeError(
                 "Preload daskscope.analytics in the scheduler only: it reaches the workers from there."
             )
-        plugin = ClusterPlugin(_preloaded(_settings()))
+        plugin = ClusterPlugin(_preloaded(_settings(name=dask.config.get("daskscope.name") or "")))
         plugin.owners.add(OWNER)
         await plugin.start(scheduler)
         if plugin.scheduler is not None:
@@ -135,11 +137,19 @@ def _preloaded(chosen: Settings) -> Settings:
     return Settings.of({**chosen.plain(), "token": credentials.find(chosen.server, chosen.account)})
 
 
-def _settings() -> Settings:
+def _program() -> str:
+    """What a cluster is called where nobody gave it a name: the script, or that it is a notebook."""
+    if "ipykernel" in sys.modules:
+        return "notebook"
+    name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
+    return "" if name.startswith("-") else name
+
+
+def _settings(name: str) -> Settings:
     server, directory = configured_url(), dask.config.get("daskscope.directory")
     if not server and not directory:
         raise DaskscopeError(NOWHERE)
-    return settings(server=server, directory=str(directory or ""))
+    return settings(server=server, directory=str(directory or ""), name=str(name))
 
 
 # ---------------------------------------------------------------- asking a server

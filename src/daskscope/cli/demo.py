@@ -62,7 +62,7 @@ def _work(path: Path, url: str) -> list[str]:
     steps = runpy.run_path(str(WORKLOAD), run_name="demo")["STEPS"]
     _say("starting a cluster of 3 workers")
     with (
-        dask.config.set({"daskscope.server": url or None}),
+        dask.config.set({"daskscope.server": url or None, "daskscope.name": "demo"}),
         distributed.LocalCluster(n_workers=3, threads_per_worker=2, memory_limit="1 GiB", **silent) as cluster,
         distributed.Client(cluster) as client,
     ):

@@ -21,6 +21,7 @@ DEFAULTS: dict[str, Any] = {
     "daskscope": {
         "server": None,
         "account": None,
+        "name": None,
         "directory": None,
         "spool": {"directory": None, "limit": "64 MiB"},
         "prices": {},

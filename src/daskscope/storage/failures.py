@@ -207,6 +207,19 @@ def _spread(connection: Connection, account: int, fingerprints: list[str]) -> di
     return spread
 
 
+#: Clusters whose versions are looked at for one group.
+MOST_RUNS = 500
+
+
+def versions_of(connection: Connection, account: int, fingerprint: str) -> list[str]:
+    """The packages of the clusters that had a failure, as the recorder sent them: one JSON text for each kind of cluster."""
+    table, runs = schema.exceptions, schema.runs
+    mine = (table.c.account_id == account) & (table.c.fingerprint == fingerprint)
+    recent = sa.select(table.c.run_id).where(mine).group_by(table.c.run_id)
+    recent = recent.order_by(sa.func.max(table.c.time_us).desc()).limit(MOST_RUNS)
+    return list(connection.execute(sa.select(runs.c.versions).distinct().where(runs.c.id.in_(recent))).scalars())
+
+
 def hours_of(
     connection: Connection, account: int, fingerprints: list[str], now_us: int, hours: int
 ) -> dict[str, list[int]]:

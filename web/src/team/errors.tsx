@@ -64,6 +64,7 @@ export function Errors() {
 }
 
 interface OneGroup extends Group {
+  versions: Record<string, string[]>;
   latest: Failure[];
 }
 
@@ -129,6 +130,15 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                     <Shares title="Worker" parts={tally(g.latest, (f) => f.worker)} />
                     <Shares title="Retry" parts={tally(g.latest, (f) => (f.will_retry ? "tried again" : "final"))} />
                     <div class="pfoot"><span>of the {count(g.latest.length)} latest</span></div>
+                  </Panel>
+                  <Panel title="Versions that had it" class="mt">
+                    <dl class="kv">
+                      {["python", "dask", "distributed", "numpy", "pandas"].filter((name) => g.versions[name]).map((name) => (
+                        <>
+                          <dt key={name}>{name}</dt><dd>{g.versions[name].join(", ")}</dd>
+                        </>
+                      ))}
+                    </dl>
                   </Panel>
                   {sample && (
                     <Panel title="This sample" class="mt">

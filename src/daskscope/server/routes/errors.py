@@ -12,7 +12,7 @@ from daskscope.server.routes.clusters import Limit, Text
 from daskscope.server.routes.computations import run_of
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
-from daskscope.server.views import error_group_view, exception_view
+from daskscope.server.views import error_group_view, exception_view, parsed
 from daskscope.storage import failures
 
 #: How far the little chart of an error goes back.
@@ -81,8 +81,19 @@ def get_error(call: Call) -> dict[str, Any]:
         if not groups:
             raise not_found("such error")
         latest = failures.list_exceptions(connection, vault, account, fingerprint=fingerprint, limit=50)
+        versions = failures.versions_of(connection, account, fingerprint)
     view = error_group_view(groups[0], call.account, call.services.url)
-    return {**view, "latest": [exception_view(row, call.account, call.services.url) for row in latest]}
+    shown = [exception_view(row, call.account, call.services.url) for row in latest]
+    return {**view, "versions": _merged(versions), "latest": shown}
+
+
+def _merged(texts: list[str]) -> dict[str, list[str]]:
+    """By package the versions some clusters had."""
+    merged: dict[str, set[str]] = {}
+    for text in texts:
+        for package, version in parsed(text, {}).items():
+            merged.setdefault(str(package), set()).add(str(version))
+    return {package: sorted(found) for package, found in sorted(merged.items())}
 
 
 def change_error(call: Call) -> dict[str, Any]:
