@@ -83,21 +83,3 @@ def weeks_of(connection: Connection, account: int, first_day: int) -> list[Row]:
         .group_by(runs.c.user, week)
     )
     return [dict(row) for row in connection.execute(query).mappings()]
-
-
-def sparks(connection: Connection, runs: dict[int, tuple[int, int]], points: int) -> dict[int, list[float]]:
-    """Busy threads over the life of some runs (start, end), ``points`` numbers each."""
-    if not runs:
-        return {}
-    timeline = schema.timeline
-    query = sa.select(timeline.c.run_id, timeline.c.bucket, timeline.c.compute_us).where(
-        timeline.c.run_id.in_(sorted(runs))
-    )
-    result = {run: [0.0] * points for run in runs}
-    for row in connection.execute(query):
-        start, end = runs[row.run_id]
-        width = max((end - start) / points, 1.0)
-        place = int((row.bucket - start) / width)
-        # Compute time of a step as threads: by the width of a point, never by less than the step itself.
-        result[row.run_id][min(max(place, 0), points - 1)] += row.compute_us / max(width, 10_000_000.0)
-    return result

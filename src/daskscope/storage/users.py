@@ -77,10 +77,6 @@ def _user(row: Any) -> User | None:
     return User(row.id, row.name, row.email, bool(row.admin)) if row is not None else None
 
 
-def any_user(connection: Connection) -> bool:
-    return connection.execute(sa.select(schema.users.c.id).limit(1)).scalar() is not None
-
-
 def stored_password(connection: Connection, name: str) -> tuple[int, str]:
     """The number and the password hash of a user; a hash nobody can match where there is no such user."""
     users = schema.users
