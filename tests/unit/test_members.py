@@ -191,3 +191,10 @@ def test_workers_closed_by_their_nanny_are_judged_again_when_the_cluster_closes(
     bench.members.left(A, "worker-close", left_us)
     bench.members.cluster_closes(22_000_000, worked_us)
     assert bench.rows[-1][1]["verdict"] == verdict
+
+
+def test_a_worker_that_was_killed_just_before_the_cluster_closed_was_killed() -> None:
+    bench = Bench()
+    bench.members.left(A, "handle-worker-cleanup-1", 21_000_000)
+    bench.members.cluster_closes(22_000_000, 20_000_000)
+    assert bench.rows[-1][1]["verdict"] == "vanished"

@@ -88,11 +88,13 @@ class Members:
     def cluster_closes(self, now_us: int, worked_us: int) -> None:
         """The scheduler is closing; a LocalCluster has closed its workers by then, which until now looked like a scale-down.
 
-        ``worked_us`` is when the cluster last did anything: a worker that left before was not part of the closing.
+        ``worked_us`` is when the cluster last did anything: a worker that left before was not part of the closing. One that did not
+        announce its end was not closed by anybody, however soon the cluster was.
         """
         self.closing = True
         for member in self._just_left:
-            if max(worked_us, now_us - CLOSING_US) <= member.row["end_us"]:
+            announced = member.traces.closing is not None
+            if announced and max(worked_us, now_us - CLOSING_US) <= member.row["end_us"]:
                 member.traces.scheduler_closing = True
                 self._judge(member, now_us)
 
