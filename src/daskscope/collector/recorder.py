@@ -94,6 +94,7 @@ class Recorder:
         self._windows: dict[str, dict[str, Any]] = {}
         self._round: Iterator[None] | None = None
         self._plain = Plain(scrubber)
+        self._wanted = -1
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -218,6 +219,13 @@ class Recorder:
             row = event_row(topic, message, self.scrubber, keys=settings.keys, exception_text=settings.exception_text)
             if row is not None:
                 self.rows.add("events", time_us=now, **row)
+
+    def wanted(self, workers: Any) -> None:
+        """Adaptive scaling asked how many workers there should be: it does so every second, and seldom hears anything new."""
+        if type(workers) is int and workers != self._wanted:
+            self._wanted = workers
+            detail = json.dumps({"wanted": workers, "workers": len(self.scheduler.workers)})
+            self.rows.add("events", time_us=self.now_us(), topic="adaptive", kind="wanted-workers", detail=detail)
 
     def _executions_lost(self, message: Mapping[Any, Any]) -> None:
         """A worker is gone with what it was processing; the tasks run again elsewhere, but these executions end here."""
