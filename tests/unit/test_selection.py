@@ -51,6 +51,32 @@ def test_a_worker_is_kept_while_it_lives() -> None:
     assert select(make_recording({"workers": workers}), Selection(10, 20))["workers"]["server_id"].tolist() == ["there"]
 
 
+def test_a_worker_that_left_after_the_time_had_not_left_yet() -> None:
+    lost = {
+        "verdict": "vanished",
+        "evidence": "broke",
+        "processing": ["a", "b"],
+        "processing_count": 2,
+        "lost_count": 3,
+    }
+    recording = make_recording(
+        {
+            "workers": [
+                {"server_id": "before", "start_us": 1, "end_us": 15, **lost},
+                {"server_id": "after", "start_us": 1, "end_us": 25, **lost},
+                {"server_id": "at the end", "start_us": 1, "end_us": 20, **lost, "processing": ["c"]},
+            ]
+        }
+    )
+
+    workers = select(recording, Selection(10, 20))["workers"]
+
+    assert workers["end_us"].tolist() == [15, 0, 20]
+    assert workers["verdict"].tolist() == ["vanished", "", "vanished"]
+    assert workers["processing"].tolist() == [["a", "b"], [], ["c"]]
+    assert workers["lost_count"].tolist() == [3, 0, 3]
+
+
 def test_moments_and_open_windows_are_selected_by_time() -> None:
     found = select(
         make_recording(

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskscope.analysis.grouping import where
 from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.table import Array, Lists, Strings, Table, Values
 
 #: The end of time, for what has not ended.
 NEVER = np.iinfo(np.int64).max
@@ -34,7 +34,8 @@ class Selection:
 def select(recording: Recording, selection: Selection) -> Recording:
     """The recording with only the rows selected; tables that say nothing about a criterion are not touched by it.
 
-    Rows that last belong to a stretch of time when they overlap it. Clusters are always kept: they describe the whole.
+    Rows that last belong to a stretch of time when they overlap it. Clusters are always kept: they describe the whole. A
+    worker that left after the stretch had not left yet.
     """
     if selection == Selection():
         return recording
@@ -46,6 +47,8 @@ def select(recording: Recording, selection: Selection) -> Recording:
             kept &= _in_time(table, selection.start_us, selection.stop_us)
             kept &= _named(table, selection, spans)
         tables[name] = table if kept.all() else table.take(kept)
+    if "workers" in tables and selection.stop_us is not None:
+        tables["workers"] = _still_there(tables["workers"], selection.stop_us)
     if "tasks" in tables and "edges" in tables:
         edges = tables["edges"]
         tables["edges"] = edges.take(np.isin(edges["task"], tables["tasks"]["id"]))
@@ -81,6 +84,28 @@ def _in_time(table: Table, start_us: int | None, stop_us: int | None) -> Array:
         # What takes no time belongs to the moment at which it happened.
         kept &= (last > start_us) | (first >= start_us)
     return kept
+
+
+#: What is known of a worker once it has left.
+_END = ("end_us", "verdict", "evidence", "processing", "processing_count", "lost_count")
+
+
+def _still_there(workers: Table, stop_us: int) -> Table:
+    later: Array = workers["end_us"] > stop_us
+    if not later.any():
+        return workers
+    blanked = {name: _blanked(workers.columns[name], later) for name in _END}
+    return Table(workers.definition, {**workers.columns, **blanked})
+
+
+def _blanked(values: Values, rows: Array) -> Values:
+    """A column as if nothing were known in some rows."""
+    if isinstance(values, Strings):
+        return Strings.from_texts(np.where(rows, "", values.to_numpy()).astype(object))
+    if isinstance(values, Lists):
+        offsets = np.concatenate(([0], np.cumsum(np.where(rows, 0, values.lengths)))).astype(np.int64)
+        return Lists(offsets, values.take(np.flatnonzero(~rows)).flat)
+    return np.where(rows, np.zeros(1, dtype=values.dtype), values)
 
 
 def _stretch(table: Table) -> tuple[Array, Array]:
