@@ -14,6 +14,7 @@ from daskscope.exports.perfetto import write_perfetto
 from daskscope.exports.stacks import write_collapsed, write_speedscope
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
+from daskscope.report.compressed import unpacked
 from daskscope.report.document import report_page
 from daskscope.report.source import holding
 
@@ -49,11 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.to == "html" and holding(Path(args.path)) == "report":
-        # Made anew from what a page holds, it would say less than the page does.
-        raise DaskscopeError(f"{args.path} is a report already: copy it.")
+    with unpacked(Path(args.path)) as file:
+        stem = file.stem
+        if args.to == "html" and holding(file) == "report":
+            # Made anew from what a page holds, it would say less than the page does.
+            raise DaskscopeError(f"{args.path} is a report already: copy it.")
     recording = find_recording(args.path)
-    stem = Path(args.path).stem
     try:
         if args.to in FILES:
             if args.table:

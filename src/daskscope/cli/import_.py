@@ -7,6 +7,7 @@ from pathlib import Path
 
 from daskscope.cli.output import write
 from daskscope.errors import RecordingError
+from daskscope.report.compressed import unpacked
 from daskscope.report.dask_report import read_dask_report
 from daskscope.report.html import REPORT_TAG
 from daskscope.units import counted
@@ -23,14 +24,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     source = Path(args.path)
     try:
-        page = source.read_text(encoding="utf-8", errors="replace")
+        with unpacked(source) as file:
+            page, stem = file.read_text(encoding="utf-8", errors="replace"), file.stem
     except OSError as error:
         raise RecordingError(f"{source} cannot be read: {error.strerror}. Give the path of a report.") from None
     if REPORT_TAG in page:
         raise RecordingError(f"{source} is a report of daskscope. Look at it with: daskscope open {source}")
     rows = read_dask_report(page)
-    target = Path(args.output or source.with_suffix(SUFFIX))
-    cluster = f"imported-{source.stem}"[:100]
+    target = Path(args.output or source.with_name(stem + SUFFIX))
+    cluster = f"imported-{stem}"[:100]
     try:
         target.write_bytes(FILE_MAGIC + b"".join(frames_of_rows(rows, cluster=cluster, epoch=1)))
     except OSError as error:

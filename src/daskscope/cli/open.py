@@ -13,6 +13,7 @@ from typing import Any
 
 from daskscope.cli.source import HELP, find_recording
 from daskscope.errors import DaskscopeError
+from daskscope.report.compressed import unpacked
 from daskscope.report.document import report_page
 from daskscope.report.source import check_report, holding
 
@@ -45,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
 
 def load(path: Path) -> bytes:
     """The page of a recording; a report is one already."""
-    if holding(path) == "recording":
-        return report_page(find_recording(str(path)), title=path.stem)
-    check_report(path)
-    return path.read_bytes()
+    with unpacked(path) as file:
+        if holding(file) == "recording":
+            return report_page(find_recording(str(path)), title=file.stem)
+        check_report(file)
+        return file.read_bytes()
 
 
 class Server(ThreadingHTTPServer):

@@ -12,7 +12,7 @@ from daskscope.report.source import read_source
 
 #: How distributed names schedulers.
 CLUSTER_ID = re.compile(r"Scheduler-[0-9a-f-]{36}")
-HELP = "a recording file, a directory of segments, a report (.html), or a cluster's id at the server"
+HELP = "a recording file, a directory of segments, a report (.html, .html.gz), or a cluster's id at the server"
 
 
 def find_recording(name: str) -> Recording:

@@ -9,6 +9,7 @@ from typing import Any
 from daskscope.client.listing import Listing
 from daskscope.client.server import UPLOAD_TIMEOUT, Server, find_server
 from daskscope.errors import DaskscopeError
+from daskscope.report.compressed import unpacked
 
 COLUMNS = ("id", "title", "user", "created", "duration", "n_tasks", "n_errors", "private", "url")
 
@@ -40,10 +41,11 @@ def upload_report(
 def upload_file(path: Path, account: str | None = None, **options: Any) -> dict[str, Any]:
     """Upload a file: a recording, a report of ours, or one that Dask wrote."""
     try:
-        data = path.read_bytes()
+        with unpacked(path) as file:
+            data, name = file.read_bytes(), file.name
     except OSError as error:
         raise DaskscopeError(f"{path} cannot be read: {error.strerror}.") from None
-    return upload_report(find_server(account), data, filename=path.name, **options)
+    return upload_report(find_server(account), data, filename=name, **options)
 
 
 def list_performance_reports(account: str | None = None) -> Listing:

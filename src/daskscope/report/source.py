@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import mmap
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from daskscope.errors import NotARecording, RecordingError
 from daskscope.model.recording import Recording
+from daskscope.report.compressed import unpacked
 from daskscope.report.page import TAG
 from daskscope.report.reader import read_report
 from daskscope.wire.file import read_recording
@@ -24,10 +26,13 @@ BOKEH_TAG = b'<script type="application/json"'
 def read_source(path: str | Path) -> Recording:
     """The recording at a path."""
     path = Path(path)
-    if holding(path) == "recording":
-        return read_recording(path)
-    check_report(path)
-    return read_report(path)
+    with unpacked(path) as file:
+        if holding(file) == "recording":
+            recording = read_recording(file)
+        else:
+            check_report(file)
+            recording = read_report(file)
+    return replace(recording, source=str(path)) if file != path else recording
 
 
 def holding(path: Path) -> Holding:
