@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import daskscope
-from benchmarks import agent_cost, fleet, ingest, overhead, replay, report, volume, wire_size
+from benchmarks import agent_cost, app, fleet, ingest, overhead, replay, report, volume, wire_size
 from benchmarks.result import Result
 
 RESULTS = Path(__file__).parent / "results"
@@ -30,6 +30,7 @@ QUICK: dict[str, Measurement] = {
 LONG: dict[str, Measurement] = {
     "ingest": ingest.run,
     "fleet": fleet.run,
+    "app": app.run,
     "replay": replay.run,
     "report": report.run,
     "volume": volume.run,

@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.archive import Archive
-    from tests.services import Postgres
+    from tests.services import Hosting, Postgres
 
     from daskscope.storage.blobs import BlobStore
 
@@ -63,6 +63,38 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """An empty catalog, on each of the databases in turn."""
     url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
     return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"], scope="module")
+def database_kind(request: pytest.FixtureRequest) -> str:
+    """Each of the databases in turn; a module has all its tests on the one before the other."""
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture
+def hosted(database_kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
+    """Makes servers in this process, on each of the databases in turn."""
+    yield from _hosting(database_kind, request)
+
+
+@pytest.fixture(scope="module")
+def hosted_once(database_kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
+    """The same, for servers that the tests of a module share."""
+    yield from _hosting(database_kind, request)
+
+
+def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
+    from tests.services import Hosting
+
+    hosting = Hosting(request.getfixturevalue("sqlite_template"))
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == "postgresql":
+            hosting.postgres = request.getfixturevalue("postgres")
+            # A server that ends waits for its relay to look up, up to a second: with a hundred servers, a minute.
+            patch.setattr("daskscope.server.relay.LOOK_S", 0.02)
+        yield hosting
+    hosting.close()
 
 
 def _archive(url: str, directory: Path) -> Iterator[Archive]:

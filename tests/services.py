@@ -29,10 +29,16 @@ import sqlalchemy as sa
 from daskscope.storage import schema
 from daskscope.storage.database import Database
 from daskscope.storage.migrate import prepare
+from daskscope.testing.hosted import HostedServer
 
 BUCKET = "daskscope-tests"
 #: Any pair does: the servers below take whatever they are started with.
 ACCESS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests-secret", "AWS_REGION": "us-east-1"}
+
+#: For tests of servers that hardly ask the database anything: on PostgreSQL only with scripts/test -m slow.
+slow_on_postgresql = pytest.mark.parametrize(
+    "database_kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 
 
 def cannot_be_had(what: str, why: object) -> NoReturn:
@@ -59,14 +65,15 @@ class Postgres:
         return self.free.pop() if self.free else self._create("catalog_template")
 
     def give_back(self, url: str) -> None:
-        """Empty a catalog for the next test: a tenth of the time a new one takes."""
+        """Empty a catalog for the next test: 15 ms, where TRUNCATE takes 150 and a new one 450."""
         import psycopg
 
-        names = ", ".join(table.name for table in schema.metadata.sorted_tables)
+        deletes = "; ".join(f'DELETE FROM "{table.name}"' for table in reversed(schema.metadata.sorted_tables))
+        first = "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false) FROM pg_sequences"
         try:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("SET lock_timeout = '2s'")
-                connection.execute(f"TRUNCATE {names} RESTART IDENTITY CASCADE".encode())
+                connection.execute(f"BEGIN; {deletes}; {first}; COMMIT".encode())
                 connection.execute("UPDATE alembic_version SET version_num = %s", (schema.HEAD,))
         except psycopg.Error:
             # A test left a transaction open, or changed the schema.
@@ -88,6 +95,35 @@ class Postgres:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+
+
+@dataclass
+class Hosting:
+    """Makes servers on one kind of database. A directory keeps its database, so that a second server there finds it."""
+
+    #: A SQLite file with an empty catalog: a copy of it takes a hundredth of the time of making one.
+    template: Path
+    #: Where the catalogs are kept instead.
+    postgres: Postgres | None = None
+    given: dict[Path, str] = field(default_factory=dict)
+
+    def __call__(self, directory: Path, **options: Any) -> HostedServer:
+        if self.postgres is not None:
+            options["database"] = self._url(directory, self.postgres)
+        elif not (directory / "catalog.db").exists():
+            directory.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self.template, directory / "catalog.db")
+        return HostedServer(directory, **options)
+
+    def _url(self, directory: Path, postgres: Postgres) -> str:
+        if directory not in self.given:
+            self.given[directory] = postgres.prepared()
+        return self.given[directory]
+
+    def close(self) -> None:
+        for url in self.given.values():
+            assert self.postgres is not None
+            self.postgres.give_back(url)
 
 
 @contextlib.contextmanager

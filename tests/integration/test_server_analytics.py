@@ -11,6 +11,7 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.services import Hosting, slow_on_postgresql
 
 from daskscope import DaskscopeError, analytics
 from daskscope.client.calling_code import NFRAMES, CallingCode
@@ -45,8 +46,10 @@ def clock() -> MovingClock:
 
 
 @pytest.fixture
-def server(tmp_path: Path, clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path / "data", login=True, clock=clock) as server:
+def server(
+    hosted: Hosting, tmp_path: Path, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HostedServer]:
+    with hosted(tmp_path / "data", login=True, clock=clock) as server:
         server.make_account("ours", mia="member")
         monkeypatch.setenv("DASKSCOPE_TOKEN", server.make_token("mia", "ours"))
         with dask.config.set({"daskscope.server": server.url, "daskscope.spool.directory": str(tmp_path / "spool")}):
@@ -81,6 +84,7 @@ def inc(x: int) -> int:
     return x + 1
 
 
+@slow_on_postgresql
 class TestRegister:
     def test_only_a_token_for_this_cluster_travels(
         self, server: HostedServer, client: Any, cluster_id: str, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +224,7 @@ class TestExplain:
             analytics.explain("../../etc/passwd")
 
 
+@slow_on_postgresql
 class TestClose:
     def test_a_cluster_that_is_asked_to_closes(self, client: Any, cluster_id: str) -> None:
         analytics.close(cluster_id)

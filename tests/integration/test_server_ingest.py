@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.services import Hosting
 
 from daskscope.collector.outbox import FrameQueue, Sealed
 from daskscope.collector.sender import Sender, poster
@@ -28,8 +29,8 @@ from daskscope.wire.encode import encode_body, seal
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path_factory.mktemp("ingest"), clock=MovingClock()) as server:
+def server(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    with hosted_once(tmp_path_factory.mktemp("ingest"), clock=MovingClock()) as server:
         yield server
 
 
@@ -162,8 +163,8 @@ class TestWrong:
 
 
 class TestLimits:
-    def test_a_token_that_sends_too_much_is_told_when_to_come_back(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path, login=True, rows_per_minute=50) as server:
+    def test_a_token_that_sends_too_much_is_told_when_to_come_back(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path, login=True, rows_per_minute=50) as server:
             server.make_account("ours", mia="member")
             token, other = server.make_token("mia", "ours"), server.make_token("mia", "ours")
             answers = [server.send(sample_frames(f"c{i}"), token=token) for i in range(8)]
@@ -174,9 +175,11 @@ class TestLimits:
             assert server.send(sample_frames("another"), token=other).status == 200
             assert len(clusters(server, token)) == 9 - len(refused)
 
-    def test_a_body_that_trickles_in_is_not_waited_for(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_body_that_trickles_in_is_not_waited_for(
+        self, hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("daskscope.server.routing.read_limited.__defaults__", (0.2,))
-        with HostedServer(tmp_path) as server:
+        with hosted(tmp_path) as server:
             connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
             connection.putrequest("POST", "/api/v1/ingest")
             connection.putheader("Content-Length", "1000")
@@ -219,9 +222,9 @@ def get_local(server: HostedServer) -> Account:
 
 class TestOneCluster:
     @pytest.fixture
-    def team(self, tmp_path: Path) -> Iterator[HostedServer]:
+    def team(self, hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
         self.clock = MovingClock()
-        with HostedServer(tmp_path, login=True, clock=self.clock) as server:
+        with hosted(tmp_path, login=True, clock=self.clock) as server:
             server.make_account("ours", mia="member", olga="owner")
             yield server
 
@@ -262,9 +265,9 @@ class TestOneCluster:
 
 
 class TestHostileTexts:
-    def test_what_recorders_write_breaks_no_list(self, tmp_path: Path) -> None:
+    def test_what_recorders_write_breaks_no_list(self, hosted: Hosting, tmp_path: Path) -> None:
         nested, half = "[" * 100_000, json.dumps({"\ud800": ["\udfff"]})
-        with HostedServer(tmp_path) as server:
+        with hosted(tmp_path) as server:
             for number, text in enumerate(
                 (nested, half, "null", "NaN", "[1e999]", '{"core_hour": "x"}', "\x00", "{", "5")
             ):
@@ -280,7 +283,7 @@ class TestHostileTexts:
                     "",
                     "/explain",
                     "/events",
-                    "/timeline",
+                    "/history",
                     "/fine-metrics",
                     "/tasks",
                     "/view/report.json",
@@ -304,9 +307,9 @@ class TestSender:
             made.append(Sealed(sequence, "events", 1, data))
         return made
 
-    def test_it_delivers_spools_while_the_server_is_down_and_catches_up(self, tmp_path: Path) -> None:
+    def test_it_delivers_spools_while_the_server_is_down_and_catches_up(self, hosted: Hosting, tmp_path: Path) -> None:
         queue, spool = FrameQueue(10**7), Spool(tmp_path / "spool", "sent-1", 10**8)
-        with HostedServer(tmp_path / "data") as server:
+        with hosted(tmp_path / "data") as server:
             port = server.port
             sender = Sender(poster(server.url, "", 5.0), queue, spool, first_delay=0.01)
             sender.start()
@@ -316,15 +319,15 @@ class TestSender:
         for sealed in self.sealed(20, 20):
             queue.put(sealed)
         until(lambda: sender.away)
-        with HostedServer(tmp_path / "data", port=port) as server:
+        with hosted(tmp_path / "data", port=port) as server:
             until(lambda: sender.sent == 40)
             sender.stop(5.0)
             events = server.ask("GET", "/api/v1/clusters/sent/events?limit=100").json()
         assert sorted(item["topic"] for item in events["items"]) == sorted(f"t{i}" for i in range(40))
         assert spool.segments() == []
 
-    def test_a_revoked_token_ends_it_with_a_reason(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path / "data", login=True) as server:
+    def test_a_revoked_token_ends_it_with_a_reason(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path / "data", login=True) as server:
             queue, spool = FrameQueue(10**7), Spool(tmp_path / "spool", "sent-1", 10**8)
             sender = Sender(poster(server.url, "dscope_revoked", 5.0), queue, spool)
             queue.put(self.sealed(0, 1)[0])

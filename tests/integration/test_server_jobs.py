@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.services import Hosting
 
 from daskscope.server import jobs as jobs_module
 from daskscope.server.jobs import Jobs
 from daskscope.storage import schema
 from daskscope.testing.factories import make_frames
-from daskscope.testing.hosted import HostedServer, MovingClock
+from daskscope.testing.hosted import MovingClock
 from daskscope.testing.samples import sample_tables
 
 
-def test_a_large_run_that_is_over_is_rendered_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_run_that_is_over_is_rendered_ahead(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
     clock = MovingClock()
-    with HostedServer(tmp_path, clock=clock) as server:
+    with hosted(tmp_path, clock=clock) as server:
         assert server.send(b"".join(make_frames(sample_tables("large", ended=True), cluster="large"))).status == 200
         clock.move(seconds=300)
 
@@ -37,9 +40,9 @@ def test_a_large_run_that_is_over_is_rendered_ahead(tmp_path: Path, monkeypatch:
         assert again == 2
 
 
-def test_a_small_run_is_not(tmp_path: Path) -> None:
+def test_a_small_run_is_not(hosted: Hosting, tmp_path: Path) -> None:
     clock = MovingClock()
-    with HostedServer(tmp_path, clock=clock) as server:
+    with hosted(tmp_path, clock=clock) as server:
         assert server.send(b"".join(make_frames(sample_tables("small", ended=True), cluster="small"))).status == 200
         clock.move(seconds=300)
 

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from tests.services import Hosting, slow_on_postgresql
 
 from daskscope.server.identity import COOKIE
 from daskscope.server.routes.logins import MOST_LOGINS
+from daskscope.storage import schema
 from daskscope.storage.users import MOST_ATTEMPTS
 from daskscope.testing.hosted import PASSWORD, Answer, HostedServer, MovingClock
 from daskscope.testing.samples import sample_frames
@@ -24,21 +27,21 @@ def clock() -> MovingClock:
 
 
 @pytest.fixture
-def server(tmp_path: Path, clock: MovingClock) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path / "data", login=True, clock=clock) as server:
+def server(hosted: Hosting, tmp_path: Path, clock: MovingClock) -> Iterator[HostedServer]:
+    with hosted(tmp_path / "data", login=True, clock=clock) as server:
         yield server
 
 
 @pytest.fixture
-def local(tmp_path: Path) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path / "local") as server:
+def local(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
+    with hosted(tmp_path / "local") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def team_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+def team_once(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
     """For tests that change nothing."""
-    with HostedServer(tmp_path_factory.mktemp("team"), login=True) as server:
+    with hosted_once(tmp_path_factory.mktemp("team"), login=True) as server:
         server.make_account("ours", olga="owner", vera="viewer")
         yield server
 
@@ -91,24 +94,26 @@ class TestSetUp:
         assert "server's own words" in self.set_up(server, secret, team="api").text
         assert self.set_up(server, secret).status == 200
 
-    def test_a_server_with_users_prints_no_link(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path, login=True) as server:
+    def test_a_server_with_users_prints_no_link(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path, login=True) as server:
             assert self.set_up(server, server.set_up.partition("#")[2]).status == 200
-        with HostedServer(tmp_path, login=True) as server:
+        with hosted(tmp_path, login=True) as server:
             assert server.set_up == ""
 
-    def test_a_server_that_asked_for_no_login_before_can_be_set_up_and_its_clusters_stay(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path) as server:
+    def test_a_server_that_asked_for_no_login_before_can_be_set_up_and_its_clusters_stay(
+        self, hosted: Hosting, tmp_path: Path
+    ) -> None:
+        with hosted(tmp_path) as server:
             assert server.send(sample_frames("old")).status == 200
-        with HostedServer(tmp_path, login=True) as server:
+        with hosted(tmp_path, login=True) as server:
             session = self.set_up(server, server.set_up.partition("#")[2]).cookie
             clusters = server.ask("GET", "/api/v1/clusters?account=local", session=session).json()["items"]
             assert [cluster["id"] for cluster in clusters] == ["old"]
 
-    def test_nobody_logs_in_as_the_user_without_a_password(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path) as server:
+    def test_nobody_logs_in_as_the_user_without_a_password(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path) as server:
             assert log_in(server, "local", "").code == "conflict"
-        with HostedServer(tmp_path, login=True) as server:
+        with hosted(tmp_path, login=True) as server:
             assert log_in(server, "local", "").code == "wrong_password"
 
 
@@ -121,8 +126,8 @@ class TestPassword:
         )
         assert me(team, answer.cookie).json()["user"] == "olga"
 
-    def test_a_server_people_reach_by_https_marks_its_cookie_secure(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path, login=True, url="https://scope.example/dask", root_path="/dask") as server:
+    def test_a_server_people_reach_by_https_marks_its_cookie_secure(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path, login=True, url="https://scope.example/dask", root_path="/dask") as server:
             server.make_account("ours", olga="owner")
             cookie = log_in(server).headers["Set-Cookie"]
         assert "; Secure" in cookie
@@ -162,8 +167,11 @@ class TestPassword:
 
     def test_only_digests_are_stored(self, team: HostedServer, tmp_path: Path) -> None:
         secrets = [PASSWORD, team.make_token("olga", "ours"), log_in(team).cookie]
+        with team.services.database.read() as connection:
+            rows = [connection.execute(sa.select(table)).all() for table in schema.metadata.sorted_tables]
         team.services.database.close()
-        stored = b"".join(path.read_bytes() for path in (tmp_path / "data").glob("catalog.db*"))
+        files = b"".join(path.read_bytes() for path in (tmp_path / "data").glob("catalog.db*"))
+        stored = repr(rows).encode() + files
         assert b"$argon2id$" in stored
         assert [secret for secret in secrets if secret.encode() in stored] == []
 
@@ -205,6 +213,7 @@ UNSAFE = [
 ]
 
 
+@slow_on_postgresql
 class TestForeignPages:
     @pytest.mark.parametrize(("method", "path", "body"), UNSAFE)
     @pytest.mark.parametrize(

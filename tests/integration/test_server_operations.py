@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.services import Hosting
 
 from daskscope.server.settings import SettingsError
 from daskscope.testing.hosted import FRAMES, HostedServer
@@ -33,7 +34,14 @@ DASKSCOPE = [sys.executable, "-c", "import sys; from daskscope.cli.main import m
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[HostedServer]:
+def server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
+    with hosted(tmp_path / "data") as server:
+        yield server
+
+
+@pytest.fixture
+def on_sqlite(tmp_path: Path) -> Iterator[HostedServer]:
+    """For what a test does to the database's file, or where nothing of the database is in question."""
     with HostedServer(tmp_path / "data") as server:
         yield server
 
@@ -45,39 +53,41 @@ class TestHealth:
         assert answer.status == 200
         assert answer.json() == {"ready": True, "checks": {"database": "ok", "store": "ok", "writer": "ok"}}
 
-    def test_without_its_database_it_lives_and_says_what_is_wrong(self, server: HostedServer, tmp_path: Path) -> None:
-        server.services.database.engine.dispose()
+    def test_without_its_database_it_lives_and_says_what_is_wrong(
+        self, on_sqlite: HostedServer, tmp_path: Path
+    ) -> None:
+        on_sqlite.services.database.engine.dispose()
         for file in (tmp_path / "data").glob("catalog.db*"):
             file.rename(tmp_path / file.name)
         (tmp_path / "data" / "catalog.db").mkdir()
 
-        assert server.ask("GET", "/healthz").status == 200
-        ready = server.ask("GET", "/readyz")
+        assert on_sqlite.ask("GET", "/healthz").status == 200
+        ready = on_sqlite.ask("GET", "/readyz")
         assert ready.status == 503
-        assert ready.json()["checks"]["database"] == "unable to open database file"
+        assert ready.json()["checks"]["database"] == "the database cannot be reached"
         for path in ("/api/v1/clusters", "/metrics"):
-            answer = server.ask("GET", path)
+            answer = on_sqlite.ask("GET", path)
             assert (answer.status, answer.code) == (503, "unavailable")
             assert answer.headers["Retry-After"]
-        answer = server.send(sample_frames("kept"))
+        answer = on_sqlite.send(sample_frames("kept"))
         assert (answer.status, answer.code) == (503, "unavailable")
 
         (tmp_path / "data" / "catalog.db").rmdir()
         for file in tmp_path.glob("catalog.db*"):
             file.rename(tmp_path / "data" / file.name)
-        assert server.send(sample_frames("kept")).status == 200
-        assert server.ask("GET", "/readyz").json()["ready"] is True
+        assert on_sqlite.send(sample_frames("kept")).status == 200
+        assert on_sqlite.ask("GET", "/readyz").json()["ready"] is True
 
-    def test_without_its_store_it_says_so(self, server: HostedServer, tmp_path: Path) -> None:
+    def test_without_its_store_it_says_so(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "data" / "blobs", ignore_errors=True)
         (tmp_path / "data" / "blobs").write_text("in the way")
-        ready = server.ask("GET", "/readyz")
+        ready = on_sqlite.ask("GET", "/readyz")
         assert ready.status == 503
         assert ready.json()["checks"]["store"] != "ok"
 
-    def test_a_job_that_fails_shows(self, server: HostedServer) -> None:
-        server.services.problems["compaction"] = "the disk is full"
-        assert server.ask("GET", "/readyz").json()["checks"]["compaction"] == "the disk is full"
+    def test_a_job_that_fails_shows(self, on_sqlite: HostedServer) -> None:
+        on_sqlite.services.problems["compaction"] = "the disk is full"
+        assert on_sqlite.ask("GET", "/readyz").json()["checks"]["compaction"] == "the disk is full"
 
 
 class TestMetrics:
@@ -118,8 +128,8 @@ class TestMetrics:
             ask(f"c{number}")
         assert set(self.series(server)) == before
 
-    def test_an_administrators_token_reads_them_where_people_log_in(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path, login=True) as server:
+    def test_an_administrators_token_reads_them_where_people_log_in(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path, login=True) as server:
             server.make_user("ada", admin=True)
             server.make_account("ours", ada="owner", olga="owner")
             assert server.ask("GET", "/metrics").status == 401
@@ -149,8 +159,8 @@ class Listening:
 
 
 class TestNews:
-    def test_a_change_is_told_within_two_seconds_and_only_to_its_account(self, tmp_path: Path) -> None:
-        with HostedServer(tmp_path, login=True) as server:
+    def test_a_change_is_told_within_two_seconds_and_only_to_its_account(self, hosted: Hosting, tmp_path: Path) -> None:
+        with hosted(tmp_path, login=True) as server:
             server.make_account("ours", mia="member")
             server.make_account("theirs", mallory="owner")
             mine, theirs = server.make_token("mia", "ours"), server.make_token("mallory", "theirs")
@@ -182,20 +192,20 @@ class TestNews:
         for page in pages:
             page.close()
 
-    def test_there_is_an_end_to_how_many_wait(self, server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_there_is_an_end_to_how_many_wait(self, on_sqlite: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("daskscope.server.routes.clusters.MOST_LISTENERS", 1)
-        page = Listening(server)
-        until(lambda: server.services.live.listening == 1)
-        answer = server.ask("GET", "/api/v1/live")
+        page = Listening(on_sqlite)
+        until(lambda: on_sqlite.services.live.listening == 1)
+        answer = on_sqlite.ask("GET", "/api/v1/live")
         assert (answer.status, answer.code) == (503, "unavailable")
         page.close()
 
-    def test_a_page_that_does_not_read_is_not_remembered_everything_for(self, server: HostedServer) -> None:
-        page = Listening(server)
-        until(lambda: server.services.live.listening == 1)
-        (listener,) = server.services.live._listeners
+    def test_a_page_that_does_not_read_is_not_remembered_everything_for(self, on_sqlite: HostedServer) -> None:
+        page = Listening(on_sqlite)
+        until(lambda: on_sqlite.services.live.listening == 1)
+        (listener,) = on_sqlite.services.live._listeners
         for number in range(50):
-            server.services.live.announce({(server.services.local_account, f"c{number}-{i}") for i in range(100)})
+            on_sqlite.services.live.announce({(on_sqlite.services.local_account, f"c{number}-{i}") for i in range(100)})
         until(lambda: not listener.changed or len(listener.changed) >= 1000)
         assert len(listener.changed) <= 1_100
         page.close()
@@ -301,10 +311,11 @@ class TestProxy:
         assert report["url"].startswith(f"{proxied.url}/ours/reports/1/")
         shown = proxied.ask("GET", report["url"].removeprefix(proxied.origin))
         assert f'src="/dask/api/v1/shared/{report["url"].rpartition("/")[2]}/html"' in shown.text
-        assert proxied.ask("GET", "/dask/login").text.count('action="/dask/api/v1/session"') == 1
-        answer = proxied.ask("GET", "/dask/ours/reports/1", headers={"Accept": "text/html"})
-        assert answer.headers["Location"] == "/dask/login?next=%2Fdask%2Fours%2Freports%2F1"
-        assert 'src="/dask/assets/' in proxied.ask("GET", "/dask/ours/clusters/c").text
+        app = proxied.ask("GET", "/dask/login").text
+        assert '<meta name="daskscope-root" content="/dask">' in app
+        for name in set(re.findall(r'"(/dask/assets/[^"]+)"', app)):
+            assert proxied.ask("GET", name).status == 200
+        assert proxied.ask("GET", "/dask/ours/clusters/c").text == app
 
     def test_news_are_not_held_back(self, proxied: HostedServer) -> None:
         token = proxied.make_token("olga", "ours")
@@ -392,8 +403,8 @@ class TestEnd:
         assert (process.returncode, out) == (0, "")
         assert [line for line in err.splitlines() if " INFO " not in line] == []
 
-    def test_a_port_in_use_is_said(self, server: HostedServer, tmp_path: Path) -> None:
-        command = [*DASKSCOPE, "serve", "--port", str(server.port), "--data", str(tmp_path / "other")]
+    def test_a_port_in_use_is_said(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
+        command = [*DASKSCOPE, "serve", "--port", str(on_sqlite.port), "--data", str(tmp_path / "other")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ}, check=False)
         assert done.returncode == 2
         assert "Choose another with --port" in done.stderr

@@ -11,6 +11,7 @@ from typing import Any
 import dask.config
 import pytest
 from distributed import Client, LocalCluster
+from tests.services import Hosting
 
 import daskscope
 from daskscope.cli.main import main
@@ -42,9 +43,11 @@ def clock() -> MovingClock:
 
 
 @pytest.fixture
-def server(tmp_path: Path, clock: MovingClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostedServer]:
+def server(
+    hosted: Hosting, tmp_path: Path, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[HostedServer]:
     """A server with a team, of which this process is a member."""
-    with HostedServer(tmp_path / "data", login=True, clock=clock, max_report=2_000_000) as server:
+    with hosted(tmp_path / "data", login=True, clock=clock, max_report=2_000_000) as server:
         server.make_account("ours", mia="member", olga="owner", max="member", vera="viewer")
         monkeypatch.setenv("DASKSCOPE_TOKEN", server.make_token("mia", "ours"))
         with dask.config.set({"daskscope.server": server.url}):
@@ -113,8 +116,10 @@ class TestPerformanceReport:
     def test_a_private_one_is_for_members(self, server: HostedServer, client: Client, tmp_path: Path) -> None:
         report = self.run(client, tmp_path / "private.html", private=True)
         assert report.url == f"{server.url}/ours/reports/1"
-        assert seen(server, report.url) == 401
-        assert seen(server, report.url, session=server.make_session("vera")) == 200
+        # Its page is the web app, which has nothing of it; the data lies beside it.
+        data = f"{report.url}/view/report.json"
+        assert seen(server, data) == 401
+        assert seen(server, data, session=server.make_session("vera")) == 200
         assert daskscope.list_performance_reports()[0]["private"] is True
 
     def test_what_is_not_said_is_what_the_account_prefers(
@@ -124,8 +129,8 @@ class TestPerformanceReport:
         assert server.ask("PATCH", "/api/v1/preferences", {"visibility": "private"}, token=owner).status == 200
         assert self.run(client, tmp_path / "report.html").url == f"{server.url}/ours/reports/1"
 
-    def test_without_login_any_account_will_do(self, client: Client, tmp_path: Path) -> None:
-        with HostedServer(tmp_path / "local") as local, dask.config.set({"daskscope.server": local.url}):
+    def test_without_login_any_account_will_do(self, hosted: Hosting, client: Client, tmp_path: Path) -> None:
+        with hosted(tmp_path / "local") as local, dask.config.set({"daskscope.server": local.url}):
             report = self.run(client, tmp_path / "report.html", account="my-team-account")
             assert report.url.startswith(f"{local.url}/local/reports/1/")
 
@@ -226,7 +231,12 @@ class TestSharing:
     ) -> None:
         report = upload(days_to_expire=2)
         member, share = server.make_token("mia", "ours"), report["url"].rpartition("/")[2]
-        places = (report["url"], "/api/v1/reports/1", f"/api/v1/shared/{share}/view/report.json", "/ours/reports/1")
+        places = (
+            report["url"],
+            "/api/v1/reports/1",
+            f"/api/v1/shared/{share}/view/report.json",
+            "/ours/reports/1/view/report.json",
+        )
         assert [seen(server, place, token=member) for place in places] == [200] * 4
         clock.move(days=2.1)
         assert [seen(server, place, token=member) for place in places] == [404] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +10,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from starlette.routing import Route as Mounted
+from tests.services import Hosting
 
-from daskscope.server.app import PAGES
-from daskscope.server.routes import ROUTES
 from daskscope.server.routing import ANYBODY, PUBLIC, SERVER_ADMIN, USER, Route
 from daskscope.testing.hosted import Answer, HostedServer
 from daskscope.testing.samples import sample_frames, sample_recording
 
-ALL = [*ROUTES, *PAGES]
 #: In every text of the account that others ask for.
 MARK = "classified"
 CLUSTER = "classified-cluster"
@@ -33,6 +33,13 @@ class Secrets:
     values: dict[str, str]
     html: str
     share_html: str
+
+    @property
+    def routes(self) -> list[Route]:
+        """All that the running application answers: taken from the application itself, so that no route is forgotten."""
+        mounted = self.server.app.routes
+        assert all(type(one) is Mounted for one in mounted)
+        return [inspect.getclosurevars(one.endpoint).nonlocals["route"] for one in mounted if isinstance(one, Mounted)]
 
     def path(self, route: Route, **other: str) -> str:
         values = {**self.values, **other}
@@ -67,8 +74,8 @@ def named(route: Route) -> str:
 
 
 @pytest.fixture(scope="module")
-def secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
-    with HostedServer(tmp_path_factory.mktemp("walk"), login=True) as server:
+def secrets(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
+    with hosted_once(tmp_path_factory.mktemp("walk"), login=True) as server:
         server.make_account("ours", olga="owner", vera="viewer")
         server.make_account("theirs", mallory="owner")
         owner = server.make_token("olga", "ours")
@@ -87,13 +94,17 @@ def secrets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
         block = re.search(r'"block":\s*"([\w.-]+)"', document.text)
         assert block is not None
         tokens = server.ask("GET", "/api/v1/tokens", token=owner).json()["items"]
+        asset = re.search(r"/assets/([\w.-]+)", server.ask("GET", "/").text)
+        assert asset is not None
         values = {
             "account": "ours",
             "cluster": CLUSTER,
             "computation": f"{MARK}-comp",
             "block": block[1],
             "fingerprint": server.ask("GET", "/api/v1/errors", token=owner).json()["items"][0]["fingerprint"],
+            "name": asset[1],
             "report": str(recording["id"]),
+            "section": "clusters",
             "share": shared["url"].rpartition("/")[2],
             "token": str(tokens[0]["id"]),
             "user": "olga",
@@ -131,28 +142,36 @@ def check(route: Route, answer: Answer, *statuses: int) -> None:
 class TestTheWalkMeansSomething:
     def test_everything_that_can_be_read_is_there_for_its_owner(self, secrets: Secrets) -> None:
         owner = secrets.server.make_session("olga")
-        for route in ALL:
+        for route in secrets.routes:
             if route.method == "GET" and route.access not in (USER, SERVER_ADMIN, *OPEN):
                 answer = secrets.ask(route, "account=ours", session=owner)
                 assert answer.status == 200, (named(route), answer.text[:200])
         secrets.server.ask("DELETE", "/api/v1/session", session=owner)
 
     def test_what_has_a_link_is_there_for_everybody_who_has_it(self, secrets: Secrets) -> None:
-        for route in ALL:
+        for route in secrets.routes:
             if "{share}" in route.path and route.path.startswith("/api"):
                 assert secrets.ask(route).status == 200, named(route)
 
-    def test_no_two_routes_answer_to_the_same(self) -> None:
-        declared = [named(route) for route in ALL]
+    def test_no_two_routes_answer_to_the_same(self, secrets: Secrets) -> None:
+        declared = [named(route) for route in secrets.routes]
         assert len(declared) == len(set(declared))
 
-    def test_every_route_says_who_may_call_it(self) -> None:
-        assert {route.access for route in ALL} <= {*OPEN, USER, SERVER_ADMIN, "ingest", "read", "write", "admin"}
+    def test_every_route_says_who_may_call_it(self, secrets: Secrets) -> None:
+        assert {route.access for route in secrets.routes} <= {
+            *OPEN,
+            USER,
+            SERVER_ADMIN,
+            "ingest",
+            "read",
+            "write",
+            "admin",
+        }
 
 
 class TestNobody:
     def test_without_a_token_everything_but_the_door_is_closed(self, secrets: Secrets) -> None:
-        for route in ALL:
+        for route in secrets.routes:
             answer = secrets.ask(route, values={"share": "a" * 22})
             if route.access in OPEN:
                 assert MARK not in answer.text, named(route)
@@ -162,7 +181,7 @@ class TestNobody:
                 assert answer.headers["WWW-Authenticate"] == "Bearer"
 
     def test_a_guessed_link_shows_nothing(self, secrets: Secrets) -> None:
-        for route in (route for route in ALL if "{share}" in route.path):
+        for route in (route for route in secrets.routes if "{share}" in route.path):
             for guess in ("a" * 22, "%00", "%2e%2e", "%C3%A9", "'--", "%25", "x" * 5_000):
                 check(route, secrets.ask(route, values={"share": guess}), 404)
 
@@ -181,7 +200,7 @@ class TestNobody:
             bad = {"malformed": "dscope_nonsense", "cut off": good[:-3], "empty": " "}.get(kind, good)
         server.ask("DELETE", f"/api/v1/tokens/{number}", token=good)
         header = {"Authorization": f"{'Basic' if kind == 'another scheme' else 'Bearer'} {bad}"}
-        for route in (route for route in ALL if route.access != ANYBODY):
+        for route in (route for route in secrets.routes if route.access != ANYBODY):
             answer = secrets.ask(route, headers=header)
             check(route, answer, 401)
             assert bad.strip() == "" or bad not in answer.text
@@ -190,7 +209,7 @@ class TestNobody:
 class TestSomebodyElse:
     def test_the_token_of_another_account_finds_nothing(self, secrets: Secrets) -> None:
         token = secrets.server.make_token("mallory", "theirs")
-        for route in (route for route in ALL if route.access not in OPEN):
+        for route in (route for route in secrets.routes if route.access not in OPEN):
             answer = secrets.ask(route, token=token)
             named_parts = set(re.findall(r"{(\w+)}", route.path)) - COMMON
             if "account" in named_parts or route.access == SERVER_ADMIN:
@@ -203,18 +222,18 @@ class TestSomebodyElse:
 
     def test_naming_the_account_does_not_help(self, secrets: Secrets) -> None:
         token, session = secrets.server.make_token("mallory", "theirs"), secrets.server.make_session("mallory")
-        for route in (route for route in ALL if route.access not in (*OPEN, USER)):
+        for route in (route for route in secrets.routes if route.access not in (*OPEN, USER)):
             for caller in ({"token": token}, {"session": session}):
                 check(route, secrets.ask(route, "account=ours", **caller), 403)
 
     def test_naming_their_own_account_beside_ours_does_not_help(self, secrets: Secrets) -> None:
         session = secrets.server.make_session("mallory")
-        for route in (route for route in ALL if "{account}" in route.path and route.access not in OPEN):
+        for route in (route for route in secrets.routes if "{account}" in route.path and route.access not in OPEN):
             check(route, secrets.ask(route, "account=theirs", session=session), 403)
 
     def test_the_session_of_another_account_finds_nothing(self, secrets: Secrets) -> None:
         session = secrets.server.make_session("mallory")
-        for route in (route for route in ALL if route.access not in (*OPEN, USER, SERVER_ADMIN)):
+        for route in (route for route in secrets.routes if route.access not in (*OPEN, USER, SERVER_ADMIN)):
             named_parts = set(re.findall(r"{(\w+)}", route.path)) - COMMON
             answer = secrets.ask(route, session=session)
             if named_parts:
@@ -223,22 +242,34 @@ class TestSomebodyElse:
                 assert MARK not in answer.text, named(route)
 
     def test_a_page_says_it_to_people_as_a_page(self, secrets: Secrets) -> None:
-        session, accept = secrets.server.make_session("mallory"), {"Accept": "text/html"}
-        for route in (route for route in ALL if route.page and route.access not in OPEN):
-            answer = secrets.ask(route, session=session, headers=accept)
-            assert answer.status == 403
+        pages = [route for route in secrets.routes if route.page]
+        assert pages
+        for route in pages:
+            answer = secrets.ask(route, values={"share": "a" * 22}, headers={"Accept": "text/html"})
+            assert answer.status == 404
             assert answer.headers["Content-Type"].startswith("text/html")
             assert MARK not in answer.text
-            answer = secrets.ask(route, headers=accept)
-            assert (answer.status, answer.body) == (303, b"")
-            assert answer.headers["Location"].startswith("/login?next=%2Fours%2F")
+
+    def test_the_web_app_is_the_same_for_everybody(self, secrets: Secrets) -> None:
+        """It is sent to whoever asks; what it shows it has to ask the API for."""
+        callers = [
+            {},
+            {"session": secrets.server.make_session("olga")},
+            {"session": secrets.server.make_session("mallory")},
+        ]
+        app = [route for route in secrets.routes if route.access == ANYBODY and route.answers == "text/html"]
+        answers = {
+            (answer.status, answer.body) for r in app for answer in (secrets.ask(r, **caller) for caller in callers)
+        }
+        assert [(status, MARK.encode() in body) for status, body in answers] == [(200, False)]
+        assert len(app) > 8
 
 
 class TestTooLittle:
     @pytest.mark.parametrize("cluster", ["", CLUSTER], ids=["any cluster", "one cluster"])
     def test_a_token_for_ingest_reads_and_changes_nothing(self, secrets: Secrets, cluster: str) -> None:
         token = secrets.server.make_token("olga", "ours", "ingest", cluster=cluster)
-        for route in (route for route in ALL if route.access not in (*OPEN, USER, "ingest")):
+        for route in (route for route in secrets.routes if route.access not in (*OPEN, USER, "ingest")):
             check(route, secrets.ask(route, token=token), 403)
 
     def test_a_token_of_one_cluster_makes_no_others_and_sends_to_no_other(self, secrets: Secrets) -> None:
@@ -250,7 +281,7 @@ class TestTooLittle:
 
     def test_a_viewer_reads_and_changes_nothing_whatever_the_token_says(self, secrets: Secrets) -> None:
         token, session = secrets.server.make_token("vera", "ours"), secrets.server.make_session("vera")
-        for route in (route for route in ALL if route.access not in (*OPEN, USER)):
+        for route in (route for route in secrets.routes if route.access not in (*OPEN, USER)):
             for caller in ({"token": token}, {"session": session}):
                 answer = secrets.ask(route, **caller)
                 if route.access == "read":
@@ -260,28 +291,31 @@ class TestTooLittle:
 
     def test_an_owner_of_an_account_does_not_administer_the_server(self, secrets: Secrets) -> None:
         token, session = secrets.server.make_token("olga", "ours"), secrets.server.make_session("olga")
-        for route in (route for route in ALL if route.access == SERVER_ADMIN):
+        for route in (route for route in secrets.routes if route.access == SERVER_ADMIN):
             check(route, secrets.ask(route, token=token), 403)
             check(route, secrets.ask(route, session=session), 403)
 
     def test_what_only_people_may_do_is_refused_to_tokens(self, secrets: Secrets) -> None:
         token = secrets.server.make_token("olga", "ours")
-        for route in (route for route in ALL if route.access == USER and route.method != "GET"):
+        for route in (route for route in secrets.routes if route.access == USER and route.method != "GET"):
             check(route, secrets.ask(route, token=token), 403)
 
 
 class TestHeaders:
     def test_no_answer_can_be_taken_for_a_page_or_kept_by_a_cache(self, secrets: Secrets) -> None:
         owner = secrets.server.make_session("olga")
-        for route in (route for route in ALL if route.method == "GET"):
+        for route in (route for route in secrets.routes if route.method == "GET"):
             headers = secrets.ask(route, "account=ours", session=owner).headers
             assert headers["X-Content-Type-Options"] == "nosniff" or route.access == SERVER_ADMIN, named(route)
-            if route.path != "/favicon.ico":
-                assert headers["Cache-Control"] in ("no-store", "private, no-cache"), named(route)
+            # The icon, and files of the web app whose names change with them, are everybody's.
+            kept = ("public, max-age=86400", "public, max-age=31536000, immutable") if route.access == ANYBODY else ()
+            assert headers["Cache-Control"] in ("no-store", "private, no-cache", *kept), named(route)
 
     def test_bytes_of_users_have_no_power_on_any_route(self, secrets: Secrets) -> None:
         owner, seen = secrets.server.make_session("olga"), 0
-        for route in (route for route in ALL if route.method == "GET" and route.access not in (USER, SERVER_ADMIN)):
+        for route in (
+            route for route in secrets.routes if route.method == "GET" and route.access not in (USER, SERVER_ADMIN)
+        ):
             answer = secrets.ask(route, "account=ours", session=owner)
             kind = answer.headers["Content-Type"].partition(";")[0]
             policy = answer.headers["Content-Security-Policy"] or ""

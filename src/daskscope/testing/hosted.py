@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from starlette.applications import Starlette
+
 from daskscope.server.identity import COOKIE
 from daskscope.server.jobs import Jobs
 from daskscope.server.run import address, listen, make_server, set_up_link
@@ -119,6 +121,13 @@ class HostedServer:
     @property
     def url(self) -> str:
         return self.services.url
+
+    @property
+    def app(self) -> Starlette:
+        """What answers."""
+        app = self._server.config.app
+        assert isinstance(app, Starlette)
+        return app
 
     # ---------------------------------------------------------------- people
 
