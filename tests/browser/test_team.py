@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,6 +148,19 @@ def test_filters_are_in_the_address_and_back_works(page: Page, server: HostedSer
     expect(page.get_by_test_id("cluster-search")).to_have_value("other")
 
 
+def test_clusters_are_sorted_by_the_server(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters")
+    settled(page)
+    names = page.get_by_test_id("cluster-row").locator("a.name")
+    page.get_by_test_id("sort-seen").click()
+    expect(page).to_have_url(re.compile("sort=-last_seen"))
+    down = names.all_inner_texts()
+    page.get_by_test_id("sort-seen").click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Last seen")
+    expect(names.first).to_have_text(down[-1])
+    assert names.all_inner_texts() == down[::-1]
+
+
 def test_an_error_is_resolved_and_opened_again(page: Page, server: HostedServer) -> None:
     page.goto(f"{server.url}/ours/errors")
     page.get_by_test_id("error-row").first.get_by_role("link").click()
@@ -163,6 +177,50 @@ def test_a_computation_is_shared_as_a_report(page: Page, server: HostedServer, c
     expect(page.get_by_text("The report is listed under Reports")).to_be_visible()
     page.get_by_test_id("nav-reports").click()
     expect(page.get_by_test_id("report-row")).to_have_count(2)
+
+
+def test_a_report_and_a_cluster_get_names_and_tags(page: Page, server: HostedServer) -> None:
+    token = server.make_token("olga", "ours")
+    made = server.ask("POST", "/api/v1/reports?title=before&visibility=public", sample_recording(), token=token).json()
+    page.goto(f"{server.url}/ours/reports")
+    page.get_by_test_id("report-row").filter(has_text="before").get_by_test_id("edit-report").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[name=title]").fill("after")
+    dialog.locator("[name=tags]").fill("nightly, big , nightly")
+    dialog.locator("[name=lasts]").select_option("30")
+    dialog.locator("[name=link]").check()
+    dialog.get_by_test_id("edit-report-save").click()
+    row = page.get_by_test_id("report-row").filter(has_text="after")
+    expect(row).to_contain_text("nightly")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    changed = server.ask("GET", f"/api/v1/reports/{made['id']}", token=token).json()
+    assert changed["tags"] == ["nightly", "big"]
+    assert changed["expires"] is not None
+    assert changed["url"] != made["url"], "the old link ends"
+    server.ask("DELETE", f"/api/v1/reports/{made['id']}", token=token)
+
+    assert server.send(sample_frames("renamed"), token=token).status == 200
+    page.goto(f"{server.url}/ours/clusters/renamed")
+    page.get_by_test_id("edit-cluster").click()
+    page.get_by_role("dialog").locator("[name=name]").fill("a better name")
+    page.get_by_role("dialog").locator("[name=tags]").fill("gpu")
+    page.get_by_test_id("edit-cluster-save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("a better name")
+    expect(page.locator(".title .tag")).to_have_text("gpu")
+    server.ask("DELETE", "/api/v1/clusters/renamed", token=token)
+
+
+def test_what_cannot_be_saved_is_said_and_stays_typed(context: BrowserContext, server: HostedServer) -> None:
+    page = context.new_page()
+    page.goto(f"{server.url}/ours/clusters/one")
+    page.get_by_test_id("edit-cluster").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[name=tags]").fill("x" * 100)
+    page.get_by_test_id("edit-cluster-save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("60")
+    expect(dialog.locator("[name=tags]")).to_have_value("x" * 100)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_a_new_team_is_told_how_to_begin(page: Page, server: HostedServer) -> None:
@@ -184,6 +242,7 @@ def test_a_viewer_sees_no_button_that_changes_something(browser: Browser, server
         page.goto(f"{server.url}/ours/clusters/one")
         expect(page.get_by_test_id("why")).to_be_visible()
         expect(page.get_by_test_id("close-cluster")).to_have_count(0)
+        expect(page.get_by_test_id("edit-cluster")).to_have_count(0)
         page.goto(f"{server.url}/ours/errors")
         page.get_by_test_id("error-row").first.get_by_role("link").click()
         expect(page.get_by_test_id("traceback")).to_be_visible()
@@ -211,7 +270,11 @@ def test_log_in_add_a_member_make_a_token_and_see_its_cluster(browser: Browser, 
 
 def test_names_made_to_hurt_stay_names(page: Page, server: HostedServer) -> None:
     token = server.make_token("olga", "ours")
-    frames = b"".join(make_frames(sample_tables("hostile", HOSTILE), cluster="hostile"))
+    # A computation whose id has a slash has no page; all else of it is shown.
+    tables: dict[str, Any] = json.loads(
+        json.dumps(sample_tables("hostile", HOSTILE)).replace(json.dumps(f"{HOSTILE}-comp"), '"hostile-comp"')
+    )
+    frames = b"".join(make_frames(tables, cluster="hostile"))
     assert server.send(frames, token=token).status == 200
     dialogs: list[str] = []
 
@@ -219,21 +282,81 @@ def test_names_made_to_hurt_stay_names(page: Page, server: HostedServer) -> None
         dialogs.append(dialog.message)
         dialog.dismiss()
 
+    change = json.dumps({"tags": [HOSTILE[:60]], "name": HOSTILE[:200]}).encode()
+    assert server.ask("PATCH", "/api/v1/clusters/hostile", change, token=token).status == 200
+    report = server.ask("POST", "/api/v1/reports", sample_recording(), token=token).json()
+    change = json.dumps({"tags": [HOSTILE[:60]], "title": HOSTILE[:200]}).encode()
+    assert server.ask("PATCH", f"/api/v1/reports/{report['id']}", change, token=token).status == 200
+    errors = server.ask("GET", "/api/v1/errors", token=token).json()["items"]
     page.on("dialog", refuse)
-    for path in (
-        "/ours",
-        "/ours/clusters",
-        "/ours/clusters/hostile",
-        "/ours/errors",
-        "/ours/usage?by=user",
-        "/ours/usage?by=prefix",
-    ):
-        page.goto(server.url + path)
-        settled(page)
-        assert dialogs == []
-        width = page.evaluate("document.documentElement.scrollWidth")
-        assert width <= WIDE[0], path
+    for size in (WIDE, NARROW):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        for path in (
+            "/ours",
+            "/ours/clusters",
+            "/ours/clusters/hostile",
+            "/ours/clusters/hostile/report",
+            "/ours/clusters/hostile/computations/hostile-comp",
+            "/ours/errors",
+            *(f"/ours/errors/{error['fingerprint']}" for error in errors),
+            "/ours/reports",
+            f"/ours/reports/{report['id']}",
+            "/ours/usage?by=user",
+            "/ours/usage?by=cluster",
+            "/ours/usage?by=prefix",
+            "/ours/settings",
+        ):
+            page.goto(server.url + path)
+            settled(page)
+            assert dialogs == [], path
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
+    page.keyboard.press("/")
+    page.get_by_test_id("palette-search").fill("script")
+    expect(page.get_by_test_id("palette").get_by_role("option").first).to_be_visible()
+    assert dialogs == []
     server.ask("DELETE", "/api/v1/clusters/hostile", token=token)
+    server.ask("DELETE", f"/api/v1/reports/{report['id']}", token=token)
+
+
+def test_the_palette_finds_a_cluster_and_goes_there(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours")
+    settled(page)
+    page.keyboard.press("/")
+    page.get_by_test_id("palette-search").fill("other clus")
+    expect(page.get_by_test_id("palette").get_by_role("option").first).to_contain_text("other cluster")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("page-cluster")).to_contain_text("other cluster")
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(page.get_by_test_id("page-errors")).to_be_visible()
+
+
+def test_a_cluster_says_how_many_workers_it_had_over_time(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters/done")
+    history = page.get_by_test_id("history")
+    expect(history.locator("canvas")).to_have_count(2)
+    history.get_by_test_id("history-table").click()
+    row = history.locator("tbody tr").first
+    expect(row).to_contain_text("not asked")
+    assert row.locator("td").nth(1).inner_text() == "1"
+
+
+def test_an_error_shows_the_code_that_failed(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/errors")
+    page.get_by_test_id("error-row").first.get_by_role("link").click()
+    expect(page.get_by_test_id("error-code")).to_contain_text("compute()")
+
+
+def test_who_stands_idle_is_on_the_bill(page: Page, server: HostedServer) -> None:
+    tables: dict[str, Any] = sample_tables("idler", "idler", ended=True)
+    del tables["tasks"]
+    token = server.make_token("olga", "ours")
+    assert server.send(b"".join(make_frames(tables, cluster="idler")), token=token).status == 200
+    page.goto(f"{server.url}/ours/usage?by=cluster")
+    settled(page)
+    row = page.get_by_test_id("page-usage").locator("tbody tr").filter(has_text="idler")
+    expect(row).to_contain_text("$0.01")
+    server.ask("DELETE", "/api/v1/clusters/idler", token=token)
 
 
 def test_the_app_is_small(page: Page, server: HostedServer) -> None:

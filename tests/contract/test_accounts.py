@@ -239,6 +239,53 @@ def test_tokens_are_listed_without_those_of_clusters(archive: Archive) -> None:
     assert listed(bob, all_=True) == [(second, True)]
 
 
+def test_a_revoked_token_takes_those_of_recorders_with_it(archive: Archive) -> None:
+    ann, bob = add_user(archive, "ann", "owner"), add_user(archive, "bob", "member")
+    laptop, _ = new_token(archive, ann, "ingest", "read")
+    other, _ = new_token(archive, ann, "ingest")
+    below = [new_token(archive, ann, "ingest", cluster=f"c{n}", parent=laptop)[1] for n in range(2)]
+    new_token(archive, ann, "ingest", cluster="old", parent=laptop, expires_us=NOW - 1)
+    beside = [
+        new_token(archive, ann, "ingest", cluster="d", parent=other)[1],
+        new_token(archive, bob, "ingest", cluster="e")[1],
+    ]
+
+    def counts() -> dict[int, int]:
+        with archive.database.read() as connection:
+            rows = tokens.list_tokens(connection, archive.account, None, include_inactive=True, now_us=NOW)
+        return {row["id"]: row["recorders"] for row in rows}
+
+    assert counts() == {laptop: 2, other: 1}
+    with archive.database.write() as connection:
+        assert tokens.has_cluster_token(connection, archive.account, ann, "c0")
+        assert tokens.revoke_token(connection, archive.account, ann, laptop, NOW) == tokens.Revoked(recorders=3)
+        assert not tokens.has_cluster_token(connection, archive.account, ann, "c0")
+    assert [find(archive, secret) for secret in below] == [None, None]
+    assert None not in [find(archive, secret) for secret in beside]
+    assert counts() == {laptop: 0, other: 1}
+    # A server that had not heard of it yet made one more.
+    _, late = new_token(archive, ann, "ingest", cluster="late", parent=laptop)
+    assert find(archive, late) is None
+
+
+def test_a_recorders_token_ends_with_its_user(archive: Archive) -> None:
+    add_user(archive, "ann", "owner")
+    secrets = {}
+    for name in ("removed", "disabled", "deleted"):
+        user = add_user(archive, name, "member")
+        parent, _ = new_token(archive, user, "ingest")
+        secrets[user] = new_token(archive, user, "ingest", cluster=name, parent=parent)[1]
+    assert None not in [find(archive, secret) for secret in secrets.values()]
+    removed, disabled, deleted = secrets
+    with archive.database.write() as connection:
+        assert accounts.remove_member(connection, archive.account, removed)
+        # Somebody who comes back has none of what they had.
+        accounts.set_member(connection, archive.account, removed, "member", NOW)
+    archive.execute(sa.update(schema.users).where(schema.users.c.id == disabled).values(disabled_us=NOW))
+    archive.execute(sa.delete(schema.users).where(schema.users.c.id == deleted))
+    assert [find(archive, secret) for secret in secrets.values()] == [None, None, None]
+
+
 # ---------------------------------------------------------------- sessions and logins
 
 
@@ -319,6 +366,49 @@ def test_reports_are_numbered_shared_changed_and_deleted(archive: Archive) -> No
     assert titles(archive, tag="b") == ["new"]
     # A number is not given again.
     assert new_report(archive, "third")["number"] == 3
+
+
+def test_reports_of_an_account_have_an_end(archive: Archive) -> None:
+    def add(nbytes: int, limit: int, account: int = 0, **values: Any) -> int:
+        new = reports.NewReport("f", "t", "html", "1/p", nbytes, "private", **values)
+        with archive.database.write() as connection:
+            return int(reports.add_report(connection, account or archive.account, 0, new, NOW, limit=limit)["number"])
+
+    assert [add(60, 100), add(40, 100)] == [1, 2]
+    with pytest.raises(reports.ReportsFull, match=r"have 100 B of the 100 B .* reports delete .* --max-reports"):
+        add(1, 100)
+    # Another account's room is its own, and 0 is no limit.
+    assert add(100, 100, archive.new_account("others")) == 1
+    assert add(10**12, 0, expires_us=NOW + 5) == 3
+    with archive.database.read() as connection:
+        assert reports.used_nbytes(connection, archive.account, NOW) == 100 + 10**12
+        # What has expired counts no more.
+        assert reports.used_nbytes(connection, archive.account, NOW + 5) == 100
+
+
+def test_two_uploads_do_not_both_get_the_last_of_the_room(postgres_url: str, tmp_path: Any) -> None:
+    from daskscope.storage.blobs import LocalStore
+
+    archive = Archive(Database(postgres_url), LocalStore(tmp_path / "blobs"))
+    done, barrier = list[str](), threading.Barrier(4)
+
+    def add() -> None:
+        barrier.wait(10)
+        try:
+            with archive.database.write() as connection:
+                new = reports.NewReport("f", "t", "html", "1/p", 60, "private")
+                reports.add_report(connection, archive.account, 0, new, NOW, limit=100)
+            done.append("stored")
+        except reports.ReportsFull:
+            done.append("full")
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    archive.database.close()
+    assert sorted(done) == ["full", "full", "full", "stored"]
 
 
 # ---------------------------------------------------------------- what nobody should ask

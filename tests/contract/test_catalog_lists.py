@@ -17,10 +17,9 @@ from daskscope.storage.clusters import (
     delete_cluster,
     list_clusters,
     prefixes_of,
-    timeline_of,
     workers_of,
 )
-from daskscope.storage.computations import list_computations
+from daskscope.storage.computations import earlier_runs, list_computations
 from daskscope.storage.failures import list_error_groups, list_exceptions, set_group_state
 from daskscope.storage.usage import usage
 from daskscope.units import DAY as DAY_US
@@ -117,21 +116,25 @@ def test_a_tag_is_found_whole_and_whatever_letters_it_has(archive: Archive) -> N
     assert found == {"night": ["b"], "nightly": ["a"], "über": ["a"], "50%": ["c"], "%": []}
 
 
-def test_pages_of_clusters_follow_each_other_without_gap_or_repeat(archive: Archive) -> None:
-    # Some start at the same moment.
+@pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
+@pytest.mark.parametrize("sort", ["start_us", "seen_us"])
+def test_pages_of_clusters_follow_each_other_without_gap_or_repeat(archive: Archive, sort: str, up: bool) -> None:
+    # Some have the same moment.
     for number in range(11):
-        add_cluster(archive, f"c{number:02}", start_us=NOW - number // 3)
+        add_cluster(archive, f"c{number:02}", start_us=NOW - number // 3, seen_us=NOW + number * 7 % 5)
     seen: list[str] = []
     after = None
     for _ in range(10):
         with archive.database.read() as connection:
-            wanted = ClusterFilter(limit=4, after=after)
+            wanted = ClusterFilter(limit=4, sort=sort, up=up, after=after)
             page = list_clusters(connection, archive.account, wanted, archive.now_us, LOST_AFTER)
         if not page:
             break
         seen += [row["cluster"] for row in page]
-        after = (page[-1]["start_us"], page[-1]["id"])
-    assert seen == names(archive, limit=100)
+        after = (page[-1][sort], page[-1]["id"])
+    assert seen == names(archive, limit=100, sort=sort, up=up)
+    values = [archive.run(name)[sort] for name in seen]
+    assert values == sorted(values, reverse=not up)
     assert sorted(seen) == [f"c{number:02}" for number in range(11)]
 
 
@@ -166,6 +169,30 @@ def test_pages_of_computations_follow_each_other(archive: Archive) -> None:
     assert seen == ["k6", "k5", "k4", "k3", "k2", "k1", "k0"]
 
 
+def test_earlier_runs_are_those_of_the_same_code_and_shape(archive: Archive) -> None:
+    def computed(number: int, code: str, groups: int) -> None:
+        row = {"computation": f"k{number}", "seen_us": NOW, "start_us": NOW + number, "state": "done", "groups": groups}
+        archive.take([frame("computations", [{**row, "code": code}], 1, cluster=f"c{number}")])
+
+    for number in range(6):
+        add_cluster(archive, f"c{number}")
+    for number, (code, groups) in enumerate([("a()", 2), ("a()", 3), ("b()", 2), ("a()", 2), ("", 2), ("a()", 2)]):
+        computed(number, code, groups)
+
+    def earlier(number: int, limit: int = 10) -> list[str]:
+        with archive.database.read() as connection:
+            (row,) = list_computations(
+                connection, archive.vault, archive.account, NOW, LOST_AFTER, computation=f"k{number}"
+            )
+            found = earlier_runs(connection, archive.vault, archive.account, row, NOW, LOST_AFTER, limit)
+        return [row["computation"] for row in found]
+
+    assert earlier(5) == ["k3", "k0"]
+    assert earlier(5, limit=1) == ["k3"]
+    assert earlier(0) == earlier(1) == earlier(2) == []
+    assert earlier(4) == [], "code that was not recorded is not the same code"
+
+
 def test_a_runs_details_are_those_that_came_in(archive: Archive) -> None:
     run = add_cluster(archive, "c")
     archive.take([
@@ -181,8 +208,6 @@ def test_a_runs_details_are_those_that_came_in(archive: Archive) -> None:
             ("inc", 2, 1, NOW), ("sum", 1, 0, NOW + 25_000_000),
         ]  # fmt: skip
         assert prefixes_of(connection, run, "none") == []
-        buckets = timeline_of(connection, run, 0, NOW + MINUTE)
-        assert [(row["bucket"] - NOW, row["tasks"]) for row in buckets] == [(0, 1), (20_000_000, 2)]
         (client,) = clients_of(connection, run)
         assert (client["held_keys"], client["held_nbytes"]) == (3, -1)
         (worker,) = workers_of(connection, run)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from tests.archive import Archive, numbered, task
 from tests.services import Postgres
 
+from daskscope.analysis.rollup import LARGEST
 from daskscope.storage import database as database_module
 from daskscope.storage import schema
 from daskscope.storage.accounts import find_account
@@ -117,6 +118,12 @@ def make_old(database: Database) -> None:
             "INSERT INTO accounts (id, name) VALUES (1, 'acme')",
             "INSERT INTO runs (id, account_id, cluster, tasks) VALUES (1, 1, 'old', 7)",
             "INSERT INTO computations (run_id, computation, account_id, state, start_us) VALUES (1, 'c', 1, 'done', 5)",
+            "INSERT INTO users (id, name) VALUES (1, 'ann')",
+            "INSERT INTO tokens (id, account_id, user_id, digest) VALUES (1, 1, 1, 'd')",
+            "INSERT INTO runs (id, account_id, cluster) VALUES (2, 1, 'hostile'), (3, 1, 'without workers')",
+            "INSERT INTO workers (run_id, server_id, nthreads, memory_limit, start_us, end_us) VALUES "
+            "(1, 'a', 2, 100, 10, 20), (1, 'b', 4, 200, 20, 40), (1, 'c', 1, 50, 30, 0), "
+            "(2, 'd', 9007199254740992, 1, 1, 2), (2, 'e', 9007199254740992, 1, 1, 2)",
         ):
             connection.exec_driver_sql(statement)
 
@@ -134,7 +141,12 @@ def test_a_populated_catalog_of_an_older_version_is_upgraded(two_empty: list[Dat
         table = schema.computations
         row = connection.execute(sa.select(table.c.computation, table.c.state, table.c.code_digest)).one()
         assert tuple(row) == ("c", "done", "")
-        assert connection.execute(sa.select(schema.runs.c.tasks)).scalar_one() == 7
+        runs = schema.runs
+        peaks = sa.select(runs.c.tasks, runs.c.peak_workers, runs.c.peak_threads, runs.c.peak_memory_limit)
+        rows = [tuple(row) for row in connection.execute(peaks.order_by(runs.c.id))]
+        # The second worker of the first run came when the first left.
+        assert rows == [(7, 2, 5, 250), (0, 2, LARGEST, 2), (0, 0, 0, 0)]
+        assert connection.execute(sa.select(schema.tokens.c.parent)).scalars().all() == [0]
 
 
 def test_an_older_catalog_is_copied_before_it_is_changed(tmp_path: Path) -> None:
@@ -147,7 +159,7 @@ def test_an_older_catalog_is_copied_before_it_is_changed(tmp_path: Path) -> None
     copy = tmp_path / f"catalog.sqlite.before-{schema.HEAD}-from-0001"
     assert copy.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(copy) as connection:
-        assert connection.execute("SELECT tasks FROM runs").fetchone() == (7,)
+        assert connection.execute("SELECT tasks FROM runs WHERE id = 1").fetchone() == (7,)
         assert (
             "code_digest"
             not in connection.execute("SELECT sql FROM sqlite_master WHERE name = 'computations'").fetchone()[0]

@@ -9,11 +9,16 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MASTER, NOW, Archive, frame, task
 
+from daskscope.cli.main import main
+from daskscope.server.services import open_services
+from daskscope.server.settings import Settings
 from daskscope.storage import schema
+from daskscope.storage.accounts import create_account
 from daskscope.storage.computations import list_computations
 from daskscope.storage.database import StorageError
 from daskscope.storage.failures import list_error_groups, list_exceptions
 from daskscope.storage.vault import (
+    KEPT_KEYS,
     BrokenSeal,
     Vault,
     add_master_key,
@@ -96,6 +101,39 @@ def test_rotation_gives_new_keys_and_keeps_old_texts_readable(archive: Archive) 
     assert open_(archive, after, rotating) == "after"
     with pytest.raises(StorageError):
         open_(archive, before, Vault([MASTER]))
+
+
+def test_a_key_that_a_running_server_wrapped_by_the_old_master_key_survives_a_rotation(tmp_path: Path) -> None:
+    """The server is restarted after the rotation, not before it."""
+    data = tmp_path / "data"
+    key_file, rotate = data / "master.key", ["doctor", "--rotate-keys", "--data", str(data)]
+    services = open_services(Settings(data=str(data)))
+    database, running = services.database, services.vault
+
+    def account(vault: Vault, name: str) -> tuple[int, bytes]:
+        with database.write() as connection:
+            number = create_account(connection, vault, name, NOW).id
+            return number, vault.seal(connection, number, name.encode())
+
+    first = account(running, "first")
+    assert main(rotate) == 0
+    between = account(running, "between")
+    restarted = Vault(load_master_keys(key_file))
+    with database.read() as connection:
+        assert restarted.open(connection, *first) == b"first"
+        assert restarted.open(connection, *between) == b"between"
+    after = account(restarted, "after")
+
+    assert main(rotate) == 0
+    keys = load_master_keys(key_file)
+    assert len(keys) == KEPT_KEYS
+    assert keys[1] == restarted.masters[0]
+    # The second rotation wrapped everything anew: the newest key is enough, and the first of all is gone.
+    with database.read() as connection:
+        for number, sealed in (first, between, after):
+            assert Vault(keys[:1]).open(connection, number, sealed) in (b"first", b"between", b"after")
+    assert running.masters[0] not in keys
+    services.close()
 
 
 def test_a_deleted_key_makes_texts_noise(archive: Archive) -> None:

@@ -14,6 +14,8 @@ def run(**values: Any) -> dict[str, Any]:
     row = {
         "end_us": 0, "end_reason": "", "seen_us": NOW, "tasks_processing": 0, "tasks_queued": 0, "tasks_unrunnable": 0,
         "unrunnable_needs": "", "idle_since_us": 0, "idle_timeout_s": 0.0, "workers": 2, "threads": 8, "last_work_us": 0,
+        "start_us": NOW - 600 * MINUTE, "close_us": 0, "clock_offset_us": 0, "peak_workers": 0, "peak_threads": 0,
+        "peak_memory_limit": 0,
     }  # fmt: skip
     return {**row, **values}
 
@@ -27,10 +29,58 @@ def ask(row: dict[str, Any], *clients: dict[str, Any], state: str = "running", p
     return explain(row, clients, state, per_hour, NOW)
 
 
-def test_one_that_ended_or_was_lost_is_said_to_have() -> None:
-    assert "not running any more" in ask(run(end_us=NOW, end_reason="closed"), state="finished").answer
-    lost = ask(run(seen_us=NOW - 5 * MINUTE), state="lost")
+def ended(**values: Any) -> Explanation:
+    return ask(run(end_us=NOW - 180 * MINUTE, **{"end_reason": "closed", **values}), state="finished")
+
+
+def test_one_that_was_closed_says_when_and_by_what() -> None:
+    assert ended().answer == "It was closed 3 h ago, and costs nothing any more."
+    asked = ended(close_us=NOW - 181 * MINUTE)
+    assert asked.answer == "It was closed 3 h ago because somebody asked this server to, and costs nothing any more."
+    idle = {"idle_since_us": NOW - 200 * MINUTE, "idle_timeout_s": 1200.0}
+    timed_out = "It was closed 3 h ago by its idle-timeout of 20 min 0 s, and costs nothing any more."
+    assert ended(**idle).answer == timed_out
+    assert ended(**{**idle, "idle_timeout_s": 1201.0}).answer == ended().answer
+    just = ask(run(end_us=NOW), state="finished").answer
+    assert just == "It was closed just now, and costs nothing any more."
+    odd = ended(end_reason="the machine was taken away").answer
+    assert odd == "It ended (the machine was taken away) 3 h ago, and costs nothing any more."
+
+
+def test_one_that_is_over_says_what_it_had() -> None:
+    had = ended(peak_workers=12, peak_threads=48, peak_memory_limit=96 << 30)
+    assert had.evidence == (
+        "ended 2027-01-15T05:00:00Z, after 7 h 0 min",
+        "it had 12 workers with 48 threads and 96 GiB of memory",
+    )
+    assert ended(start_us=0, peak_workers=1, peak_threads=1).evidence == (
+        "ended 2027-01-15T05:00:00Z",
+        "it had 1 worker with 1 thread",
+    )
+    assert had.advice == ()
+
+
+def test_one_whose_recording_was_ended_may_still_be_there() -> None:
+    unseen = ended(end_reason="recording ended")
+    assert unseen.answer.startswith("Its recording was ended 3 h ago. The cluster itself may still be there")
+    assert unseen.advice == ("Register it again, or look whether its scheduler is still there.",)
+
+
+def test_one_that_was_lost_is_said_to_be() -> None:
+    lost = ask(run(seen_us=NOW - 5 * MINUTE, peak_workers=2, peak_threads=4), state="lost")
     assert lost.answer.startswith("Nobody knows: nothing was heard of it for 5")
+    assert lost.evidence[1:] == ("it had 2 workers with 4 threads",)
+
+
+def test_clocks_that_differ_are_spoken_of_from_five_seconds_on() -> None:
+    def said(offset: int, state: str = "running") -> list[str]:
+        row = run(clock_offset_us=offset, end_us=NOW if state == "finished" else 0)
+        return [line for line in ask(row, state=state).evidence if "clock" in line]
+
+    assert said(5_000_000) == said(-5_000_000) == []
+    for state in ("running", "finished", "lost"):
+        assert said(12_000_000, state) == ["its clock is 12.0 s behind this server's"]
+        assert said(-12_000_000, state) == ["its clock is 12.0 s ahead of this server's"]
 
 
 def test_one_that_works_says_how_much() -> None:

@@ -13,6 +13,9 @@ from typing import Any
 
 from daskscope import units
 
+#: Clocks that differ by less are not spoken of: a batch may take as long to arrive.
+CLOCKS_DIFFER_US = 5_000_000
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -28,22 +31,67 @@ def explain(
 ) -> Explanation:
     """The explanation of a run; ``run`` and ``clients`` are rows of the catalog, ``now_us`` is on the scheduler's clock."""
     if state == "finished":
-        ended = f"It ended {units.moment(run['end_us'])} ({run['end_reason'] or 'closed'})."
-        return Explanation(f"It is not running any more. {ended}", (), ())
+        return _finished(run, now_us)
     if state == "lost":
         quiet = units.duration(max(0, now_us - run["seen_us"]))
         return Explanation(
             f"Nobody knows: nothing was heard of it for {quiet}. Its scheduler was killed, or cannot reach this server.",
-            (f"last sign of life {units.moment(run['seen_us'])}",),
+            (f"last sign of life {units.moment(run['seen_us'])}", *_had(run), *_clock(run)),
             ("Look whether its scheduler's process or machine is still there.",),
         )
     # Dask lists what nobody waits for under a client of its own; it is there even when it holds nothing.
     present = [client for client in clients if not client["disconnect_us"]]
     connected = [client for client in present if client["client"] != "fire-and-forget" or client["held_keys"]]
-    evidence = [*_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us)]
+    evidence = [*_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us), *_clock(run)]
     if per_hour > 0:
         evidence.append(f"it costs about {units.dollars(per_hour)} an hour")
     return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected)))
+
+
+def _finished(run: Mapping[str, Any], now_us: int) -> Explanation:
+    past = units.ago(max(0, now_us - run["end_us"]))
+    when = "just now" if past == "now" else past
+    evidence = (_life(run), *_had(run), *_clock(run))
+    if run["end_reason"] == "recording ended":
+        # Somebody unregistered it: it was there when we last looked.
+        answer = (
+            f"Its recording was ended {when}. The cluster itself may still be there: it was not closed while we looked."
+        )
+        return Explanation(answer, evidence, ("Register it again, or look whether its scheduler is still there.",))
+    closed = "was closed" if run["end_reason"] in ("", "closed") else f"ended ({run['end_reason']})"
+    return Explanation(f"It {closed} {when}{_closer(run)}, and costs nothing any more.", evidence, ())
+
+
+def _closer(run: Mapping[str, Any]) -> str:
+    """Who or what closed a cluster, where that is known: it may have been its client, its owner or its machine."""
+    if run["close_us"]:
+        return " because somebody asked this server to"
+    timeout_us = run["idle_timeout_s"] * 1e6
+    if timeout_us and run["idle_since_us"] and run["end_us"] - run["idle_since_us"] >= timeout_us:
+        return f" by its idle-timeout of {units.duration(timeout_us)}"
+    return ""
+
+
+def _life(run: Mapping[str, Any]) -> str:
+    ended = f"ended {units.moment(run['end_us'])}"
+    ran = run["end_us"] - run["start_us"] if run["start_us"] else 0
+    return f"{ended}, after {units.duration(ran)}" if ran > 0 else ended
+
+
+def _had(run: Mapping[str, Any]) -> list[str]:
+    """What a cluster that is over had at once, at most."""
+    if not run["peak_workers"]:
+        return []
+    memory = f" and {units.nbytes(run['peak_memory_limit'])} of memory" if run["peak_memory_limit"] else ""
+    threads = _count(run["peak_threads"], "thread")
+    return [f"it had {_count(run['peak_workers'], 'worker')} with {threads}{memory}"]
+
+
+def _clock(run: Mapping[str, Any]) -> list[str]:
+    offset = run["clock_offset_us"]
+    if abs(offset) <= CLOCKS_DIFFER_US:
+        return []
+    return [f"its clock is {units.duration(abs(offset))} {'behind' if offset > 0 else 'ahead of'} this server's"]
 
 
 def _answer(run: Mapping[str, Any], now_us: int) -> str:

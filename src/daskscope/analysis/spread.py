@@ -1,4 +1,4 @@
-"""Amounts that belong to stretches of time, spread over days: a cluster that lived three days cost something on each."""
+"""Amounts that belong to stretches of time, by day: a cluster that lived three days cost something on each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from daskscope.model.table import Array
 from daskscope.units import DAY
 
 
-def spread(start_us: Array, stop_us: Array, amounts: Array, first_day: int, days: int) -> Array:
-    """What falls on each of ``days`` days from ``first_day`` (counted from the epoch), evenly over each stretch.
+def day_shares(start_us: Array, stop_us: Array, first_day: int, days: int) -> Array:
+    """Of each stretch (a row), the share that falls on each of ``days`` days from ``first_day`` (counted from the epoch).
 
-    A stretch without length falls on the day of its start.
+    ``amounts @ day_shares(…)`` are the sums by day. A stretch without length falls on the day of its start.
     """
     begin = (start_us / DAY - first_day).astype(np.float64)
     end = np.maximum((stop_us / DAY - first_day).astype(np.float64), begin)
@@ -22,5 +22,5 @@ def spread(start_us: Array, stop_us: Array, amounts: Array, first_day: int, days
         before = (edges[None, :] - begin[:, None]) / length[:, None]
     point = (length == 0)[:, None]
     before = np.where(point, (edges[None, :] > begin[:, None]).astype(np.float64), np.clip(before, 0.0, 1.0))
-    result: Array = (np.diff(before, axis=1) * amounts[:, None]).sum(axis=0)
+    result: Array = np.diff(before, axis=1)
     return result

@@ -17,6 +17,9 @@ from daskscope.analysis.prefixes import Activity, Prefix, activities, prefixes
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
 
+#: Kinds of windows a recording is made for.
+MADE_FOR = ("report", "record")
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -103,14 +106,20 @@ def summarise(recording: Recording) -> Summary:
 
 def extent(recording: Recording) -> tuple[int, int]:
     """From when to when a recording speaks: of the one window it was made for, else of everything there is."""
+    start, end = lifetime(recording)
+    windows = recording["windows"]
+    named = np.flatnonzero(where(windows.strings("kind"), *MADE_FOR))
+    if len(named) != 1:
+        return start, end
+    begin, stop = (int(windows[name][named[0]]) for name in ("start_us", "stop_us"))
+    return begin or start, max(begin or start, stop or end)
+
+
+def lifetime(recording: Recording) -> tuple[int, int]:
+    """From when to when a cluster was recorded, as far as it is in the recording."""
     clusters = _clusters(recording)
     start, end = _lifetime(recording, clusters[-1] if clusters else None)
-    windows = recording["windows"]
-    made_for = np.flatnonzero(where(windows.strings("kind"), "report", "record"))
-    if len(made_for) != 1:
-        return start, max(start, end)
-    begin, stop = (int(windows[name][made_for[0]]) for name in ("start_us", "stop_us"))
-    return begin or start, max(begin or start, stop or end)
+    return start, max(start, end)
 
 
 def _lifetime(recording: Recording, cluster: Cluster | None) -> tuple[int, int]:

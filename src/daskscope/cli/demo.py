@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import logging
 import runpy
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from daskscope.cli.output import on_terminal, open_output
 from daskscope.cli.show_sections import show_summary
 from daskscope.client.reports import upload_file
 from daskscope.report.document import report_page
+from daskscope.server.settings import Settings
 from daskscope.wire.file import read_recording
 
 WORKLOAD = Path(__file__).with_name("demo_workload.py")
@@ -46,17 +48,15 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.output)
     data = path.with_name(f"{path.stem}-server")
     with _server(data) as (server, url):
-        reports = _work(path, url)
+        addresses = _work(path, url)
         _show(path)
-        for address in reports:
-            _say(f"the server has it at {address}")
-        if server is not None:
-            _keep(server, data, serve=on_terminal() if args.serve is None else args.serve)
+        if server is not None and addresses is not None:
+            _keep(server, data, addresses, serve=on_terminal() if args.serve is None else args.serve)
     return 0
 
 
-def _work(path: Path, url: str) -> list[str]:
-    """Run and record the workload; the addresses under which a server shows it."""
+def _work(path: Path, url: str) -> tuple[str, str] | None:
+    """Run and record the workload; the addresses of its report and of its cluster at the server, where there is one."""
     silent = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
     # Under a name of its own: Dask takes everything called dask… for a library and would not show its code.
     steps = runpy.run_path(str(WORKLOAD), run_name="demo")["STEPS"]
@@ -74,10 +74,10 @@ def _work(path: Path, url: str) -> list[str]:
                 step(client)
         _say("done")
         if not url:
-            return []
+            return None
         sent = upload_file(path, title="demo")
         page = f"{url}/local/clusters/{client.scheduler_info()['id']}"
-    return [str(sent["url"]), page]
+    return str(sent["url"]), page
 
 
 def _show(path: Path) -> None:
@@ -96,7 +96,7 @@ def _server(data: Path) -> Iterator[tuple[subprocess.Popen[str] | None, str]]:
         _say("for a server as well: pip install 'daskscope[server]'")
         yield None, ""
         return
-    command = [sys.executable, "-c", START, "serve", "--port", "0", "--data", str(data)]
+    command = [sys.executable, "-c", START, "serve", "--port", str(_port()), "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
@@ -106,14 +106,30 @@ def _server(data: Path) -> Iterator[tuple[subprocess.Popen[str] | None, str]]:
         process.wait(30)
 
 
-def _keep(server: subprocess.Popen[str], data: Path, *, serve: bool) -> None:
-    if serve:
+def _port() -> int:
+    """The port a server has by default, so that the addresses hold when it is started again; any, where it is taken."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", Settings.port))
+        except OSError:
+            return 0
+    return Settings.port
+
+
+def _keep(server: subprocess.Popen[str], data: Path, addresses: tuple[str, str], *, serve: bool) -> None:
+    report, page = addresses
+    _say(f"the server has the report, too: {report}")
+    if not serve:
+        _say(f"start the server again with: daskscope serve --data {data}")
+    else:
         _say("the server runs until you press Ctrl-C")
+    _say(f"everything about the cluster: {page}")
+    if serve:
         try:
             server.wait()
         except KeyboardInterrupt:
             pass
-    _say(f"the server again: daskscope serve --data {data}")
 
 
 def _say(text: str) -> None:

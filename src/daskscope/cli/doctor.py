@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         from daskscope.storage.blobs import open_store
         from daskscope.storage.database import Database
         from daskscope.storage.doctor import Patient, examine
-        from daskscope.storage.vault import Vault, add_master_key, load_master_keys, write_master_keys
+        from daskscope.storage.vault import KEPT_KEYS, Vault, add_master_key, load_master_keys, write_master_keys
     except ImportError as error:
         raise MissingExtra(str(error.name), "server", "daskscope doctor") from None
     settings = settings_of(vars(args), os.environ)
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     if args.rotate_keys:
         with database.write() as connection:
             wrapped = vault.rotate(connection)
-        # Only now: until every key is wrapped by the new master key, the old one is needed.
-        write_master_keys(settings.master_key, keys[:1])
+        # Only now: until every key is wrapped by the new master key, all of the old ones are needed.
+        write_master_keys(settings.master_key, keys[:KEPT_KEYS])
         output.line(f"rotated: {wrapped} keys wrapped by a new master key. Restart the server.")
     store = open_store(settings.store_url, endpoint=settings.store_endpoint)
     patient = Patient(database, vault, store, time.time_ns() // 1000)

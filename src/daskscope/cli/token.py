@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from daskscope import units
 from daskscope.cli.escape import escape
 from daskscope.cli.layout import Column
 from daskscope.cli.output import complain, open_output, write
@@ -38,8 +39,10 @@ def run(args: argparse.Namespace) -> int:
         complain("this is shown only now; keep it somewhere safe.")
         write(f"{made['token']}\n")
     elif args.action == "revoke":
-        revoke_api_token(identifier=args.identifier)
-        write(f"revoked {args.identifier}\n")
+        # A server of before says nothing of recorders.
+        recorders = revoke_api_token(identifier=args.identifier).get("recorders", 0)
+        also = f" and {units.counted(recorders, 'token')} of recorders made from it" if recorders else ""
+        write(f"revoked {args.identifier}{also}\n")
     else:
         _list(args)
     return 0
@@ -51,10 +54,10 @@ def _list(args: argparse.Namespace) -> None:
         write_json(items)
         return
     columns = [Column("id"), Column("token", right=False), Column("label", right=False, name=True), Column("scopes", right=False),
-               Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
+               Column("recorders"), Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
     rows = [
-        [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), i["used"] or "never",
-         "revoked" if i["revoked"] else i["expires"] or "never"]
+        [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i.get("recorders", 0)),
+         i["used"] or "never", "revoked" if i["revoked"] else i["expires"] or "never"]
         for i in items
     ]  # fmt: skip
     if rows:

@@ -26,8 +26,8 @@ def list_api_tokens(include_inactive: bool = False) -> dict[str, dict[str, Any]]
     return {str(item["id"]): item for item in items}
 
 
-def revoke_api_token(*, identifier: str | None = None, label: str | None = None) -> None:
-    """Revoke one token, named by its identifier or by its label."""
+def revoke_api_token(*, identifier: str | None = None, label: str | None = None) -> dict[str, Any]:
+    """Revoke one token, named by its identifier or by its label; ``recorders`` says how many made from it ended with it."""
     if (identifier is None) == (label is None):
         raise DaskscopeError("Name the token by identifier= or by label=, one of them.")
     if identifier is None:
@@ -35,4 +35,5 @@ def revoke_api_token(*, identifier: str | None = None, label: str | None = None)
         if len(mine) != 1:
             raise DaskscopeError(f"{len(mine)} tokens have the label {label!r}. Name one by identifier=.")
         identifier = mine[0]
-    find_server().call("DELETE", f"tokens/{quote(identifier, safe='')}")
+    result: dict[str, Any] = find_server().call("DELETE", f"tokens/{quote(identifier, safe='')}")
+    return result

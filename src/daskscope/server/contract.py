@@ -50,7 +50,13 @@ class Cluster(TypedDict):
     workers: int
     threads: int
     memory: int
+    #: What it has, or, once it is over, the most it had.
     memory_limit: int
+    peak_workers: int
+    peak_threads: int
+    peak_memory_limit: int
+    #: Seconds the server's clock is ahead of the scheduler's, at most; 0 where it is not known.
+    clock_offset: float
     n_tasks: int
     n_errors: int
     n_exceptions: int
@@ -67,6 +73,16 @@ class Cluster(TypedDict):
     dropped: dict[str, int]
     cost: Money
     url: str
+
+
+class ClusterList(TypedDict):
+    """A part of an account's clusters, and how many there are in each state."""
+
+    items: list[Cluster]
+    next: str | None
+    states: dict[str, int]
+    #: Where it was asked for: by id, which share of the threads was busy in the last hours, oldest first.
+    busy: dict[str, list[float]]
 
 
 class Prefix(TypedDict):
@@ -116,6 +132,35 @@ class ConnectedClient(TypedDict):
     held_nbytes: int
 
 
+class OneCluster(Cluster):
+    """A cluster with its workers, clients and prefixes."""
+
+    config: dict[str, object]
+    idle_timeout: float
+    tasks_processing: int
+    tasks_queued: int
+    tasks_unrunnable: int
+    worker_list: list[Worker]
+    clients: list[ConnectedClient]
+    prefixes: list[Prefix]
+
+
+class History(TypedDict):
+    """A cluster over time, in steps of the same length; workers, threads and busy threads are averages over each."""
+
+    start: str | None
+    step: float
+    #: Seconds since the start at which each step begins, and at which the last ends.
+    edges: list[float]
+    workers: list[float]
+    threads: list[float]
+    busy: list[float]
+    tasks: list[int]
+    errors: list[int]
+    #: What adaptive scaling asked for by the end of each step; None before it asked, and always where it is not used.
+    wanted: list[int | None]
+
+
 class Explanation(TypedDict):
     """Why a cluster is still running."""
 
@@ -161,6 +206,13 @@ class Computation(TypedDict):
     url: str
 
 
+class OneComputation(Computation):
+    """A computation with its prefixes and earlier runs of the same code."""
+
+    prefixes: list[Prefix]
+    earlier: list[Computation]
+
+
 class Failure(TypedDict):
     """A failed execution."""
 
@@ -203,6 +255,19 @@ class ErrorGroup(TypedDict):
     url: str
 
 
+class ListedError(ErrorGroup):
+    """A group with its failures in each of the last hours, oldest first."""
+
+    hours: list[int]
+
+
+class OneError(ErrorGroup):
+    """A group with its latest failures, and by package the versions it was seen with."""
+
+    versions: dict[str, list[str]]
+    latest: list[Failure]
+
+
 class HostedReport(TypedDict):
     """A report at the server."""
 
@@ -241,6 +306,43 @@ class Me(TypedDict):
     account: str | None
     scopes: list[Scope]
     accounts: list[Membership]
+
+
+class Member(TypedDict):
+    """Somebody who belongs to an account."""
+
+    name: str
+    email: str
+    role: Role
+    since: str | None
+
+
+class Token(TypedDict):
+    """A token without its secret, and how many recorders write with one made from it."""
+
+    id: int
+    hint: str
+    label: str
+    scopes: list[Scope]
+    user: str
+    expired: bool
+    recorders: int
+    created: str | None
+    expires: str | None
+    used: str | None
+    revoked: str | None
+
+
+class AccountPreferences(TypedDict):
+    """What an account decides for itself; 0 days or bytes: as the server says."""
+
+    visibility: Literal["public", "private"]
+    keep_rows_days: int
+    keep_sums_days: int
+    keep_rows_nbytes: int
+    core_hour: float
+    gib_hour: float
+    price_overrides: dict[str, dict[str, float]]
 
 
 class Running(TypedDict):
@@ -284,3 +386,28 @@ class Overview(TypedDict):
     days: list[Day]
     weeks: list[WeekCell]
     reports: list[HostedReport]
+
+
+class UsageLine(TypedDict):
+    """What one day, user, cluster or prefix used; a prefix has a share of what busy threads cost, and no threads of its own."""
+
+    name: str
+    tasks: int
+    errors: int
+    compute_seconds: float
+    transfer_seconds: float
+    nbytes: int
+    thread_seconds: float
+    cost: float
+    cost_busy: float
+    cost_idle: float
+
+
+class Usage(TypedDict):
+    """What an account used in some days."""
+
+    by: Literal["day", "user", "cluster", "prefix"]
+    items: list[UsageLine]
+    total: UsageLine
+    clusters: int
+    estimate: bool

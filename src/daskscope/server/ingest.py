@@ -23,6 +23,10 @@ from daskscope.storage.tokens import has_cluster_token
 from daskscope.wire.decode import Frame, read_frame
 
 FRAMES = "application/vnd.daskscope.frames"
+#: When a recorder sent a body, in microseconds since the epoch by its own clock.
+SENT = "daskscope-sent-us"
+#: Digits of it: the year 5138 has 17.
+LONGEST_SENT = 17
 #: Frames of one body; the recorder sends a dozen.
 MOST_FRAMES = 2_000
 #: Decompressed bytes of one body: what its frames claim, checked before any is decompressed.
@@ -37,7 +41,7 @@ async def ingest(call: Call) -> dict[str, Any]:
     frames = split(body)
     # Before anything is decompressed: what costs time and memory is what a batch claims, not how many bytes it has.
     _check_quota(call, sum(frame.header.rows for frame in frames), len(body))
-    batches = await call.services.pools.run(PARSE, parse, frames, call.identity)
+    batches = await call.services.pools.run(PARSE, parse, frames, call.identity, delay_of(call))
     if call.identity.cluster:
         await run_in_threadpool(_check_clusters, call, {batch.header.cluster for batch in batches})
     try:
@@ -46,7 +50,7 @@ async def ingest(call: Call) -> dict[str, Any]:
         call.services.counters.add("overloaded")
         raise unavailable("The server cannot keep up at the moment. Send this again soon.") from None
     except StorageAway as error:
-        raise unavailable(f"The server cannot store anything at the moment: {error}", 10) from None
+        raise unavailable(f"The server cannot store anything at the moment: {error}.", 10) from None
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates}
     if await run_in_threadpool(_asked_to_close, call, batches):
         answer["close"] = True
@@ -83,13 +87,23 @@ def split(body: bytes) -> list[Frame]:
     return frames
 
 
-def parse(frames: list[Frame], identity: Identity) -> list[Batch]:
+def delay_of(call: Call) -> int:
+    """When a body began to arrive on our clock, less when it was sent on the recorder's; 0 where the recorder does not say."""
+    sent = call.request.headers.get(SENT, "")
+    if not (sent.isascii() and sent.isdigit() and len(sent) <= LONGEST_SENT):
+        return 0
+    return call.now_us - int(sent)
+
+
+def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
     """The batches of some frames, rolled up; one that is wrong refuses them all."""
     assert identity.account is not None
     # Without login there is one user, and the recorder knows better who it is.
     user, account = "" if identity.kind == "local" else identity.name, identity.account.id
     with _refused():
-        return [Batch(account, user, frame.header, frame.whole, roll_up(frame.without_keys())) for frame in frames]
+        return [
+            Batch(account, user, frame.header, frame.whole, roll_up(frame.without_keys()), delay_us) for frame in frames
+        ]
 
 
 @contextmanager

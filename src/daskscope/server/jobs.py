@@ -9,8 +9,10 @@ import time
 from daskscope.errors import DaskscopeError
 from daskscope.server import rendering
 from daskscope.server.services import Services
+from daskscope.server.trouble import in_our_words
 from daskscope.storage.compaction import compact, due
 from daskscope.storage.computations import large_subjects
+from daskscope.storage.database import detail_of, is_outage
 from daskscope.storage.retention import Limits, apply_retention, sweep
 
 logger = logging.getLogger("daskscope.server")
@@ -61,12 +63,11 @@ class Jobs:
         try:
             job()
         except Exception as error:
-            text = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
             if name not in problems:
                 # Once per outage, with a traceback only where it is ours.
-                expected = isinstance(error, DaskscopeError | OSError)
-                logger.error("the %s job fails: %s", name, text, exc_info=None if expected else error)
-            problems[name] = text
+                expected = isinstance(error, DaskscopeError) or is_outage(error)
+                logger.error("the %s job fails: %s", name, detail_of(error), exc_info=None if expected else error)
+            problems[name] = in_our_words(error)
         else:
             if problems.pop(name, None) is not None:
                 logger.info("the %s job works again", name)

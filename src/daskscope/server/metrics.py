@@ -3,11 +3,8 @@ their number has no bound, and a scrape must stay small."""
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from daskscope.server.services import Services
-from daskscope.storage import schema
-from daskscope.storage.clusters import STATES, state_of
+from daskscope.storage.fleet import fleet_of
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,25 +35,14 @@ def exposition(services: Services) -> str:
             for counter, value_label, value in services.counters.items()
             if counter == name
         ]
-    now = services.clock()
-    state = state_of(now, services.settings.lost_after * 1_000_000).label("state")
-    runs = schema.runs
     with services.database.read() as connection:
-        counts = {
-            row.state: row.n for row in connection.execute(sa.select(state, sa.func.count().label("n")).group_by(state))
-        }
-        sums = connection.execute(
-            sa.select(sa.func.sum(runs.c.tasks), sa.func.sum(runs.c.exceptions), sa.func.sum(runs.c.buffered_nbytes))
-        ).one()
-        live = connection.execute(
-            sa.select(sa.func.sum(runs.c.workers), sa.func.sum(runs.c.threads)).where(state.in_(("running", "idle")))
-        ).one()
-    _gauge(lines, "clusters", "Clusters by state", {f'{{state="{name}"}}': counts.get(name, 0) for name in STATES})
-    _gauge(lines, "tasks", "Executions recorded in all clusters kept", {"": sums[0] or 0})
-    _gauge(lines, "exceptions", "Failures recorded in all clusters kept", {"": sums[1] or 0})
-    _gauge(lines, "buffered_bytes", "Bytes of batches not compacted yet", {"": sums[2] or 0})
-    _gauge(lines, "workers", "Workers of clusters that run", {"": live[0] or 0})
-    _gauge(lines, "threads", "Threads of clusters that run", {"": live[1] or 0})
+        fleet = fleet_of(connection, services.clock(), services.settings.lost_after * 1_000_000)
+    _gauge(lines, "clusters", "Clusters by state", {f'{{state="{name}"}}': n for name, n in fleet.clusters.items()})
+    _gauge(lines, "tasks", "Executions recorded in all clusters kept", {"": fleet.tasks})
+    _gauge(lines, "exceptions", "Failures recorded in all clusters kept", {"": fleet.exceptions})
+    _gauge(lines, "buffered_bytes", "Bytes of batches not compacted yet", {"": fleet.buffered_nbytes})
+    _gauge(lines, "workers", "Workers of clusters that run", {"": fleet.workers})
+    _gauge(lines, "threads", "Threads of clusters that run", {"": fleet.threads})
     _gauge(lines, "waiting_requests", "Bodies that wait for the writer", {"": services.writer.waiting})
     _gauge(lines, "live_pages", "Pages that wait for news", {"": services.live.listening})
     _gauge(

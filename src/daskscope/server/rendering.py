@@ -10,21 +10,25 @@ import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import sqlalchemy as sa
+import numpy as np
 
 from daskscope import __version__
+from daskscope.analysis.grouping import where
 from daskscope.analysis.selection import Selection, select
+from daskscope.analysis.summary import MADE_FOR, lifetime
 from daskscope.model.recording import Recording
+from daskscope.model.table import Strings, Table
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import SCHEMA, Report
 from daskscope.server.services import Services
-from daskscope.storage import schema
 from daskscope.storage.blobs import MissingBlob, new_path
-from daskscope.storage.database import insert
+from daskscope.storage.computations import span_of
+from daskscope.storage.renderings import KeptRendering, find_rendering, keep_rendering, newest_batch
 from daskscope.storage.runs import Part, read_run
+from daskscope.wire.file import concatenate
 
 _LENGTH = struct.Struct("<I")
 #: Bytes of renderings kept in memory: the page asks for the report and then for its blocks.
@@ -146,51 +150,57 @@ def version() -> str:
 
 def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> Rendering:
     """The report of a run or of one of its computations, made if what is kept is older than the newest batch."""
-    table = schema.renderings
     with services.database.read() as connection:
-        upto = newest(connection, run)
-        mine = (table.c.run_id == run) & (table.c.subject == computation)
-        kept = connection.execute(sa.select(table).where(mine)).one_or_none()
+        upto = newest_batch(connection, run)
+        kept = find_rendering(connection, run, computation)
     if kept is not None and kept.upto == upto and kept.version == version():
         try:
             return load(services, account, kept.path)
         except MissingBlob:
             pass
     rendering = render(*build(read(services, account, run, title, computation), title=title))
-    path = store(services, account, rendering)
-    values = {"run_id": run, "subject": computation, "path": path, "nbytes": rendering.nbytes, "upto": upto,
-              "created_us": services.clock(), "version": version()}  # fmt: skip
+    made = KeptRendering(store(services, account, rendering), rendering.nbytes, upto, version())
     with services.database.write() as connection:
-        statement = insert(connection, table).values(values)
-        changes = {name: value for name, value in values.items() if name not in ("run_id", "subject")}
-        connection.execute(statement.on_conflict_do_update(index_elements=["run_id", "subject"], set_=changes))
+        keep_rendering(connection, run, computation, made, services.clock())
     if kept is not None:
         services.store.delete(kept.path)
     return rendering
-
-
-def newest(connection: sa.Connection, run: int) -> int:
-    """A number that grows with every batch of a run."""
-    epochs = schema.epochs
-    return int(
-        connection.execute(
-            sa.select(sa.func.coalesce(sa.func.sum(epochs.c.taken), 0)).where(epochs.c.run_id == run)
-        ).scalar_one()
-    )
 
 
 def read(services: Services, account: int, run: int, title: str, computation: str = "") -> Recording:
     """The rows of a run, or those of one computation and of the time it took."""
     with services.database.read() as connection:
         if not computation:
-            return read_run(connection, services.vault, services.store, account, run, title)
-        table = schema.computations
-        times = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us)
-        mine = (table.c.run_id == run) & (table.c.computation == computation)
-        row = connection.execute(times.where(mine)).one_or_none()
-        if row is None:
+            recording = read_run(connection, services.vault, services.store, account, run, title)
+            # Somebody may have made a report of a part of it: that part is not the run.
+            return made_for(recording, *lifetime(recording))
+        span = span_of(connection, run, computation)
+        if span is None:
             raise NoSuchComputation(computation)
-        start, stop = row.start_us, row.stop_us or row.seen_us
+        start, stop = span
         part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
         recording = read_run(connection, services.vault, services.store, account, run, title, part)
-    return select(recording, Selection(start_us=start, stop_us=stop, computation=computation))
+    selected = select(recording, Selection(start_us=start, stop_us=stop, computation=computation))
+    return made_for(selected, start, stop)
+
+
+def made_for(recording: Recording, start_us: int, stop_us: int) -> Recording:
+    """The recording as one that was made for this stretch of time, whichever it was made for before."""
+    windows = recording["windows"]
+    others = windows.take(np.flatnonzero(~where(windows.strings("kind"), *MADE_FOR)))
+    row = {
+        "kind": "report",
+        "seen_us": stop_us,
+        "start_us": start_us,
+        "stop_us": stop_us,
+        "status": "ok",
+        "labels": "{}",
+    }
+    columns = {
+        column.name: Strings.of([str(row.get(column.name, ""))])
+        if column.kind == "str"
+        else np.array([row.get(column.name, 0)], dtype=np.int64)
+        for column in windows.definition.columns
+    }
+    framed = concatenate(windows.definition, [others, Table(windows.definition, columns)])
+    return replace(recording, tables={**recording.tables, "windows": framed})

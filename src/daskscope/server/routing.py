@@ -15,15 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
-import sqlalchemy as sa
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from daskscope.errors import DaskscopeError
@@ -33,6 +31,8 @@ from daskscope.server.pages import message_page
 from daskscope.server.pools import HEAVY
 from daskscope.server.services import Services
 from daskscope.storage.accounts import Account
+from daskscope.storage.blobs import StoreAway
+from daskscope.storage.database import DatabaseError, detail_of, is_outage
 
 logger = logging.getLogger("daskscope.server")
 
@@ -149,15 +149,13 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
         try:
             response = await answer(request)
         except Refusal as refusal:
-            response = _refused(route, request, services, refusal)
+            response = _refused(route, request, refusal)
         except ClientDisconnect:
             response = Response(status_code=400)
+        except (DatabaseError, StoreAway) as error:
+            response = _refused(route, request, _away(services, error))
         except DaskscopeError as error:
-            response = _refused(route, request, services, bad_request(str(error)))
-        except (sa.exc.OperationalError, sa.exc.TimeoutError) as error:
-            services.complain(f"the database does not answer: {str(error).splitlines()[0]}")
-            away = unavailable("The server cannot reach its database at the moment. Try again soon.")
-            response = _refused(route, request, services, away)
+            response = _refused(route, request, bad_request(str(error)))
         services.counters.add("requests", 1, f"{name_of(route)} {response.status_code // 100}xx")
         services.counters.add("request_seconds", time.perf_counter() - began, name_of(route))
         return response
@@ -165,14 +163,19 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
     return endpoint
 
 
-def _refused(route: Route, request: Request, services: Services, refusal: Refusal) -> Response:
-    """One shape for programs; a page, or the login, for people."""
+def _away(services: Services, error: DatabaseError | StoreAway) -> Refusal:
+    """What a request is told that needs something which is away; a database that only dislikes what we asked is a bug of ours."""
+    if isinstance(error, DatabaseError) and not is_outage(error):
+        raise error
+    what = "its store" if isinstance(error, StoreAway) else "its database"
+    services.complain(f"{what.removeprefix('its ')} does not answer: {detail_of(error)}")
+    return unavailable(f"The server cannot reach {what} at the moment. Try again soon.")
+
+
+def _refused(route: Route, request: Request, refusal: Refusal) -> Response:
+    """One shape for programs; a page for people."""
     if not route.page or "text/html" not in request.headers.get("accept", ""):
         return json_response(refusal.body(), refusal.status, refusal.headers)
-    if refusal.status == 401 and "authorization" not in request.headers:
-        root, path = services.settings.root_path, str(request.scope["path"])
-        following = path if root and path.startswith(f"{root}/") else f"{root}{path}"
-        return RedirectResponse(f"{root}/login?next={quote(following, safe='')}", 303)
     return message_page("Not found" if refusal.status == 404 else "Sorry", str(refusal), refusal.status)
 
 
@@ -270,7 +273,10 @@ async def receive(request: Request, limit: int, take: Callable[[bytes], object],
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
-        refusal = Refusal(404, "not_found", f"There is nothing at {request.scope['path'][:200]}.")
+        text = f"There is nothing at {request.scope['path'][:200]}."
+        if "text/html" in request.headers.get("accept", "") and "/api/" not in request.scope["path"]:
+            return message_page("Not found", f"{text} The address may be wrong, or what was here is deleted.", 404)
+        refusal = Refusal(404, "not_found", text)
     elif error.status_code == 405:
         refusal = Refusal(
             405, "method_not_allowed", "This cannot be asked that way.", headers=dict(error.headers or {})

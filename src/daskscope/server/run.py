@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import secrets
 import signal
 import socket
 import sys
@@ -14,16 +13,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any
 
-import sqlalchemy as sa
 import uvicorn
 
 from daskscope.server.app import application
 from daskscope.server.jobs import Jobs
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings, SettingsError
-from daskscope.storage import schema
-from daskscope.storage.database import insert
-from daskscope.storage.tokens import digest
+from daskscope.storage.setup import offer_setup
 
 logger = logging.getLogger("daskscope.server")
 
@@ -155,14 +151,8 @@ def set_up_link(services: Services) -> str:
     if not services.settings.login:
         return ""
     with services.database.write() as connection:
-        # The user of a server that asked for no login before has no password, and nobody can log in as them.
-        if connection.execute(sa.select(schema.users.c.id).where(schema.users.c.password != "").limit(1)).scalar():
-            return ""
-        secret = secrets.token_urlsafe(24)
-        statement = insert(connection, schema.facts).values(name="setup", value=digest(secret))
-        changed = {"value": digest(secret)}
-        connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
-    return f"{services.url}/setup#{secret}"
+        secret = offer_setup(connection)
+    return f"{services.url}/setup#{secret}" if secret else ""
 
 
 def serve(settings: Settings, say: Callable[[str], None]) -> None:

@@ -13,12 +13,13 @@ from daskscope.server.live import Live
 from daskscope.server.pools import Pools
 from daskscope.server.quota import Quotas
 from daskscope.server.settings import Settings
+from daskscope.server.trouble import in_our_words
 from daskscope.server.writer import Writer
-from daskscope.storage.accounts import create_account, find_account, set_member
+from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.blobs import BlobStore, open_store
-from daskscope.storage.database import Database
+from daskscope.storage.database import Database, detail_of
 from daskscope.storage.migrate import prepare
-from daskscope.storage.users import create_user, find_user
+from daskscope.storage.users import open_user
 from daskscope.storage.vault import Vault, load_master_keys
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Services:
     pools: Pools = field(default_factory=Pools)
 
     _complained: dict[str, int] = field(default_factory=dict)
+    _out: dict[str, str] = field(default_factory=dict)
 
     def complain(self, text: str) -> None:
         """Log what is wrong outside of us: once a minute, however many requests meet it."""
@@ -68,6 +70,18 @@ class Services:
         if now - self._complained.get(text, 0) > COMPLAIN_EVERY_US:
             self._complained = {text: now}
             logger.warning("%s", text)
+
+    def looked_at(self, what: str, error: Exception | None) -> str:
+        """What anybody may know of how a part is, empty where it is well; the log gets the details once per outage."""
+        words = in_our_words(error) if error is not None else ""
+        if words == self._out.get(what, ""):
+            return words
+        self._out[what] = words
+        if error is None:
+            logger.info("the %s is well again", what)
+        else:
+            logger.error("the %s is not well: %s", what, detail_of(error))
+        return words
 
     def close(self) -> None:
         self.writer.stop()
@@ -110,7 +124,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
 def _open_local(services: Services) -> None:
     now = services.clock()
     with services.database.write() as connection:
-        account = find_account(connection, LOCAL) or create_account(connection, services.vault, LOCAL, now)
-        user = find_user(connection, LOCAL) or create_user(connection, LOCAL, "", now, admin=True)
+        account = open_account(connection, services.vault, LOCAL, now)
+        user = open_user(connection, LOCAL, now, admin=True)
         set_member(connection, account.id, user.id, "owner", now)
     services.local_account, services.local_user = account.id, user.id

@@ -50,6 +50,7 @@ class Settings:
     key_file: str = _setting("", "master key that seals code and tracebacks (default: in the data directory)", "FILE")
     max_body: int = _setting(2 * MIB, "largest body of recorded batches, in bytes", "BYTES")
     max_report: int = _setting(200 * MIB, "largest report that can be uploaded, in bytes", "BYTES")
+    max_reports: int = _setting(50 * 1024 * MIB, "bytes of all reports of an account together; 0: no limit", "BYTES")
     rows_per_minute: int = _setting(60_000_000, "rows a token may send in a minute; 0: no limit", "N")
     bytes_per_minute: int = _setting(2000 * MIB, "bytes a token may send in a minute; 0: no limit", "BYTES")
     keep_rows_days: int = _setting(90, "days until a run's rows are deleted; 0: never", "N")

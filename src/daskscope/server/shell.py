@@ -69,9 +69,14 @@ def _page_of(path: str) -> Route:
 ROUTES = [
     Route("GET", "/assets/{name}", asset, ANYBODY, "A file of the web app", answers="application/octet-stream"),
     _page_of("/"),
+    # The pages on which people say who they are; no account can be called so.
+    _page_of("/setup"),
+    _page_of("/login"),
+    _page_of("/device"),
     _page_of("/{account}"),
     _page_of("/{account}/{section}"),
     _page_of("/{account}/errors/{fingerprint}"),
+    _page_of("/{account}/reports/{report}"),
     _page_of("/{account}/clusters/{cluster}"),
     _page_of("/{account}/clusters/{cluster}/report"),
     _page_of("/{account}/clusters/{cluster}/computations/{computation}"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
 from daskscope.analysis.cost import Cost, choose_prices, estimate
+from daskscope.server.contract import Cluster, Computation, ErrorGroup, Failure, Money
 from daskscope.storage.accounts import Account
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -53,7 +53,8 @@ def tags_of(row: Row) -> list[str]:
 
 def cost_of(row: Row, account: Account) -> Cost:
     names = [*tags_of(row), row["name"]]
-    prices = choose_prices(asdict(account.preferences), parsed(row["prices"], {}), names)
+    # Not asdict: it copies deeply, which was half of the time of a bill over 10,000 clusters.
+    prices = choose_prices(vars(account.preferences), parsed(row["prices"], {}), names)
     return estimate(
         prices,
         thread_s=row["thread_us"] / 1e6,
@@ -64,7 +65,7 @@ def cost_of(row: Row, account: Account) -> Cost:
     )
 
 
-def cost_view(cost: Cost, *, live: bool) -> Row:
+def cost_view(cost: Cost, *, live: bool) -> Money:
     return {
         "total": round(cost.total, 6),
         "busy": round(cost.busy, 6),
@@ -76,7 +77,7 @@ def cost_view(cost: Cost, *, live: bool) -> Row:
     }
 
 
-def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Row:
+def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Cluster:
     """One cluster as lists show it."""
     live = row["state"] in ("running", "idle")
     end = row["end_us"] or row["seen_us"]
@@ -102,7 +103,12 @@ def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Row:
         "workers": row["workers"] if live else 0,
         "threads": row["threads"] if live else 0,
         "memory": row["memory"] if live else 0,
-        "memory_limit": row["memory_limit"],
+        # Of one that is over: what it had.
+        "memory_limit": row["memory_limit"] if live else row["peak_memory_limit"],
+        "peak_workers": row["peak_workers"],
+        "peak_threads": row["peak_threads"],
+        "peak_memory_limit": row["peak_memory_limit"],
+        "clock_offset": seconds(row["clock_offset_us"]),
         "n_tasks": row["tasks"],
         "n_errors": row["errors"],
         "n_exceptions": row["exceptions"],
@@ -134,7 +140,7 @@ def reason(row: Row, now_us: int) -> str:
     return f"{busy:,} tasks running or waiting" if busy else "it is being heard of"
 
 
-def computation_view(row: Row, account: Account, base: str) -> Row:
+def computation_view(row: Row, account: Account, base: str) -> Computation:
     sums = row["sums"]
     cluster = quote(row["cluster"], safe="")
     return {
@@ -165,7 +171,7 @@ def computation_view(row: Row, account: Account, base: str) -> Row:
     }
 
 
-def exception_view(row: Row, account: Account, base: str) -> Row:
+def exception_view(row: Row, account: Account, base: str) -> Failure:
     return {
         "id": row["id"],
         "time": moment(row["time_us"]),
@@ -189,7 +195,7 @@ def exception_view(row: Row, account: Account, base: str) -> Row:
     }
 
 
-def error_group_view(row: Row, account: Account, base: str) -> Row:
+def error_group_view(row: Row, account: Account, base: str) -> ErrorGroup:
     return {
         "fingerprint": row["fingerprint"],
         "type": row["type"],

@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from daskscope.server.counters import Counters
-from daskscope.storage.database import Database
+from daskscope.server.trouble import in_our_words
+from daskscope.storage.database import Database, detail_of, is_outage
 from daskscope.storage.ingest import Batch, take
 from daskscope.storage.vault import Vault
 
@@ -71,7 +70,7 @@ class Writer:
         self.counters = counters
         self.clock = clock
         self.announce = announce
-        #: Why the last commit failed; empty while all is well.
+        #: Why the last commit failed, in words anybody may read; empty while all is well.
         self.trouble = ""
         self._waiting: queue.Queue[_Request | None] = queue.Queue()
         #: Bytes in the queue; counted by those who put and the one who takes.
@@ -136,7 +135,7 @@ class Writer:
         try:
             self._write(group)
         except Exception as error:  # noqa: BLE001 (every request gets its answer, and the thread lives on)
-            if len(group) > 1 and not _is_away(error):
+            if len(group) > 1 and not is_outage(error):
                 # One of them cannot be stored; the others must not suffer for it.
                 for request in group:
                     self._commit([request])
@@ -166,21 +165,13 @@ class Writer:
         self.announce(told)
 
     def _failed(self, group: list[_Request], error: Exception) -> None:
-        text = str(getattr(error, "orig", None) or error).strip().splitlines()[0] if str(error) else repr(error)
-        away = _is_away(error)
+        away = is_outage(error)
         if away and not self.trouble:
-            logger.error("the database does not take batches: %s", text)
+            logger.error("the database does not take batches: %s", detail_of(error))
         elif not away:
             logger.error("a batch cannot be stored", exc_info=error)
         if away:
-            self.trouble = text
+            self.trouble = in_our_words(error)
         self.counters.add("commit_failures")
         for request in group:
-            request.answer.set_exception(StorageAway(text) if away else error)
-
-
-def _is_away(error: Exception) -> bool:
-    """Whether the database, not the batch, is the trouble: gone, restarted, full, locked."""
-    if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
-        return True
-    return isinstance(error, sa.exc.OperationalError | sa.exc.TimeoutError | OSError)
+            request.answer.set_exception(StorageAway(self.trouble) if away else error)

@@ -62,13 +62,30 @@ def create_account(connection: Connection, vault: Vault, name: str, now_us: int)
     return Account(number, name, now_us, Preferences())
 
 
+def open_account(connection: Connection, vault: Vault, name: str, now_us: int) -> Account:
+    """The account of that name; made where there is none, by one of the servers that look at the same moment."""
+    found = find_account(connection, name)
+    if found is None:
+        try:
+            return create_account(connection, vault, name, now_us)
+        except NameTaken:
+            found = find_account(connection, name)
+            if found is None:
+                raise
+    return found
+
+
+class NameTaken(StorageError):
+    """Somebody else has the name."""
+
+
 def insert_named(connection: Connection, table: sa.Table, values: dict[str, Any], what: str) -> int:
     """Insert a row whose name nobody else may have, not even one of this moment; its number."""
     try:
         with connection.begin_nested():
             return int(connection.execute(sa.insert(table).values(values)).inserted_primary_key[0])  # type: ignore[index]
     except sa.exc.IntegrityError:
-        raise StorageError(f"There is {what} {values['name']} already. Choose another name.") from None
+        raise NameTaken(f"There is {what} {values['name']} already. Choose another name.") from None
 
 
 def check_name(name: str, what: str) -> None:

@@ -27,6 +27,10 @@ class MissingBlob(StorageError):
     """A blob the catalog names is not there."""
 
 
+class StoreAway(StorageError):
+    """The object store does not do what it is asked at the moment; its own words, with its address, are in the text."""
+
+
 class BlobStore(Protocol):
     """What holds blobs."""
 
@@ -158,36 +162,35 @@ class S3Store:
         import obstore
 
         # No conditions, and in one piece where it fits: what every server understands.
-        self._ask(lambda: obstore.put(self._store, path, data))
+        self._ask(lambda: obstore.put(self._store, path, data), path)
 
     def get(self, path: str) -> bytes:
         import obstore
 
-        return bytes(self._ask(lambda: obstore.get(self._store, path).bytes()))
+        return bytes(self._ask(lambda: obstore.get(self._store, path).bytes(), path))
 
     def delete(self, path: str) -> None:
         import obstore
 
         with contextlib.suppress(MissingBlob):
-            self._ask(lambda: obstore.delete(self._store, path))
+            self._ask(lambda: obstore.delete(self._store, path), path)
 
     def list(self) -> Iterator[tuple[str, int, float]]:
         import obstore
 
-        for chunk in obstore.list(self._store):
+        chunks = self._ask(lambda: iter(obstore.list(self._store)))
+        while (chunk := self._ask(lambda: next(chunks, None))) is not None:
             for item in chunk:
                 modified = item["last_modified"]
                 moment = modified if isinstance(modified, datetime) else datetime.now(timezone.utc)
                 yield item["path"], item["size"], moment.timestamp()
 
-    def _ask(self, action: Any) -> Any:
+    def _ask(self, action: Any, path: str = "") -> Any:
         from obstore.exceptions import BaseError, NotFoundError
 
         try:
             return action()
-        except (NotFoundError, FileNotFoundError) as error:
-            raise MissingBlob(
-                f"A stored object is missing ({str(error)[:200]}). Look for it with: daskscope doctor"
-            ) from None
+        except (NotFoundError, FileNotFoundError):
+            raise MissingBlob(f"The stored file {path} is missing. Look for it with: daskscope doctor") from None
         except (BaseError, OSError) as error:
-            raise StorageError(f"The object store refuses: {str(error).splitlines()[0][:300]}") from None
+            raise StoreAway(f"The object store refuses: {str(error).splitlines()[0][:300]}") from None

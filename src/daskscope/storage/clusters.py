@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from daskscope.analysis.rollup import clean_text
 from daskscope.storage import schema
 from daskscope.storage.groups import uncount
+from daskscope.storage.sums import summed
 
 STATES = ("running", "idle", "finished", "lost")
 Row = dict[str, Any]
@@ -27,7 +28,10 @@ class ClusterFilter:
     search: str = ""
     tag: str = ""
     limit: int = 100
-    #: Where the page before ended: start time and number of its last run.
+    #: A column with whole numbers, the largest first unless ``up``.
+    sort: str = "start_us"
+    up: bool = False
+    #: Where the page before ended: of its last run what is sorted by, and the number.
     after: tuple[int, int] | None = None
 
 
@@ -45,14 +49,17 @@ def state_of(now_us: int, lost_after_us: int) -> Any:
 def list_clusters(
     connection: Connection, account: int, wanted: ClusterFilter, now_us: int, lost_after_us: int
 ) -> list[Row]:
-    """Runs of an account, the newest first."""
+    """Runs of an account, in the order that is wanted: the newest first, unless something else is."""
     runs, state = schema.runs, state_of(now_us, lost_after_us)
     query = sa.select(runs, state.label("state")).where(runs.c.account_id == account)
     query = query.where(*_conditions(wanted, state))
+    key = runs.c[wanted.sort]
     if wanted.after is not None:
-        start, number = wanted.after
-        query = query.where(sa.or_(runs.c.start_us < start, sa.and_(runs.c.start_us == start, runs.c.id < number)))
-    query = query.order_by(runs.c.start_us.desc(), runs.c.id.desc()).limit(wanted.limit)
+        value, number = wanted.after
+        beyond = (key > value, runs.c.id > number) if wanted.up else (key < value, runs.c.id < number)
+        query = query.where(sa.or_(beyond[0], sa.and_(key == value, beyond[1])))
+    order = (key.asc(), runs.c.id.asc()) if wanted.up else (key.desc(), runs.c.id.desc())
+    query = query.order_by(*order).limit(wanted.limit)
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
@@ -103,6 +110,16 @@ def close_asked(connection: Connection, account: int, clusters: set[str]) -> boo
     return connection.execute(sa.select(runs.c.id).where(mine, runs.c.end_us == 0).limit(1)).scalar() is not None
 
 
+def change_cluster(connection: Connection, run: int, values: dict[str, Any]) -> None:
+    """Put a name or tags in place of what they were; ``values`` are columns."""
+    connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(values))
+
+
+def ask_to_close(connection: Connection, run: int, now_us: int) -> None:
+    """Have the cluster told, in the answer to its next batch, to shut down."""
+    connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(close_us=now_us))
+
+
 def clients_of(connection: Connection, run: int) -> list[Row]:
     clients = schema.clients
     query = sa.select(clients).where(clients.c.run_id == run).order_by(clients.c.connect_us)
@@ -120,12 +137,6 @@ def workers_of(connection: Connection, run: int) -> list[Row]:
     return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def timeline_of(connection: Connection, run: int, t0: int, t1: int) -> list[Row]:
-    timeline = schema.timeline
-    query = sa.select(timeline).where(timeline.c.run_id == run, timeline.c.bucket >= t0, timeline.c.bucket < t1)
-    return [dict(row) for row in connection.execute(query.order_by(timeline.c.bucket)).mappings()]
-
-
 def prefixes_of(connection: Connection, run: int, computation: str | None = None) -> list[Row]:
     """Sums by prefix of a computation, or of the whole run."""
     prefixes = schema.prefixes
@@ -133,7 +144,7 @@ def prefixes_of(connection: Connection, run: int, computation: str | None = None
     # 0 is no time.
     first = sa.func.coalesce(sa.func.min(sa.func.nullif(prefixes.c.first_us, 0)), 0)
     extremes = {"first_us": first} | {name: sa.func.max(prefixes.c[name]) for name in ("last_us", "longest_us")}
-    sums = [sa.cast(extremes.get(name, sa.func.sum(prefixes.c[name])), sa.BigInteger).label(name) for name in names]
+    sums = [extremes[name].label(name) if name in extremes else summed(prefixes.c[name]).label(name) for name in names]
     query = sa.select(prefixes.c.prefix, *sums).where(prefixes.c.run_id == run).group_by(prefixes.c.prefix)
     if computation is not None:
         query = query.where(prefixes.c.computation == computation)

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
 from daskscope.storage.clusters import Row, state_of
+from daskscope.storage.sums import summed
 from daskscope.storage.vault import Vault
 
 
@@ -22,7 +23,7 @@ def list_computations(
     run: int | None = None,
     since_us: int = 0,
     computation: str | None = None,
-    code_digest: str = "",
+    same_as: Row | None = None,
     limit: int = 100,
     after: tuple[int, str] | None = None,
 ) -> list[Row]:
@@ -43,8 +44,8 @@ def list_computations(
         query = query.where(table.c.start_us >= since_us)
     if computation is not None:
         query = query.where(table.c.computation == computation)
-    if code_digest:
-        query = query.where(table.c.code_digest == code_digest)
+    if same_as is not None:
+        query = query.where(table.c.code_digest == same_as["code_digest"], table.c.groups == same_as["groups"])
     if after is not None:
         start, name = after
         query = query.where(
@@ -57,6 +58,26 @@ def list_computations(
         row["code"] = vault.open_text(connection, account, row.pop("sealed_code"))
         row["sums"] = sums.get((row["run_id"], row["computation"]), {})
     return rows
+
+
+def earlier_runs(
+    connection: Connection, vault: Vault, account: int, row: Row, now_us: int, lost_after_us: int, limit: int
+) -> list[Row]:
+    """Runs of the same code and shape of graph (as many groups of tasks) before a computation, the newest first."""
+    if not row["code_digest"]:
+        return []
+    return list_computations(
+        connection, vault, account, now_us, lost_after_us,
+        same_as=row, limit=limit, after=(row["start_us"], row["computation"]),
+    )  # fmt: skip
+
+
+def span_of(connection: Connection, run: int, computation: str) -> tuple[int, int] | None:
+    """When a computation began, and when it ended or was last heard of; None where there is none of that name."""
+    table = schema.computations
+    query = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us)
+    row = connection.execute(query.where(table.c.run_id == run, table.c.computation == computation)).one_or_none()
+    return (row.start_us, row.stop_us or row.seen_us) if row is not None else None
 
 
 def large_subjects(connection: Connection, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:
@@ -85,7 +106,7 @@ def _sums(connection: Connection, keys: list[tuple[int, str]]) -> dict[tuple[int
         return {}
     prefixes = schema.prefixes
     # By run and by name rather than by pairs: row values are slow in SQLite, and a name in another run is dropped below.
-    columns = [sa.cast(sa.func.sum(prefixes.c[name]), sa.BigInteger).label(name) for name in SUMMED]
+    columns = [summed(prefixes.c[name]).label(name) for name in SUMMED]
     query = (
         sa.select(prefixes.c.run_id, prefixes.c.computation, *columns)
         .where(

@@ -35,6 +35,41 @@ class StorageError(DaskscopeError):
     """The server's storage cannot be used as asked."""
 
 
+#: What goes wrong between us and a database, whatever its driver calls it.
+DatabaseError = sa.exc.SQLAlchemyError
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the database, not what it was asked, is the trouble: gone, restarted, full, locked."""
+    if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
+        return True
+    return isinstance(error, sa.exc.OperationalError | sa.exc.TimeoutError | OSError)
+
+
+def detail_of(error: BaseException) -> str:
+    """What the driver says, in one line. For a log: it names hosts and users."""
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return lines[0] if lines else repr(error)
+
+
+#: Parts of what drivers say, and what that means to somebody who may not know where the database is.
+_MEANINGS = (
+    (("disk is full", "no space left", "disk full"), "the database's disk is full"),
+    (("locked", "lock timeout"), "the database is held by another program"),
+    (("readonly", "read-only"), "the database can only be read"),
+    (("password", "authentication", "permission denied"), "the database does not let this server in"),
+)
+
+
+def in_our_words(error: BaseException) -> str:
+    """What is wrong with the database, without anything that is nobody's business."""
+    said = str(getattr(error, "orig", None) or error).lower()
+    for parts, meaning in _MEANINGS:
+        if any(part in said for part in parts):
+            return meaning
+    return "the database cannot be reached" if is_outage(error) else "the database failed; the server's log says how"
+
+
 class Database:
     """Connections to one catalog; ``read`` and ``write`` are transactions."""
 

@@ -18,11 +18,12 @@ from daskscope.analysis.rollup import roll_up, roll_up_all
 from daskscope.storage import schema
 from daskscope.storage.blobs import BlobStore, MissingBlob
 from daskscope.storage.compaction import compact
-from daskscope.storage.database import Database, StorageError
+from daskscope.storage.database import Database, DatabaseError, StorageError, detail_of
 from daskscope.storage.ingest import lock_run, replace_sums
-from daskscope.storage.migrate import version
+from daskscope.storage.migrate import other_version
 from daskscope.storage.retention import orphans, stored_tasks
 from daskscope.storage.runs import Part, read_run
+from daskscope.storage.sums import summed
 from daskscope.storage.vault import Vault, unwrap
 from daskscope.wire.decode import read_frame
 
@@ -58,20 +59,15 @@ def examine(patient: Patient) -> Iterator[tuple[str, list[Finding]]]:
     for name, check in CHECKS.items():
         try:
             yield name, list(check(patient))
-        except (StorageError, sa.exc.SQLAlchemyError, OSError) as error:
-            text = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            yield name, [Finding(name, f"cannot be checked: {text}")]
+        except (StorageError, DatabaseError, OSError) as error:
+            yield name, [Finding(name, f"cannot be checked: {detail_of(error)}")]
 
 
 def check_catalog(patient: Patient) -> Iterator[Finding]:
     """The database is whole and has this version's schema."""
     with patient.database.read() as connection:
-        found = version(connection)
-        if found != schema.HEAD:
-            yield Finding(
-                "catalog",
-                f"the schema is {found or 'missing'}, this version needs {schema.HEAD}: start daskscope serve once",
-            )
+        if wrong := other_version(connection):
+            yield Finding("catalog", f"{wrong}: start daskscope serve once")
         if patient.database.is_sqlite:
             for row in connection.exec_driver_sql("PRAGMA integrity_check(10)"):
                 if row[0] != "ok":
@@ -174,14 +170,14 @@ def _compact(patient: Patient, account: int, run: int) -> Callable[[], None]:
 def check_sums(patient: Patient) -> Iterator[Finding]:
     """Roll-ups that disagree with the rows they are sums of."""
     runs, prefixes = schema.runs, schema.prefixes
-    total = sa.cast(sa.func.sum(prefixes.c.tasks), sa.BigInteger).label("tasks")
+    total = summed(prefixes.c.tasks).label("tasks")
     with patient.database.read() as connection:
         rows = connection.execute(sa.select(runs.c.id, runs.c.account_id, runs.c.tasks, runs.c.tasks_removed)).all()
         by_prefix = connection.execute(sa.select(prefixes.c.run_id, total).group_by(prefixes.c.run_id)).all()
         stored = {row.id: stored_tasks(connection, row.id) for row in rows}
-    summed = {row.run_id: row.tasks for row in by_prefix}
+    by_run = {row.run_id: row.tasks for row in by_prefix}
     for row in rows:
-        counted, prefixed = stored[row.id], summed.get(row.id, 0)
+        counted, prefixed = stored[row.id], by_run.get(row.id, 0)
         if counted + row.tasks_removed != row.tasks or prefixed != row.tasks:
             text = (
                 f"run {row.id} counts {row.tasks:,} tasks, {prefixed:,} by prefix, and had {counted + row.tasks_removed:,} "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +14,14 @@ from sqlalchemy.engine import Connection
 from daskscope.analysis.rollup import RollUp
 from daskscope.storage import schema
 from daskscope.storage.database import in_steps
+from daskscope.storage.sums import summed
 from daskscope.storage.upsert import Row, accumulate
 from daskscope.storage.vault import Vault
 from daskscope.units import HOUR
 
 #: Rows that failed with something nobody could name share a group.
 UNKNOWN = "unknown"
+PLAIN = re.compile(r"[0-9A-Za-z_-]{1,64}")
 TEXTS = ("message", "traceback", "cause_message")
 
 
@@ -76,9 +80,16 @@ def _row(connection: Connection, vault: Vault, account: int, run: int, row: dict
         **plain,
         "account_id": account,
         "run_id": run,
-        "fingerprint": row["fingerprint"] or UNKNOWN,
+        "fingerprint": _name(row["fingerprint"]),
         "sealed_text": sealed,
     }
+
+
+def _name(fingerprint: str) -> str:
+    """What a group is called in addresses: as the recorder says, unless that is no plain word."""
+    if not fingerprint:
+        return UNKNOWN
+    return fingerprint if PLAIN.fullmatch(fingerprint) else hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
 def _regress(connection: Connection, account: int, happened: dict[str, Row]) -> None:
@@ -228,7 +239,7 @@ def hours_of(
     first = now_us // HOUR - hours + 1
     hour = (table.c.time_us // HOUR).label("hour")
     query = (
-        sa.select(table.c.fingerprint, hour, sa.cast(sa.func.sum(table.c.count), sa.BigInteger).label("n"))
+        sa.select(table.c.fingerprint, hour, summed(table.c.count).label("n"))
         .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints), table.c.time_us >= first * HOUR)
         .group_by(table.c.fingerprint, hour)
     )

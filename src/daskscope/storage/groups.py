@@ -7,6 +7,7 @@ from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
 from daskscope.storage.database import in_steps
+from daskscope.storage.sums import summed
 
 
 def uncount(connection: Connection, account: int, run: int) -> None:
@@ -16,7 +17,7 @@ def uncount(connection: Connection, account: int, run: int) -> None:
     """
     table, groups = schema.exceptions, schema.error_groups
     counted = (
-        sa.select(table.c.fingerprint, sa.cast(sa.func.sum(table.c.count), sa.BigInteger).label("n"))
+        sa.select(table.c.fingerprint, summed(table.c.count).label("n"))
         .where(table.c.run_id == run)
         .group_by(table.c.fingerprint)
     )

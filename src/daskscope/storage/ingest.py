@@ -21,10 +21,11 @@ from sqlalchemy.engine import Connection
 
 from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
-from daskscope.storage.capacity import update_capacity
+from daskscope.storage.capacity import update_capacity, update_peaks
 from daskscope.storage.database import in_steps, insert
 from daskscope.storage.failures import record_failures
-from daskscope.storage.upsert import Row, accumulate, replace_older, saturated
+from daskscope.storage.sums import saturated
+from daskscope.storage.upsert import Row, accumulate, replace_older
 from daskscope.storage.vault import Vault
 from daskscope.wire.decode import Header
 
@@ -48,6 +49,8 @@ class Batch:
     header: Header
     frame: bytes
     roll_up: RollUp
+    #: When it came on our clock less when it was sent on the scheduler's; 0: a recorder that does not say when it sends.
+    delay_us: int = 0
 
     @property
     def run_key(self) -> RunKey:
@@ -67,6 +70,11 @@ class Arrival:
     @property
     def nbytes(self) -> int:
         return sum(len(batch.frame) for batch in self.batches)
+
+    @property
+    def delay_us(self) -> int:
+        """The least delay, which is nearest to the difference of the clocks; 0 where none is known."""
+        return min((batch.delay_us for batch in self.batches if batch.delay_us), default=0)
 
 
 def take(connection: Connection, vault: Vault, batches: Sequence[Batch], now_us: int) -> list[bool]:
@@ -174,6 +182,7 @@ def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us
         [a.run for a in arrivals if a.total.entities.keys() & {"workers", "clusters"} or a.total.memories],
         [a.run for a in arrivals if a.total.entities.get("computations")],
     )
+    update_peaks(connection, [a.run for a in arrivals if a.total.entities.get("workers")])
 
 
 def _batch_row(connection: Connection, vault: Vault, run: int, batch: Batch, now_us: int) -> Row:
@@ -283,6 +292,10 @@ def code_digest(code: str, line: int) -> str:
     return hashlib.sha256(f"{line} {code.strip()}".encode()).hexdigest()[:16] if code.strip() else ""
 
 
+#: Columns of a cluster's row that are not believed: it is named by the batch, and the clocks are compared here.
+NOT_TAKEN = frozenset({"cluster", "clock_offset_us"})
+
+
 def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
     """The runs' own rows, where they are newer than what is known."""
     rows = []
@@ -290,7 +303,7 @@ def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
         # A row about another cluster than the one it was sent for is nobody's.
         row = a.total.entities.get("clusters", {}).get((a.batches[0].header.cluster,))
         if row is not None:
-            values = {f"new_{name}": value for name, value in row.items() if name != "cluster"}
+            values = {f"new_{name}": value for name, value in row.items() if name not in NOT_TAKEN}
             rows.append({**values, "this": a.run, "new_user": a.user or row["user"]})
     if rows:
         connection.execute(_renewing(tuple(name for name in rows[0] if name.startswith("new_"))), rows)
@@ -331,6 +344,7 @@ def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[i
                 "add_wire_nbytes": a.nbytes,
                 "add_buffered_nbytes": a.nbytes,
                 "work": sums.last_us,
+                "delay": a.delay_us,
                 "now": now_us,
             }
         )
@@ -347,5 +361,8 @@ def _adding(names: tuple[str, ...]) -> sa.Update:
         column = runs.c[name.removeprefix("add_")]
         values[column.name] = saturated(column, sa.bindparam(name, type_=sa.BigInteger))
     values["received_us"] = sa.bindparam("now", type_=sa.BigInteger)
+    delay, offset = sa.bindparam("delay", type_=sa.BigInteger), runs.c.clock_offset_us
+    nearer = sa.and_(delay != 0, sa.or_(offset == 0, delay < offset))
+    values["clock_offset_us"] = sa.case((nearer, delay), else_=offset)
     values["last_work_us"] = sa.case((runs.c.last_work_us < work, work), else_=runs.c.last_work_us)
     return sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(values)

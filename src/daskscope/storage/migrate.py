@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
-from daskscope.storage.database import Database, StorageError
+from daskscope.storage.database import Database, StorageError, detail_of
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 #: Any number, but always the same: the name of the lock among servers on one PostgreSQL.
@@ -30,7 +30,7 @@ def prepare(database: Database) -> str:
         with database.read() as connection:
             found = version(connection)
     except sa.exc.OperationalError as error:
-        raise StorageError(f"The database cannot be reached: {_first_line(error)}") from None
+        raise StorageError(f"The database cannot be reached: {detail_of(error)}") from None
     if found == schema.HEAD:
         return ""
     if found and database.is_sqlite and found < schema.HEAD:
@@ -61,6 +61,12 @@ def version(connection: Connection) -> str:
     return str(connection.execute(sa.select(VERSIONS.c.version_num)).scalar() or "")
 
 
+def other_version(connection: Connection) -> str:
+    """What is wrong with a catalog's schema, in words; empty where it is this version's."""
+    found = version(connection)
+    return "" if found == schema.HEAD else f"the schema is {found or 'missing'}, this version needs {schema.HEAD}"
+
+
 def upgrade(connection: Connection, target: str) -> None:
     """Run the migrations up to ``target`` inside the connection's transaction."""
     from alembic import command
@@ -88,7 +94,3 @@ def _back_up(path: Path, found: str) -> None:
     source.close()
     target.close()
     copy.chmod(0o600)
-
-
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

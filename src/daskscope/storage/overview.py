@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
 from daskscope.storage.clusters import Row, state_of
+from daskscope.storage.sums import summed
 
 FINISHED_STATES = ("memory", "erred", "released", "forgotten")
 
@@ -20,7 +21,7 @@ def progress(connection: Connection, runs: list[int]) -> dict[int, tuple[int, in
     table = schema.computations
     done = sum((table.c[name] for name in FINISHED_STATES), sa.literal(0))
     query = (
-        sa.select(table.c.run_id, sa.func.sum(done).label("done"), sa.func.sum(table.c.tasks).label("tasks"))
+        sa.select(table.c.run_id, summed(done).label("done"), summed(table.c.tasks).label("tasks"))
         .where(table.c.run_id.in_(runs), table.c.state == "running")
         .group_by(table.c.run_id)
     )
@@ -64,7 +65,7 @@ def days_of(connection: Connection, account: int, first_day: int) -> dict[int, R
     """Sums over executions by day."""
     days = schema.days
     names = ("tasks", "errors", "compute_us")
-    sums: list[Any] = [sa.cast(sa.func.sum(days.c[name]), sa.BigInteger).label(name) for name in names]
+    sums: list[Any] = [summed(days.c[name]).label(name) for name in names]
     query = (
         sa.select(days.c.day, *sums).where(days.c.account_id == account, days.c.day >= first_day).group_by(days.c.day)
     )
@@ -75,7 +76,7 @@ def weeks_of(connection: Connection, account: int, first_day: int) -> list[Row]:
     """Compute time by user and week; a week is numbered from the epoch and begins on a Monday (day 4 was one)."""
     days, runs = schema.days, schema.runs
     week = ((days.c.day + 3) // 7).label("week")
-    total = sa.cast(sa.func.sum(days.c.compute_us), sa.BigInteger).label("compute_us")
+    total = summed(days.c.compute_us).label("compute_us")
     query = (
         sa.select(runs.c.user, week, total)
         .join(runs, runs.c.id == days.c.run_id)

@@ -10,8 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from daskscope import units
 from daskscope.storage import schema
 from daskscope.storage.clusters import has
+from daskscope.storage.database import StorageError
+from daskscope.storage.sums import summed
 
 Row = dict[str, Any]
 
@@ -40,12 +43,35 @@ def new_share() -> str:
     return secrets.token_urlsafe(16)
 
 
-def add_report(connection: Connection, account: int, user: int, report: NewReport, now_us: int) -> Row:
-    """Number a report and store it."""
+class ReportsFull(StorageError):
+    """An account has as many bytes of reports as it may."""
+
+    def __init__(self, used: int, limit: int) -> None:
+        super().__init__(
+            f"The account's reports have {units.nbytes(used)} of the {units.nbytes(limit)} that are kept, and this one does not "
+            "fit. Delete some, or let them expire: daskscope reports delete N, daskscope reports change N --days 1. Whoever runs "
+            "the server can change the limit with --max-reports."
+        )
+
+
+def used_nbytes(connection: Connection, account: int, now_us: int) -> int:
+    """Bytes of an account's reports; one that has expired counts no more, it is deleted within the hour."""
+    reports = schema.reports
+    query = sa.select(summed(reports.c.nbytes)).where(reports.c.account_id == account, _current(now_us))
+    return int(connection.execute(query).scalar_one())
+
+
+def add_report(
+    connection: Connection, account: int, user: int, report: NewReport, now_us: int, *, limit: int = 0
+) -> Row:
+    """Number a report and store it, where the account's reports stay within ``limit`` bytes (0: any number)."""
     accounts, reports = schema.accounts, schema.reports
     mine = accounts.c.id == account
-    # The update locks the account's row: two uploads at once cannot get one number.
+    # The update locks the account's row: two uploads at once cannot get one number, nor both the last of the room.
     connection.execute(sa.update(accounts).where(mine).values(last_report=accounts.c.last_report + 1))
+    used = used_nbytes(connection, account, now_us) if limit else 0
+    if limit and used + report.nbytes > limit:
+        raise ReportsFull(used, limit)
     number = connection.execute(sa.select(accounts.c.last_report).where(mine)).scalar_one()
     values = {
         **{name: value for name, value in vars(report).items() if name != "tags"},

@@ -14,6 +14,7 @@ from daskscope.storage.blobs import BlobStore
 from daskscope.storage.clusters import delete_cluster
 from daskscope.storage.database import Database
 from daskscope.storage.ingest import lock_run
+from daskscope.storage.sums import summed
 
 DAY_US = 24 * 3600 * 1_000_000
 #: A file younger than this may be one that a compaction is just about to name.
@@ -99,17 +100,17 @@ def delete_rows(connection: Connection, run: int) -> list[str]:
 def stored_tasks(connection: Connection, run: int) -> int:
     """Rows of tasks that are stored, counted without reading them."""
     files, batches = schema.files, schema.batches
-    compacted = sa.select(sa.func.sum(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
-    buffered = sa.select(sa.func.sum(batches.c.rows)).where(
+    compacted = sa.select(summed(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
+    buffered = sa.select(summed(batches.c.rows)).where(
         batches.c.run_id == run, batches.c.name == "tasks", batches.c.frame.is_not(None)
     )
-    return sum(int(connection.execute(query).scalar() or 0) for query in (compacted, buffered))
+    return sum(int(connection.execute(query).scalar_one()) for query in (compacted, buffered))
 
 
 def _shrink(database: Database, store: BlobStore, account: Account) -> int:
     """Delete the rows of the oldest runs until the account's files fit."""
     runs, files = schema.runs, schema.files
-    total = sa.cast(sa.func.sum(files.c.nbytes), sa.BigInteger).label("nbytes")
+    total = summed(files.c.nbytes).label("nbytes")
     query = (
         sa.select(runs.c.id, total)
         .join(files, files.c.run_id == runs.c.id)

@@ -58,6 +58,13 @@ def begin_login(connection: Connection, label: str, now_us: int) -> tuple[str, s
     return secret, code
 
 
+def count_waiting(connection: Connection, now_us: int) -> int:
+    """Logins that somebody may still confirm."""
+    logins = schema.logins
+    query = sa.select(sa.func.count()).select_from(logins).where(logins.c.expires_us > now_us)
+    return int(connection.execute(query).scalar_one())
+
+
 def find_login(connection: Connection, user_code: str, now_us: int) -> Login | None:
     logins = schema.logins
     query = sa.select(logins).where(logins.c.user_code == user_code.strip().upper(), logins.c.expires_us > now_us)

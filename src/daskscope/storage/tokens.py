@@ -62,8 +62,9 @@ def create_token(
     label: str = "",
     expires_us: int = 0,
     cluster: str = "",
+    parent: int = 0,
 ) -> tuple[int, str]:
-    """A new token: its number and its secret."""
+    """A new token: its number and its secret. One with a ``parent`` ends when that token is revoked."""
     unknown = scopes - set(SCOPES)
     if unknown or not scopes:
         raise StorageError(f"A token's scopes are some of {', '.join(SCOPES)}.")
@@ -78,21 +79,29 @@ def create_token(
         "cluster": cluster,
         "created_us": now_us,
         "expires_us": expires_us,
+        "parent": parent,
     }
     result = connection.execute(sa.insert(schema.tokens).values(values))
     return int(result.inserted_primary_key[0]), secret  # type: ignore[index]
 
 
 def find_token(connection: Connection, secret: str, now_us: int) -> Token | None:
-    """The token of a secret, where it is neither revoked nor expired and its user still belongs to the account."""
+    """The token of a secret, where it is neither revoked nor expired and its user still belongs to the account.
+
+    Nor may the token it was made with be revoked or gone. That is looked up each time, although a revocation reaches those below
+    as well: another server that remembered the token for half a minute may have made one from it meanwhile.
+    """
     tokens, users, members = schema.tokens, schema.users, schema.members
+    parent = tokens.alias("parent")
     query = (
         sa.select(tokens, users.c.name.label("user_name"), members.c.role)
         .join(users, users.c.id == tokens.c.user_id)
         .join(members, (members.c.user_id == users.c.id) & (members.c.account_id == tokens.c.account_id))
+        .outerjoin(parent, parent.c.id == tokens.c.parent)
         .where(
             tokens.c.digest == digest(secret),
             tokens.c.revoked_us == 0,
+            sa.or_(tokens.c.parent == 0, parent.c.revoked_us == 0),
             users.c.disabled_us == 0,
             sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > now_us),
         )
@@ -127,10 +136,13 @@ def mark_used(connection: Connection, token: int, now_us: int) -> None:
 def list_tokens(
     connection: Connection, account: int, user: int | None, *, include_inactive: bool, now_us: int
 ) -> list[dict[str, Any]]:
-    """The tokens of an account, or of one user in it; tokens of single clusters are not listed."""
+    """The tokens of an account, or of one user in it; tokens of single clusters are counted below the one they were made with."""
     tokens, users = schema.tokens, schema.users
+    below = tokens.alias("below")
+    alive = (below.c.revoked_us == 0) & sa.or_(below.c.expires_us == 0, below.c.expires_us > now_us)
+    recorders = sa.select(sa.func.count()).select_from(below).where(below.c.parent == tokens.c.id, alive)
     query = (
-        sa.select(tokens, users.c.name.label("user"))
+        sa.select(tokens, users.c.name.label("user"), recorders.scalar_subquery().label("recorders"))
         .join(users, users.c.id == tokens.c.user_id)
         .where(tokens.c.account_id == account, tokens.c.cluster == "")
         .order_by(tokens.c.id)
@@ -139,15 +151,26 @@ def list_tokens(
         query = query.where(tokens.c.user_id == user)
     if not include_inactive:
         query = query.where(tokens.c.revoked_us == 0, sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > now_us))
-    names = ("id", "hint", "label", "scopes", "user", "created_us", "expires_us", "used_us", "revoked_us")
+    names = ("id", "hint", "label", "scopes", "user", "created_us", "expires_us", "used_us", "revoked_us", "recorders")
     rows = [{name: row[name] for name in names} for row in connection.execute(query).mappings()]
     return [{**row, "scopes": row["scopes"].split(), "expired": 0 < row["expires_us"] <= now_us} for row in rows]
 
 
-def revoke_token(connection: Connection, account: int, user: int | None, token: int, now_us: int) -> bool:
-    """Revoke a token of an account (of one user in it); whether there was one."""
+@dataclass(frozen=True)
+class Revoked:
+    """What a revocation ended besides the token itself."""
+
+    #: Tokens of recorders that were made with it.
+    recorders: int
+
+
+def revoke_token(connection: Connection, account: int, user: int | None, token: int, now_us: int) -> Revoked | None:
+    """Revoke a token of an account (of one user in it) with those of recorders made from it; None where there was none."""
     tokens = schema.tokens
     mine = (tokens.c.account_id == account) & (tokens.c.id == token) & (tokens.c.revoked_us == 0)
     if user is not None:
         mine &= tokens.c.user_id == user
-    return bool(connection.execute(sa.update(tokens).where(mine).values(revoked_us=now_us)).rowcount)
+    if not connection.execute(sa.update(tokens).where(mine).values(revoked_us=now_us)).rowcount:
+        return None
+    below = (tokens.c.parent == token) & (tokens.c.revoked_us == 0)
+    return Revoked(connection.execute(sa.update(tokens).where(below).values(revoked_us=now_us)).rowcount)

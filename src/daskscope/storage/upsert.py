@@ -12,9 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daskscope.analysis.rollup import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.database import insert_for
+from daskscope.storage.sums import saturated
 
 Row = dict[str, Any]
 Names = tuple[str, ...]
@@ -58,13 +58,6 @@ def _accumulating(dialect: str, name: str, columns: Names, least: Names, greates
         else:
             changes[column.name] = saturated(column, mine)
     return statement.on_conflict_do_update(index_elements=_key(table), set_=changes)
-
-
-def saturated(column: Any, mine: Any) -> Any:
-    """The sum, cut where adding on would leave 64 bits: a transaction must not fail for what one hostile batch claims."""
-    if isinstance(column.type, sa.Float):
-        return column + mine
-    return sa.case((column > LARGEST - mine, LARGEST), else_=column + mine)
 
 
 def replace_older(connection: Connection, table: sa.Table, rows: Sequence[Row], newer: str = "seen_us") -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
-from daskscope.storage.accounts import check_name, insert_named
+from daskscope.storage.accounts import NameTaken, check_name, insert_named
 from daskscope.storage.database import StorageError, insert
 
 SHORTEST_PASSWORD = 10
@@ -59,6 +59,19 @@ def create_user(
     check_name(name, "user")
     values = {"name": name, "email": email, "password": password_hash, "created_us": now_us, "admin": int(admin)}
     return User(insert_named(connection, schema.users, values, "a user"), name, email, admin)
+
+
+def open_user(connection: Connection, name: str, now_us: int, *, admin: bool = False) -> User:
+    """The user of that name; made, without a password, where there is none, by one of the servers that look at the same moment."""
+    found = find_user(connection, name)
+    if found is None:
+        try:
+            return create_user(connection, name, "", now_us, admin=admin)
+        except NameTaken:
+            found = find_user(connection, name)
+            if found is None:
+                raise
+    return found
 
 
 def find_user(connection: Connection, name: str) -> User | None:

@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import os
+import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def load_master_keys(path: Path) -> list[bytes]:
     try:
         text = path.read_text()
     except FileNotFoundError:
-        return [_create(path)]
+        text = _create(path)
     except OSError as error:
         raise StorageError(f"The key file {path} cannot be read: {error.strerror}.") from None
     return parse_master_keys(text, str(path))
@@ -54,15 +55,18 @@ def parse_master_keys(text: str, source: str) -> list[bytes]:
     return keys
 
 
-def _create(path: Path) -> bytes:
-    key = os.urandom(KEY_SIZE)
+def _create(path: Path) -> str:
+    """A file with a new key, or the one that another server made at the same moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(base64.b64encode(key) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return key
+    temporary = _written(path, [os.urandom(KEY_SIZE)])
+    try:
+        # Unlike a rename this does not replace a file, and unlike an exclusive creation it is never seen half written.
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    return path.read_text()
 
 
 def add_master_key(path: Path) -> list[bytes]:
@@ -72,14 +76,24 @@ def add_master_key(path: Path) -> list[bytes]:
     return keys
 
 
+#: Master keys that stay in the file after a rotation: the new one, and the one before. A server that still runs with that one may
+#: wrap the key of a new account by it, which the next rotation wraps anew.
+KEPT_KEYS = 2
+
+
 def write_master_keys(path: Path, keys: list[bytes]) -> None:
-    temporary = path.with_suffix(".new")
-    descriptor = os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+    _written(path, keys).replace(path)
+
+
+def _written(path: Path, keys: list[bytes]) -> Path:
+    """The keys in a file beside ``path``, on disk."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(b"".join(base64.b64encode(key) + b"\n" for key in keys))
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+    return temporary
 
 
 class BrokenSeal(StorageError):

@@ -5,7 +5,7 @@ import { pairs, rate } from "../model/transfers";
 import { Loading, Panel, Seg, ViewHead } from "../widgets/basics";
 import { MetricStrip } from "../widgets/metrics";
 import { Matrix } from "../widgets/matrix";
-import { Plot, type PlotSeries } from "../widgets/plot";
+import { type PlotSeries, TimePlot } from "../widgets/plot";
 import { DataTable } from "../widgets/table";
 import { TimeRuler } from "../widgets/time-ruler";
 
@@ -48,7 +48,7 @@ export function Bandwidth() {
               <Matrix pairs={rows} show={show === "bytes" ? "bytes" : "rate"} />
             </Panel>
             <Panel title="Over time" note="received by all workers" class="c5">
-              <Plot label="Bytes a second received by all workers" x={x} series={series} format={(v) => `${nbytes(v)}/s`} binary height={260} />
+              <TimePlot label="Bytes a second received by all workers" x={x} series={series} format={(v) => `${nbytes(v)}/s`} binary height={260} />
             </Panel>
           </div>
           <section class="panel mt" aria-label="Pairs">

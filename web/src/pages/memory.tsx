@@ -5,7 +5,7 @@ import { loadSeries, peak, sumWorkers } from "../model/series";
 import { Loading, Panel, Pick, ViewHead } from "../widgets/basics";
 import { limitNote, MemoryLegend } from "../widgets/memory-panel";
 import { MemoryRows, useMemory } from "../widgets/memory-rows";
-import { Plot, type PlotSeries } from "../widgets/plot";
+import { type PlotSeries, TimePlot } from "../widgets/plot";
 import { DataTable } from "../widgets/table";
 import { TimeRuler } from "../widgets/time-ruler";
 
@@ -80,7 +80,7 @@ function Cluster({ measure }: { measure: string }) {
   }, [memory, one.value, measure, b0, b1]);
   return (
     <Panel title="All workers together" note={measureName(measure)} class="mt">
-      {series.length === 0 ? <Loading /> : <Plot label={`${measureName(measure)} of all workers over time`} x={x} series={series} format={(v) => measureText(measure, v)} binary={BYTES.test(measure)} />}
+      {series.length === 0 ? <Loading /> : <TimePlot label={`${measureName(measure)} of all workers over time`} x={x} series={series} format={(v) => measureText(measure, v)} binary={BYTES.test(measure)} />}
     </Panel>
   );
 }

@@ -1,23 +1,15 @@
 import type { Page } from "../api/server";
-import type { Cluster, Computation, ConnectedClient, Explanation, Prefix, Worker } from "../api/server.gen";
-import { count, dollars, nbytes, nbytesOf, percent } from "../model/format";
+import type { Computation, Explanation, OneCluster, Prefix, Worker } from "../api/server.gen";
+import { count, counted, dollars, nbytes, nbytesOf, percent } from "../model/format";
 import { Empty, Panel } from "../widgets/basics";
 import { DataTable, type ViewColumn } from "../widgets/table";
 import { toast } from "../widgets/toast";
 import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ClusterPill, ComputationPill, Link, Loaded, Person, seconds } from "./parts";
+import { Act, Ago, ClusterPill, ComputationPill, isLive, Link, Loaded, Person, seconds } from "./parts";
+import { Edit, tagsOf } from "./edit";
+import { Field } from "./field";
+import { Over } from "./history";
 import { Viewing } from "./viewing";
-
-export interface OneCluster extends Cluster {
-  config: Record<string, unknown>;
-  idle_timeout: number;
-  tasks_processing: number;
-  tasks_queued: number;
-  tasks_unrunnable: number;
-  worker_list: Worker[];
-  clients: ConnectedClient[];
-  prefixes: Prefix[];
-}
 
 /** A cluster: live while it runs, the same page when it is history. */
 export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report" }) {
@@ -51,23 +43,24 @@ function Summary({ id }: { id: string }) {
               <ClusterPill cluster={c} />
               <h1>{c.name || c.id}</h1>
               {c.tags.map((t) => <span class="tag" key={t}>{t}</span>)}
-              <div class="acts"><Close cluster={c} /></div>
+              <div class="acts"><EditCluster cluster={c} done={cluster.reload} /><Close cluster={c} /></div>
             </div>
             {why.value && (
               <p class="answer" data-testid="why">
-                <b>{why.value.answer}</b> <span>{why.value.advice[0] ?? ""}</span>
+                <b>{why.value.answer}</b> <span>{why.value.advice[0] ?? ""} {isLive(c) ? "" : outcome(c)}</span>
               </p>
             )}
             <div class="stack">
               <Numbers c={c} />
-              {why.value && why.value.evidence.length > 0 && (
-                <Panel title="Why it is still running" testid="evidence">
+              {why.value && c.state !== "finished" && why.value.evidence.length > 0 && (
+                <Panel title={isLive(c) ? "Why it is still running" : "What is known of its end"} testid="evidence">
                   <ul class="plain">
                     {why.value.evidence.map((line) => <li key={line}>{line}</li>)}
                     {why.value.advice.map((line) => <li key={line}><b>{line}</b></li>)}
                   </ul>
                 </Panel>
               )}
+              <Over id={id} />
               <Panel testid="computations">
                 <Loaded from={computations}>{(page) => <Computations items={page.items} of={c.n_computations} cluster={id} />}</Loaded>
               </Panel>
@@ -84,10 +77,29 @@ function Summary({ id }: { id: string }) {
   );
 }
 
+/** How what it did went, for one that is over. */
+function outcome(c: OneCluster): string {
+  if (c.n_tasks === 0) return "It ran no task.";
+  return c.n_exceptions === 0 ? `It ran ${counted(c.n_tasks, "task")}, and none failed.` : `It ran ${counted(c.n_tasks, "task")} with ${counted(c.n_exceptions, "exception")}.`;
+}
+
+function EditCluster({ cluster: c, done }: { cluster: OneCluster; done: () => void }) {
+  const { api } = useTeam();
+  const may = useMay("write");
+  if (!may) return null;
+  const save = ({ name, tags }: Record<string, string>) => api.send("PATCH", `clusters/${encodeURIComponent(c.id)}`, { name, tags: tagsOf(tags ?? "") }).then(done);
+  return (
+    <Edit title="Name and tags" button="Edit" label="Edit name and tags" save={save} testid="edit-cluster">
+      <Field label="Name" name="name" value={c.name} optional />
+      <Field label="Tags" name="tags" value={c.tags.join(", ")} hint="Words between commas; prices may go by them" optional />
+    </Edit>
+  );
+}
+
 function Close({ cluster: c }: { cluster: OneCluster }) {
   const { api } = useTeam();
   const may = useMay("write");
-  if (!may || (c.state !== "running" && c.state !== "idle")) return null;
+  if (!may || !isLive(c)) return null;
   const run = async () => {
     if (!confirm(`Shut down ${c.name || c.id}? Its workers end and what is in memory is lost.`)) return;
     await api.send("POST", `clusters/${encodeURIComponent(c.id)}/close`);
@@ -97,14 +109,14 @@ function Close({ cluster: c }: { cluster: OneCluster }) {
 }
 
 function Numbers({ c }: { c: OneCluster }) {
-  const live = c.state === "running" || c.state === "idle";
+  const live = isLive(c);
   const [used, limit] = nbytesOf(c.memory, c.memory_limit);
   const numbers: [string, string, preact.ComponentChildren, string][] = [
-    ["age", "Age", seconds(c.duration), live ? "and counting" : c.reason],
-    ["workers", "Workers", live ? <>{count(c.workers)} <small>{count(c.threads)} threads</small></> : count(c.worker_list.length), live ? `${count(c.worker_list.length)} in all` : "in all"],
-    ["tasks", "Tasks", count(c.n_tasks), live ? `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued` : `${count(c.n_computations)} computations`],
-    ["errors", "Exceptions", count(c.n_exceptions), c.n_errors ? `${count(c.n_errors)} executions failed` : "no execution failed"],
-    ["memory", "Memory", live && c.memory_limit > 0 ? <>{used} <small>of {limit}</small></> : nbytes(c.memory_limit), live ? "in use now" : "limit of its workers"],
+    ["age", live ? "Age" : "Lifetime", seconds(c.duration), live ? "and counting" : c.reason],
+    ["workers", "Workers", live ? <>{count(c.workers)} <small>{count(c.threads)} threads</small></> : <>{count(c.peak_workers)} <small>{counted(c.peak_threads, "thread")}</small></>, live ? `${count(c.worker_list.length)} in all` : `at most; ${count(c.worker_list.length)} in all`],
+    ["tasks", "Tasks", count(c.n_tasks), live ? `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued` : counted(c.n_computations, "computation")],
+    ["errors", "Exceptions", count(c.n_exceptions), c.n_errors ? `${counted(c.n_errors, "execution")} failed` : "no execution failed"],
+    ["memory", "Memory", live && c.memory_limit > 0 ? <>{used} <small>of {limit}</small></> : c.memory_limit > 0 ? nbytes(c.memory_limit) : "no limit", live ? "in use now" : "most its workers could use"],
     ["busy", "Compute time", seconds(c.compute_seconds), c.thread_seconds > 0 ? `${percent(Math.min(1, c.compute_seconds / c.thread_seconds))} of thread time` : "no threads"],
     ["cost", "Est. cost", dollars(c.cost.total), live ? `${dollars(c.cost.per_hour)} an hour; ${dollars(c.cost.idle)} idle` : `${dollars(c.cost.idle)} of it idle`],
   ];
@@ -178,7 +190,7 @@ function Facts({ c }: { c: OneCluster }) {
       <dl class="kv">
         <dt>Owner</dt><dd><Person name={c.user} /></dd>
         <dt>Host</dt><dd>{c.host || "not recorded"}</dd>
-        <dt>Scheduler</dt><dd class="mono">{c.address}</dd>
+        <dt>Scheduler</dt><dd class="mono">{c.address || "not recorded"}</dd>
         <dt>Started</dt><dd><Ago at={c.start} /></dd>
         <dt>Last seen</dt><dd><Ago at={c.last_seen} /></dd>
         <dt>Last task</dt><dd><Ago at={c.last_work} never="none yet" /></dd>

@@ -1,13 +1,12 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Page } from "../api/server";
-import type { Cluster, ClusterState } from "../api/server.gen";
+import type { Cluster, ClusterList, ClusterState } from "../api/server.gen";
 import { count, dollars, nbytes, nbytesOf } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Pick, Search } from "../widgets/basics";
 import { Icon } from "../widgets/icon";
 import { useLive, useTeam } from "./context";
 import { connectSnippet } from "./home";
-import { Ago, ClusterPill, Link, Loaded, Person, seconds, Trouble } from "./parts";
+import { Ago, ClusterPill, isLive, Link, Loaded, Person, seconds, Spark, Trouble } from "./parts";
 
 const PERIODS = [["1 day", "last day"], ["7 days", "last 7 days"], ["30 days", "last 30 days"], ["90 days", "last 90 days"], ["all", "all time"]] as const;
 const STATES: readonly (readonly [ClusterState, string])[] = [["running", "Running"], ["idle", "Idle"], ["finished", "Finished"], ["lost", "Lost"]];
@@ -22,36 +21,50 @@ export function Clusters() {
   );
 }
 
-interface Listed extends Page<Cluster> {
-  states: Record<ClusterState, number>;
-}
-
 interface Col {
   id: string;
   head: string;
   num?: boolean;
-  cell: (c: Cluster) => preact.ComponentChildren;
+  /** The server's word for it, where it can sort by it. */
+  sort?: string;
+  cell: (c: Cluster, busy: readonly number[]) => preact.ComponentChildren;
 }
 
 const COLUMNS: readonly Col[] = [
   { id: "state", head: "State", cell: (c) => <ClusterPill cluster={c} /> },
   { id: "user", head: "Owner", cell: (c) => <Person name={c.user} /> },
-  { id: "workers", head: "Workers", num: true, cell: (c) => (c.state === "running" || c.state === "idle" ? count(c.workers) : "") },
-  { id: "threads", head: "Threads", num: true, cell: (c) => (c.state === "running" || c.state === "idle" ? count(c.threads) : "") },
+  { id: "workers", head: "Workers", num: true, sort: "workers", cell: (c) => <Had live={isLive(c)} now={c.workers} most={c.peak_workers} /> },
+  { id: "threads", head: "Threads", num: true, sort: "threads", cell: (c) => <Had live={isLive(c)} now={c.threads} most={c.peak_threads} /> },
   { id: "memory", head: "Memory", cell: (c) => <MemoryCell cluster={c} /> },
-  { id: "tasks", head: "Tasks", num: true, cell: (c) => <span class={c.n_tasks ? "" : "zero"}>{count(c.n_tasks)}</span> },
-  { id: "exceptions", head: "Exceptions", num: true, cell: (c) => <span class={c.n_exceptions ? "bad" : "zero"}>{count(c.n_exceptions)}</span> },
+  { id: "tasks", head: "Tasks", num: true, sort: "tasks", cell: (c) => <span class={c.n_tasks ? "" : "zero"}>{count(c.n_tasks)}</span> },
+  { id: "exceptions", head: "Exceptions", num: true, sort: "exceptions", cell: (c) => <span class={c.n_exceptions ? "bad" : "zero"}>{count(c.n_exceptions)}</span> },
+  { id: "busy", head: "Busy threads", cell: (c, busy) => <Busy cluster={c} shares={busy} /> },
   { id: "now", head: "Cost now", num: true, cell: (c) => (c.cost.per_hour > 0 ? `${dollars(c.cost.per_hour)}/h` : "") },
   { id: "cost", head: "Est. cost", num: true, cell: (c) => <span title={c.cost.formula}>{dollars(c.cost.total)}</span> },
   { id: "age", head: "Age", num: true, cell: (c) => seconds(c.duration) },
-  { id: "started", head: "Started", num: true, cell: (c) => <Ago at={c.start} /> },
-  { id: "seen", head: "Last seen", num: true, cell: (c) => <Ago at={c.last_seen} /> },
+  { id: "time", head: "Cluster time", num: true, sort: "cluster_time", cell: (c) => <span title="threads × time they were there">{seconds(c.thread_seconds)}</span> },
+  { id: "started", head: "Started", num: true, sort: "started", cell: (c) => <Ago at={c.start} /> },
+  { id: "seen", head: "Last seen", num: true, sort: "last_seen", cell: (c) => <Ago at={c.last_seen} /> },
   { id: "software", head: "Software", cell: (c) => <span class="faint">{c.versions.distributed ? `distributed ${c.versions.distributed}` : ""}</span> },
 ];
 
+/** The share of threads that was busy in the last hours; one scale for the whole column. */
+function Busy({ cluster: c, shares }: { cluster: Cluster; shares: readonly number[] }) {
+  if (shares.length < 2 || c.thread_seconds <= 0) return null;
+  const tone = { running: "var(--st-running)", idle: "var(--text-3)", finished: "var(--text-3)", lost: "var(--st-lost)" }[c.state];
+  const mean = shares.reduce((a, b) => a + b, 0) / shares.length;
+  return <Spark values={shares} most={1} tone={tone} label={`${Math.round(mean * 100)} percent of its threads busy`} />;
+}
+
+/** What a cluster has, or, once it is over, the most it had. */
+function Had({ live, now, most }: { live: boolean; now: number; most: number }) {
+  if (live) return <>{count(now)}</>;
+  return <span class="faint" title="the most it had">{most > 0 ? count(most) : ""}</span>;
+}
+
 function MemoryCell({ cluster: c }: { cluster: Cluster }) {
   if (c.memory_limit <= 0) return <span class="faint">{c.memory ? nbytes(c.memory) : ""}</span>;
-  if (c.state !== "running" && c.state !== "idle") return <span class="faint">{nbytes(c.memory_limit)}</span>;
+  if (!isLive(c)) return <span class="faint" title="the most its workers could use">{nbytes(c.memory_limit)}</span>;
   const share = Math.min(1, c.memory / c.memory_limit);
   const [used, limit] = nbytesOf(c.memory, c.memory_limit);
   return (
@@ -59,6 +72,17 @@ function MemoryCell({ cluster: c }: { cluster: Cluster }) {
       <span class="mbar" role="img" aria-label={`${Math.round(share * 100)} percent`}><i class={share > 0.9 ? "hi" : ""} style={{ width: `${share * 100}%` }} /></span>
       <span class="sub">{used} of {limit}</span>
     </>
+  );
+}
+
+function Head({ col, sort, onSort }: { col: Col; sort: string; onSort: (sort: string) => void }) {
+  const by = col.sort;
+  if (!by) return <th class={col.num ? "num" : ""}>{col.head}</th>;
+  const now = sort === `-${by}` ? "descending" : sort === by ? "ascending" : undefined;
+  return (
+    <th class={col.num ? "num" : ""} aria-sort={now}>
+      <button type="button" onClick={() => onSort(now === "descending" ? by : `-${by}`)} data-testid={`sort-${col.id}`}>{col.head}{now && <Icon name={now === "descending" ? "chev" : "up"} />}</button>
+    </th>
   );
 }
 
@@ -70,13 +94,15 @@ export function ClusterTable({ name }: { name: string }) {
   const [period, setPeriod] = useParam("since", "7 days");
   const [user, setUser] = useParam("user");
   const [tag, setTag] = useParam("tag");
-  const [hide, setHide] = useParam("hide", "started,software");
+  const [hide, setHide] = useParam("hide", "time,started,software");
+  const [sort, setSort] = useParam("sort", "-started");
   const [more, setMore] = useState<Cluster[]>([]);
+  const [moreBusy, setMoreBusy] = useState<ClusterList["busy"]>({});
   const [next, setNext] = useState<string | null>(null);
   const settled = useSettledText(search);
-  const query = { search: settled, state, since: period, user, tag, limit: STEP };
-  const key = [account, settled, state, period, user, tag];
-  const first = useLive<Listed>(null, () => api.get("clusters", query), key, 3000);
+  const query = { search: settled, state, since: period, user, tag, limit: STEP, busy: true, sort: sort.replace(/^-/, ""), up: !sort.startsWith("-") };
+  const key = [account, settled, state, period, user, tag, sort];
+  const first = useLive<ClusterList>(null, () => api.get("clusters", query), key, 3000);
   useEffect(() => setMore([]), key);
   useEffect(() => setNext(first.value?.next ?? null), [first.value?.next, ...key]);
   const items = useMemo(() => {
@@ -86,8 +112,9 @@ export function ClusterTable({ name }: { name: string }) {
   const hidden = new Set(hide.split(","));
   const shown = COLUMNS.filter((c) => !hidden.has(c.id));
   const total = first.value ? Object.values(first.value.states).reduce((a, b) => a + b, 0) : 0;
-  const load = () => api.get<Listed>("clusters", { ...query, cursor: next ?? "" }).then((page) => {
+  const load = () => api.get<ClusterList>("clusters", { ...query, cursor: next ?? "" }).then((page) => {
     setMore((now) => [...now, ...page.items]);
+    setMoreBusy((now) => ({ ...now, ...page.busy }));
     setNext(page.next);
   });
   const filtered = Boolean(settled || state || user || tag);
@@ -117,7 +144,7 @@ export function ClusterTable({ name }: { name: string }) {
               <thead>
                 <tr>
                   <th>Cluster</th>
-                  {shown.map((c) => <th key={c.id} class={c.num ? "num" : ""}>{c.head}</th>)}
+                  {shown.map((c) => <Head key={c.id} col={c} sort={sort} onSort={setSort} />)}
                 </tr>
               </thead>
               <tbody>
@@ -127,7 +154,7 @@ export function ClusterTable({ name }: { name: string }) {
                       <Link class="name" to={[account, "clusters", c.id]} title={c.id}>{c.name || c.id}</Link>
                       {c.tags.map((t) => <button type="button" class="sub tagbtn" key={t} onClick={() => setTag(t)}>{t}</button>)}
                     </td>
-                    {shown.map((col) => <td key={col.id} class={col.num ? "num" : ""}>{col.id === "user" ? <button type="button" class="plainbtn" title={`Only ${c.user}`} onClick={() => setUser(c.user)}>{col.cell(c)}</button> : col.cell(c)}</td>)}
+                    {shown.map((col) => <td key={col.id} class={col.num ? "num" : ""}>{col.id === "user" ? <button type="button" class="plainbtn" title={`Only ${c.user}`} onClick={() => setUser(c.user)}>{col.cell(c, [])}</button> : col.cell(c, first.value?.busy[c.id] ?? moreBusy[c.id] ?? [])}</td>)}
                   </tr>
                 ))}
               </tbody>

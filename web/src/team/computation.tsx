@@ -1,16 +1,21 @@
-import type { Computation, Prefix } from "../api/server.gen";
-import { count } from "../model/format";
-import { copy, Panel } from "../widgets/basics";
+import type { OneComputation } from "../api/server.gen";
+import { count, counted } from "../model/format";
+import { copy } from "../widgets/basics";
 import { Icon } from "../widgets/icon";
 import { toast } from "../widgets/toast";
 import { callOf } from "./cluster";
 import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ComputationPill, Link, Loaded, Scroll, seconds } from "./parts";
+import { Act, Ago, ComputationPill, Link, Loaded, Scroll, seconds, Source } from "./parts";
 import { Viewing } from "./viewing";
 
-interface OneComputation extends Computation {
-  prefixes: Prefix[];
-  earlier: Computation[];
+/** How long it took beside the median of its earlier runs that finished; nothing where there are none. */
+export function compared(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
+  const done = c.earlier.filter((e) => e.state === "done").map((e) => e.duration).sort((a, b) => a - b);
+  if (c.state !== "done" || done.length === 0) return "";
+  const median = (done[(done.length - 1) >> 1] + done[done.length >> 1]) / 2;
+  if (median <= 0) return "";
+  const change = Math.round((100 * (c.duration - median)) / median);
+  return `${change === 0 ? "as long as" : `${count(Math.abs(change))} % ${change > 0 ? "longer" : "shorter"} than`} the median of ${done.length === 1 ? "1 earlier run" : `${done.length} earlier runs`} · `;
 }
 
 /** One computation: its code, its earlier runs, and its report. */
@@ -37,32 +42,31 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
               <div class="title">
                 <ComputationPill state={c.state} />
                 <h1><code>{callOf(c)}</code></h1>
-                <span class="faint">{count(c.n_tasks)} tasks · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}</span>
+                <span class="faint" data-testid="compared">{compared(c)}{count(c.n_tasks)} tasks · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}</span>
               </div>
-              <div class="cols mt">
-                <div class={c.earlier.length > 0 ? "c7" : "c12"}>
-                  <Panel title="Code" note={c.code_file}>
-                    {c.code ? <pre class="src" tabIndex={0}>{c.code.split("\n").map((line, i) => <span key={i} class={i === c.code_line ? "hot" : ""}><i>{i + 1}</i> {line}</span>)}</pre> : <p class="callout">The code was not recorded: it is switched off, or the cluster was recorded by a preload alone.</p>}
-                  </Panel>
-                </div>
+              <div class="folds">
+                <details data-testid="code">
+                  <summary>Code <span class="faint">{c.code_file}</span></summary>
+                  {c.code ? <Source code={c.code} hot={c.code_line} /> : <p class="callout">The code was not recorded: it is switched off, or the cluster was recorded by a preload alone.</p>}
+                </details>
                 {c.earlier.length > 0 && (
-                  <div class="c5">
-                    <Panel title="Earlier runs of the same code" testid="earlier">
-                      <Scroll label="Earlier runs"><table class="data compact">
-                        <thead><tr><th>Started</th><th>State</th><th class="num">Duration</th><th class="num">Tasks</th></tr></thead>
-                        <tbody>
-                          {c.earlier.map((e) => (
-                            <tr key={`${e.cluster_id} ${e.id}`}>
-                              <td><Link to={[account, "clusters", e.cluster_id, "computations", e.id]}><Ago at={e.start} /></Link></td>
-                              <td><ComputationPill state={e.state} /></td>
-                              <td class="num">{seconds(e.duration)}</td>
-                              <td class="num">{count(e.n_tasks)}</td>
-                            </tr>
-                          ))}
-                        </tbody>
-                      </table></Scroll>
-                    </Panel>
-                  </div>
+                  <details data-testid="earlier">
+                    <summary>{counted(c.earlier.length, "earlier run")} of the same code</summary>
+                    <Scroll label="Earlier runs"><table class="data compact">
+                      <thead><tr><th>Started</th><th>State</th><th class="num">Duration</th><th class="num">Tasks</th><th>Cluster</th></tr></thead>
+                      <tbody>
+                        {c.earlier.map((e) => (
+                          <tr key={`${e.cluster_id} ${e.id}`}>
+                            <td><Link to={[account, "clusters", e.cluster_id, "computations", e.id]}><Ago at={e.start} /></Link></td>
+                            <td><ComputationPill state={e.state} /></td>
+                            <td class="num">{seconds(e.duration)}</td>
+                            <td class="num">{count(e.n_tasks)}</td>
+                            <td><Link to={[account, "clusters", e.cluster_id]}><span class="cut">{e.cluster_name || e.cluster_id}</span></Link></td>
+                          </tr>
+                        ))}
+                      </tbody>
+                    </table></Scroll>
+                  </details>
                 )}
               </div>
             </>

@@ -1,16 +1,12 @@
 import { useState } from "preact/hooks";
 import type { Page } from "../api/server";
-import type { ErrorGroup, ErrorState, Failure } from "../api/server.gen";
+import type { ErrorState, Failure, ListedError, OneComputation, OneError } from "../api/server.gen";
 import { count } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel, Search, Seg } from "../widgets/basics";
 import { Traceback } from "../widgets/traceback";
-import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Spark } from "./parts";
-
-interface Group extends ErrorGroup {
-  hours?: number[];
-}
+import { useLive, useMay, useResource, useTeam } from "./context";
+import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Source, Spark } from "./parts";
 
 const STATES = [["open,regressed", "Open"], ["resolved", "Resolved"], ["ignored", "Ignored"], ["", "All"]] as const;
 
@@ -20,7 +16,7 @@ export function Errors() {
   const [state, setState] = useParam("state", "open,regressed");
   const [find, setFind] = useParam("q");
   const [limit, setLimit] = useState(100);
-  const groups = useLive<Page<Group>>(null, () => api.get("errors", { state: state === "all" ? "" : state, limit }), [account, state, limit], 4000);
+  const groups = useLive<Page<ListedError>>(null, () => api.get("errors", { state: state === "all" ? "" : state, limit }), [account, state, limit], 4000);
   return (
     <main class="wide" data-testid="page-errors">
       <div class="viewhead"><h1>Errors</h1><span class="note">failures of the same kind are one line</span></div>
@@ -43,7 +39,7 @@ export function Errors() {
                       <tr key={g.fingerprint} data-testid="error-row">
                         <td><Link class="name" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}><span class="mono cut">{g.type}: {g.message}</span></Link></td>
                         <td><ErrorPill state={g.state} /></td>
-                        <td>{g.hours && <Spark values={g.hours} label="failures an hour, last 48 hours" tone="var(--st-erred)" />}</td>
+                        <td><Spark values={g.hours} label="failures an hour, last 48 hours" tone="var(--st-erred)" /></td>
                         <td class="num">{count(g.count)}</td>
                         <td class="num">{count(g.n_clusters)}</td>
                         <td>{g.users.slice(0, 3).join(", ")}{g.users.length > 3 ? ` and ${g.users.length - 3} more` : ""}</td>
@@ -63,17 +59,12 @@ export function Errors() {
   );
 }
 
-interface OneGroup extends Group {
-  versions: Record<string, string[]>;
-  latest: Failure[];
-}
-
 /** One error: the traceback, who had it, where, and what to do with it. */
 export function ErrorPage({ fingerprint }: { fingerprint: string }) {
   const { api, account } = useTeam();
   const may = useMay("write");
   const path = `errors/${encodeURIComponent(fingerprint)}`;
-  const found = useLive<OneGroup>(null, () => api.get(path), [fingerprint, account], 5000);
+  const found = useLive<OneError>(null, () => api.get(path), [fingerprint, account], 5000);
   const [at, setAt] = useState(0);
   const mark = (state: ErrorState) => api.send("PATCH", path, { state }).then(found.reload);
   return (
@@ -105,6 +96,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
               <div class="cols mt">
                 <div class="c8">
                   <Traceback type={g.type} message={g.message} text={sample?.traceback || g.traceback} title={g.latest.length > 1 ? `Traceback, sample ${Math.min(at, g.latest.length - 1) + 1} of ${g.latest.length}` : "Traceback"} />
+                  {sample?.computation_id && <Code failure={sample} />}
                   <Panel title="Where it happened" class="mt">
                     <Scroll label="Where it happened"><table class="data">
                       <thead><tr><th>Cluster</th><th>Prefix</th><th>User</th><th class="num">Times</th><th class="num">When</th><th /></tr></thead>
@@ -158,6 +150,14 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
       </Loaded>
     </main>
   );
+}
+
+/** The code of the computation that failed, where it was recorded. */
+function Code({ failure: f }: { failure: Failure }) {
+  const { api, account } = useTeam();
+  const found = useResource<OneComputation>(() => api.get(`clusters/${encodeURIComponent(f.cluster_id)}/computations/${encodeURIComponent(f.computation_id)}`), [account, f.cluster_id, f.computation_id]);
+  if (!found.value?.code) return null;
+  return <Panel title="The computation that failed" note={found.value.code_file} right={<Link to={[account, "clusters", f.cluster_id, "computations", f.computation_id]}>Open</Link>} class="mt" testid="error-code"><Source code={found.value.code} hot={found.value.code_line} /></Panel>;
 }
 
 function tally(failures: readonly Failure[], pick: (f: Failure) => string): [string, number][] {

@@ -44,6 +44,7 @@ function Nothing() {
 }
 
 function Page({ o }: { o: Overview }) {
+  const { account } = useTeam();
   const live = (o.states.running ?? 0) + (o.states.idle ?? 0);
   const burning = o.idle.length > 0 ? `; ${o.states.idle === 1 ? "1 is" : `${count(o.states.idle ?? 0)} are`} idle and burn ${dollars(o.idle_per_hour)} an hour` : "";
   const failed = o.n_failed === 0 ? "Nothing failed since midnight" : `${count(o.n_failed)} failed since midnight`;
@@ -67,7 +68,7 @@ function Page({ o }: { o: Overview }) {
           <Now title="Failed since midnight" icon="errors" tone="--st-erred" note={`${count(o.n_failed)} of ${count(o.n_finished)} finished`} empty="Nothing failed." testid="failed">
             {o.failed.map((c) => (
               <li key={`${c.cluster_id} ${c.id}`}>
-                <b><Link to={[c.url.split("/").at(-5) ?? "", "clusters", c.cluster_id, "computations", c.id]}>{c.cluster_name || c.cluster_id}</Link></b>
+                <b><Link to={[account, "clusters", c.cluster_id, "computations", c.id]}>{c.cluster_name || c.cluster_id}</Link></b>
                 <span class="muted"><Ago at={c.stop ?? c.start} /></span>
                 <small>{c.state === "lost" ? "lost with its cluster" : `${count(c.n_errors)} of ${count(c.n_tasks)} tasks failed`}</small>
                 <small>{c.user}</small>

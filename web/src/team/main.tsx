@@ -15,12 +15,13 @@ import { ClusterPage } from "./cluster";
 import { Clusters } from "./clusters";
 import { ComputationPage } from "./computation";
 import { type Team, TeamContext, useRouter } from "./context";
+import { entrance, loginHref } from "./entrance";
 import { ErrorPage, Errors } from "./errors";
 import { Frame } from "./frame";
 import { Home } from "./home";
 import { ReportPage, Reports } from "./reports";
 import { Settings } from "./settings";
-import { Usage } from "./usage";
+import { UsagePage } from "./usage";
 
 /** Which page an address stands for, and the section it belongs to. */
 function pageOf(parts: readonly string[]): [section: string, page: preact.ComponentChildren] {
@@ -31,7 +32,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
   if (section === "clusters" && (!kind || kind === "report")) return [section, <ClusterPage id={id} tab={kind === "report" ? "report" : "summary"} key={id} />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
-  if (section === "usage") return [section, <Usage />];
+  if (section === "usage") return [section, <UsagePage />];
   if (section === "settings") return [section, <Settings />];
   return ["none", <main class="wide"><Panel><Empty title="There is nothing here">The address may be wrong, or what was here is deleted.</Empty></Panel></main>];
 }
@@ -72,6 +73,11 @@ function Root({ router, me, account }: { router: Router; me: Me; account: string
 
 function App({ router }: { router: Router }) {
   useRouter(router);
+  return entrance(router) ?? <Inside router={router} />;
+}
+
+/** Everything that needs to know who asks. */
+function Inside({ router }: { router: Router }) {
   const named = router.parts[0] ?? "";
   const [me, setMe] = useState<Me | null>(null);
   const [problem, setProblem] = useState("");
@@ -86,7 +92,7 @@ function App({ router }: { router: Router }) {
         setMe(found);
       },
       (error: unknown) => {
-        if (error instanceof ApiError && error.status === 401) location.assign(`${router.root}/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+        if (error instanceof ApiError && error.status === 401) location.assign(loginHref(router));
         else setProblem(error instanceof Error ? error.message : String(error));
       },
     );

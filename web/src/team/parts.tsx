@@ -43,6 +43,11 @@ export function seconds(s: number): string {
   return duration(s * 1e6);
 }
 
+/** Whether it is there, as far as anybody knows. */
+export function isLive(c: Pick<Cluster, "state">): boolean {
+  return c.state === "running" || c.state === "idle";
+}
+
 /** A state in colour, glyph and word; an idle cluster says for how long. */
 export function ClusterPill({ cluster: c }: { cluster: Pick<Cluster, "state" | "idle_seconds" | "reason"> }) {
   if (c.state === "idle") return <Pill state={c.idle_seconds > 600 ? "warn" : "idle"}>{c.idle_seconds > 0 ? `Idle ${seconds(c.idle_seconds)}` : "Idle"}</Pill>;
@@ -88,9 +93,8 @@ export function Trouble({ error, at, retry }: { error: ApiError; at: number; ret
 }
 
 /** A line over some numbers; the last one is where it stands now. */
-export function Spark({ values, label, width = 84, height = 18, tone = "var(--text-3)" }: { values: readonly number[]; label: string; width?: number; height?: number; tone?: string }) {
+export function Spark({ values, label, most = Math.max(...values, 1e-12), width = 84, height = 18, tone = "var(--text-3)" }: { values: readonly number[]; label: string; most?: number; width?: number; height?: number; tone?: string }) {
   if (values.length < 2) return null;
-  const most = Math.max(...values, 1e-12);
   const points = values.map((v, i) => `${((i / (values.length - 1)) * width).toFixed(1)},${(height - 1 - (Math.max(v, 0) / most) * (height - 3)).toFixed(1)}`).join(" ");
   return (
     <svg class="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
@@ -98,6 +102,11 @@ export function Spark({ values, label, width = 84, height = 18, tone = "var(--te
       <polyline points={points} fill="none" stroke={tone} stroke-width="1.4" />
     </svg>
   );
+}
+
+/** Code, with the line that matters marked. */
+export function Source({ code, hot }: { code: string; hot: number }) {
+  return <pre class="src" tabIndex={0}>{code.split("\n").map((line, i) => <span key={i} class={i === hot ? "hot" : ""}><i>{i + 1}</i> {line}</span>)}</pre>;
 }
 
 /** A table that may be wider than the window. */

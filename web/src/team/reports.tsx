@@ -6,6 +6,8 @@ import { useParam } from "../model/hooks";
 import { copy, Empty, Panel, Search } from "../widgets/basics";
 import { Icon } from "../widgets/icon";
 import { useMay, useResource, useTeam } from "./context";
+import { Edit, tagsOf } from "./edit";
+import { Field } from "./field";
 import { Act, Ago, Link, Loaded, seconds } from "./parts";
 import { Viewing } from "./viewing";
 
@@ -52,6 +54,7 @@ export function Reports() {
                       <td>{may ? <select class="sel" aria-label={`Who may see ${r.title || r.filename}`} value={r.private ? "private" : "public"} onChange={(e) => void change(r, { visibility: e.currentTarget.value })}><option value="private">members</option><option value="public">whoever has the link</option></select> : r.private ? "members" : "link"}</td>
                       <td class="num">{r.expires ? r.expires.slice(0, 10) : "for ever"}</td>
                       <td class="acts">
+                        {may && <EditReport report={r} change={(body) => change(r, body)} />}
                         <button type="button" class="btn sm" onClick={() => copy(r.url, "Link copied")}>Copy link</button>
                         {may && <Act class="sm" run={async () => { if (confirm(`Delete ${r.title || r.filename}? It cannot be brought back.`)) await api.send("DELETE", `reports/${r.id}`).then(reports.reload); }}>Delete</Act>}
                       </td>
@@ -64,6 +67,22 @@ export function Reports() {
         </Loaded>
       </Panel>
     </main>
+  );
+}
+
+const LASTS = [["", "as it is"], ["7", "7 days from now"], ["30", "30 days from now"], ["365", "a year from now"], ["0", "for ever"]] as const;
+
+function EditReport({ report: r, change }: { report: HostedReport; change: (body: object) => Promise<unknown> }) {
+  const save = ({ title, tags, lasts, link }: Record<string, string>) => change({
+    title, tags: tagsOf(tags ?? ""), ...(lasts ? { days_to_expire: Number(lasts) } : {}), ...(link ? { new_link: true } : {}),
+  });
+  return (
+    <Edit title={`Report ${r.id}`} button="Edit" label={`Edit ${r.title || r.filename}`} save={save} testid="edit-report">
+      <Field label="Title" name="title" value={r.title} optional />
+      <Field label="Tags" name="tags" value={r.tags.join(", ")} hint="Words between commas" optional />
+      <label class="field">Lasts<select class="sel" name="lasts">{LASTS.map(([days, words]) => <option key={days} value={days}>{words}</option>)}</select></label>
+      {!r.private && <label class="check"><input type="checkbox" name="link" value="new" /> Make a new link; the old one ends</label>}
+    </Edit>
   );
 }
 

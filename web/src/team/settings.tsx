@@ -1,39 +1,10 @@
 import { useState } from "preact/hooks";
-import type { Role, Scope } from "../api/server.gen";
-import { copy, Panel } from "../widgets/basics";
+import type { AccountPreferences, Member, Role, Token } from "../api/server.gen";
+import { counted } from "../model/format";
+import { copy, Empty, Panel } from "../widgets/basics";
 import { toast } from "../widgets/toast";
 import { useMay, useResource, useTeam } from "./context";
 import { Act, Ago, Loaded, Scroll } from "./parts";
-
-interface Member {
-  name: string;
-  email: string;
-  role: Role;
-  since: string | null;
-}
-
-interface Token {
-  id: number;
-  hint: string;
-  label: string;
-  scopes: Scope[];
-  user: string;
-  expired: boolean;
-  created: string | null;
-  expires: string | null;
-  used: string | null;
-  revoked: string | null;
-}
-
-interface Preferences {
-  visibility: "public" | "private";
-  keep_rows_days: number;
-  keep_sums_days: number;
-  keep_rows_nbytes: number;
-  core_hour: number;
-  gib_hour: number;
-  price_overrides: Record<string, Record<string, number>>;
-}
 
 /** Members, tokens, prices and what is kept; who may only look sees it without buttons. */
 export function Settings() {
@@ -42,8 +13,8 @@ export function Settings() {
     <main class="wide" data-testid="page-settings">
       <div class="viewhead"><h1>Settings</h1><span class="note">{account}; you are {me.accounts.find((a) => a.name === account)?.role ?? "the only user"}</span></div>
       <div class="cols">
-        <div class="c6"><Members /><Prices /></div>
-        <div class="c6"><Tokens />{me.kind === "session" && <Password />}</div>
+        <div class="c6">{me.kind !== "local" && <Members />}<Prices /></div>
+        <div class="c6">{me.kind === "local" ? <Alone /> : <><Profile /><Tokens /></>}</div>
       </div>
     </main>
   );
@@ -121,7 +92,7 @@ function Tokens() {
     tokens.reload();
   };
   return (
-    <Panel title="Your tokens" note="for programs" testid="tokens">
+    <Panel title="Your tokens" note="for programs" class="mt" testid="tokens">
       <Loaded from={tokens}>
         {({ items }) => items.length === 0 ? <p class="callout">No tokens. A command line gets one with daskscope login.</p> : (
           <Scroll label="Tokens"><table class="data">
@@ -130,7 +101,7 @@ function Tokens() {
               {items.map((t) => (
                 <tr key={t.id} data-testid="token-row">
                   <td class="mono">{t.hint}…</td>
-                  <td><span class="cut">{t.label}</span></td>
+                  <td><span class="cut">{t.label}</span>{t.recorders > 0 && <span class="sub">{counted(t.recorders, "recorder")}</span>}</td>
                   <td>{t.scopes.join(", ")}</td>
                   <td class="num"><Ago at={t.used} never="never" /></td>
                   <td class="num">{t.expires ? t.expires.slice(0, 10) : "for ever"}</td>
@@ -156,18 +127,19 @@ function Tokens() {
   );
 }
 
-const NUMBERS: readonly (readonly [keyof Preferences, string, string])[] = [
+const NUMBERS: readonly (readonly [keyof AccountPreferences, string, string])[] = [
   ["core_hour", "Dollars for a core and hour", "0.01"],
   ["gib_hour", "Dollars for a GiB of memory and hour", "0.001"],
   ["keep_rows_days", "Days rows are kept; 0: as the server says", "1"],
   ["keep_sums_days", "Days sums are kept; 0: as the server says", "1"],
+  ["keep_rows_nbytes", "Bytes of rows beyond which the oldest go; 0: no limit", "1000000"],
 ];
 
 function Prices() {
   const { api, account } = useTeam();
   const admin = useMay("admin");
-  const held = useResource<Preferences>(() => api.get("preferences"), [account]);
-  const [changes, set] = useState<Partial<Preferences>>({});
+  const held = useResource<AccountPreferences>(() => api.get("preferences"), [account]);
+  const [changes, set] = useState<Partial<AccountPreferences>>({});
   const save = () => api.send("PATCH", "preferences", changes).then(() => { set({}); held.reload(); toast("Saved"); });
   return (
     <Panel title="Prices, privacy and retention" note="every cost is an estimate from these" class="mt" testid="preferences">
@@ -183,8 +155,8 @@ function Prices() {
                 </>
               ))}
               <dt><label for="visibility">A report nobody said anything about is for</label></dt>
-              <dd><select id="visibility" class="sel" value={now.visibility} disabled={!admin} onChange={(e) => set({ ...changes, visibility: e.currentTarget.value as Preferences["visibility"] })}><option value="public">whoever has the link</option><option value="private">members</option></select></dd>
-              <dt>Prices by tag, name or queue</dt>
+              <dd><select id="visibility" class="sel" value={now.visibility} disabled={!admin} onChange={(e) => set({ ...changes, visibility: e.currentTarget.value as AccountPreferences["visibility"] })}><option value="public">whoever has the link</option><option value="private">members</option></select></dd>
+              <dt>Prices by tag, name or queue<br /><small class="faint">core-hour, GiB-hour</small></dt>
               <dd><Overrides held={now.price_overrides} disabled={!admin} onChange={(price_overrides) => set({ ...changes, price_overrides })} /></dd>
             </dl>
           );
@@ -195,7 +167,7 @@ function Prices() {
   );
 }
 
-function Overrides({ held, disabled, onChange }: { held: Preferences["price_overrides"]; disabled: boolean; onChange: (next: Preferences["price_overrides"]) => void }) {
+function Overrides({ held, disabled, onChange }: { held: AccountPreferences["price_overrides"]; disabled: boolean; onChange: (next: AccountPreferences["price_overrides"]) => void }) {
   const [name, setName] = useState("");
   return (
     <>
@@ -203,25 +175,45 @@ function Overrides({ held, disabled, onChange }: { held: Preferences["price_over
         <div key={key} class="override">
           <span class="tag">{key}</span>
           <input class="txt" type="number" min="0" step="0.01" aria-label={`Dollars for a core and hour of ${key}`} value={String(prices.core_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, core_hour: Number(e.currentTarget.value) } })} />
+          <input class="txt" type="number" min="0" step="0.001" aria-label={`Dollars for a GiB of memory and hour of ${key}`} value={String(prices.gib_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, gib_hour: Number(e.currentTarget.value) } })} />
           {!disabled && <button type="button" class="link" onClick={() => onChange(Object.fromEntries(Object.entries(held).filter(([other]) => other !== key)))}>remove</button>}
         </div>
       ))}
-      {!disabled && <div class="override"><input class="txt" aria-label="Tag, name or queue" placeholder="tag, name or queue" value={name} onInput={(e) => setName(e.currentTarget.value)} /><button type="button" class="btn sm" disabled={!name.trim()} onClick={() => { onChange({ ...held, [name.trim()]: { core_hour: 0.05 } }); setName(""); }}>Add</button></div>}
+      {!disabled && <div class="override"><input class="txt" aria-label="Tag, name or queue" placeholder="tag, name or queue" value={name} onInput={(e) => setName(e.currentTarget.value)} /><button type="button" class="btn sm" disabled={!name.trim()} onClick={() => { onChange({ ...held, [name.trim()]: { core_hour: 0.05, gib_hour: 0.005 } }); setName(""); }}>Add</button></div>}
     </>
   );
 }
 
-function Password() {
-  const { api } = useTeam();
+/** A server on one's own machine: nobody logs in, so there is nobody else. */
+function Alone() {
+  return (
+    <Panel>
+      <Empty title="This server asks for no login" snippet="daskscope serve --login">
+        Whoever reaches it on this machine may do everything. With a login there are users, teams with roles, and tokens for programs:
+      </Empty>
+    </Panel>
+  );
+}
+
+function Profile() {
+  const { api, me } = useTeam();
   const [old, setOld] = useState("");
   const [next, setNext] = useState("");
+  const change = () => api.send("POST", "me/password", { old, new: next }).then(() => location.reload());
   return (
-    <Panel title="Your password" class="mt">
-      <div class="filters">
-        <input class="txt" type="password" aria-label="Old password" placeholder="Old password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} />
-        <input class="txt" type="password" aria-label="New password" placeholder="New password" autocomplete="new-password" value={next} onInput={(e) => setNext(e.currentTarget.value)} />
-        <Act run={() => api.send("POST", "me/password", { old, new: next }).then(() => location.reload())} disabled={!old || next.length < 10}>Change</Act>
-      </div>
+    <Panel title="You" testid="profile">
+      <dl class="kv">
+        <dt>Name</dt><dd>{me.user}</dd>
+        <dt>Accounts</dt><dd>{me.accounts.map((a) => `${a.name} (${a.role})`).join(", ")}</dd>
+        {me.admin && <><dt>Server</dt><dd>you may make users and accounts</dd></>}
+      </dl>
+      {me.kind === "session" && (
+        <div class="filters">
+          <input class="txt" type="password" aria-label="Old password" placeholder="Old password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} />
+          <input class="txt" type="password" aria-label="New password, ten characters or more" placeholder="New password" autocomplete="new-password" value={next} onInput={(e) => setNext(e.currentTarget.value)} />
+          <Act run={change} disabled={!old || next.length < 10}>Change password</Act>
+        </div>
+      )}
     </Panel>
   );
 }

@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import type { Usage, UsageLine } from "../api/server.gen";
 import { count, dollars, nbytes, percent } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel, Pick, Seg } from "../widgets/basics";
@@ -6,41 +7,17 @@ import { DataTable, type ViewColumn } from "../widgets/table";
 import { useResource, useTeam } from "./context";
 import { Link, Loaded, seconds } from "./parts";
 
-type By = "day" | "user" | "cluster" | "prefix";
-
-interface Line {
-  day?: number;
-  user?: string;
-  cluster?: string;
-  prefix?: string;
-  tasks: number;
-  errors: number;
-  compute_seconds: number;
-  transfer_seconds: number;
-  nbytes: number;
-  cost?: number;
-  cost_busy?: number;
-  cost_idle?: number;
-  thread_seconds?: number;
-}
-
-interface Used {
-  by: By;
-  items: Line[];
-  total: { cost: number; cost_busy: number; cost_idle: number; thread_seconds: number; clusters: number };
-}
+type By = Usage["by"];
 
 const BY: readonly (readonly [By, string])[] = [["day", "By day"], ["user", "By user"], ["cluster", "By cluster"], ["prefix", "By prefix"]];
 const PERIODS = [["7 days", "7 days"], ["30 days", "30 days"], ["90 days", "90 days"], ["365 days", "a year"]] as const;
 
-const nameOf = (line: Line, by: By): string => (by === "day" ? new Date((line.day ?? 0) * 86_400_000).toISOString().slice(0, 10) : String(line[by] ?? ""));
-
 /** What was used and what it cost, by day, user, cluster or prefix. */
-export function Usage() {
+export function UsagePage() {
   const { api, account } = useTeam();
   const [by, setBy] = useParam("by", "day");
   const [since, setSince] = useParam("since", "30 days");
-  const used = useResource<Used>(() => api.get("usage", { by, since }), [account, by, since]);
+  const used = useResource<Usage>(() => api.get("usage", { by, since }), [account, by, since]);
   return (
     <main class="wide" data-testid="page-usage">
       <div class="viewhead">
@@ -52,7 +29,7 @@ export function Usage() {
           <>
             <dl class="panel metrics eq">
               {[
-                ["Clusters", count(u.total.clusters), ""],
+                ["Clusters", count(u.clusters), ""],
                 ["Cluster time", seconds(u.total.thread_seconds), "threads × time they were there"],
                 ["Est. cost", dollars(u.total.cost), "from the price book"],
                 ["Busy", dollars(u.total.cost_busy), u.total.cost > 0 ? `${percent(u.total.cost_busy / u.total.cost)} of it` : ""],
@@ -67,22 +44,40 @@ export function Usage() {
   );
 }
 
-function Lines({ used: { items, by } }: { used: Used }) {
-  const { account } = useTeam();
-  const most = Math.max(...items.map((l) => l.compute_seconds), 1e-9);
-  const columns = useMemo<ViewColumn<Line>[]>(() => [
-    { id: "name", head: { day: "Day", user: "User", cluster: "Cluster", prefix: "Prefix" }[by], value: (l) => nameOf(l, by), cell: (l) => (by === "cluster" ? <Link class="mono cut" to={[account, "clusters", l.cluster ?? ""]}>{l.cluster}</Link> : <span class={by === "prefix" ? "mono cut" : "cut"}>{nameOf(l, by)}</span>) },
+function Lines({ used: { items, by } }: { used: Usage }) {
+  const most = Math.max(...items.map((l) => l.cost), 1e-9);
+  const columns = useMemo<ViewColumn<UsageLine>[]>(() => [
+    { id: "name", head: { day: "Day", user: "User", cluster: "Cluster", prefix: "Prefix" }[by], value: (l) => l.name, cell: (l) => <Name line={l} by={by} /> },
+    { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, cell: (l) => dollars(l.cost) },
+    { id: "split", head: "", value: (l) => l.cost, cell: (l) => <Split line={l} most={most} /> },
+    ...(by === "prefix" ? [] : [
+      { id: "busy", head: "Busy", num: true, value: (l: UsageLine) => l.cost_busy, cell: (l: UsageLine) => dollars(l.cost_busy) },
+      { id: "idle", head: "Idle", num: true, value: (l: UsageLine) => l.cost_idle, cell: (l: UsageLine) => dollars(l.cost_idle) },
+      { id: "thread", head: "Cluster time", num: true, value: (l: UsageLine) => l.thread_seconds, cell: (l: UsageLine) => seconds(l.thread_seconds) },
+    ]),
+    { id: "compute", head: "Compute", num: true, value: (l) => l.compute_seconds, cell: (l) => seconds(l.compute_seconds) },
+    { id: "transfer", head: "Transfer", num: true, value: (l) => l.transfer_seconds, cell: (l) => seconds(l.transfer_seconds) },
     { id: "tasks", head: "Tasks", num: true, value: (l) => l.tasks, cell: (l) => count(l.tasks) },
     { id: "errors", head: "Errors", num: true, value: (l) => l.errors, cell: (l) => <span class={l.errors ? "bad" : "zero"}>{count(l.errors)}</span> },
-    { id: "compute", head: "Compute", num: true, value: (l) => l.compute_seconds, cell: (l) => seconds(l.compute_seconds) },
-    { id: "bar", head: "", value: (l) => l.compute_seconds, cell: (l) => <span class="ibar" style="width:140px"><i style={{ width: `${(100 * l.compute_seconds) / most}%`, background: "var(--act-cpu)" }} /></span> },
-    { id: "transfer", head: "Transfer", num: true, value: (l) => l.transfer_seconds, cell: (l) => seconds(l.transfer_seconds) },
     { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, cell: (l) => nbytes(l.nbytes) },
-    ...(by === "user" || by === "cluster" ? [
-      { id: "thread", head: "Cluster time", num: true, value: (l: Line) => l.thread_seconds ?? 0, cell: (l: Line) => seconds(l.thread_seconds ?? 0) },
-      { id: "cost", head: "Est. cost", num: true, value: (l: Line) => l.cost ?? 0, cell: (l: Line) => dollars(l.cost ?? 0) },
-      { id: "idle", head: "Idle", num: true, value: (l: Line) => l.cost_idle ?? 0, cell: (l: Line) => dollars(l.cost_idle ?? 0) },
-    ] : []),
   ], [items, by]);
-  return <DataTable label="Usage" name="usage" title="Usage" rows={items} columns={columns} rowKey={(l) => nameOf(l, by)} sort={{ id: by === "day" ? "name" : "compute", down: true }} empty={<Empty title="Nothing was computed in this period" />} />;
+  const note = by === "prefix" ? "prefixes; each has its share of what busy threads cost" : `${by}s; busy in blue, idle hatched`;
+  return <DataTable label="Usage" name={`usage-by-${by}`} title={BY.find(([id]) => id === by)?.[1] ?? ""} note={note} rows={items} columns={columns} rowKey={(l) => l.name} sort={{ id: by === "day" ? "name" : "cost", down: true }} empty={<Empty title="Nothing was used in this period" />} />;
+}
+
+function Name({ line, by }: { line: UsageLine; by: By }) {
+  const { account } = useTeam();
+  if (by === "cluster") return <Link class="mono cut" to={[account, "clusters", line.name]}>{line.name}</Link>;
+  if (by === "user") return <Link class="cut" to={[account, "clusters"]} params={{ user: line.name, since: "all" }}>{line.name}</Link>;
+  return <span class={by === "prefix" ? "mono cut" : "cut"}>{line.name}</span>;
+}
+
+/** What was paid for, busy and idle, on the scale of the largest line. */
+function Split({ line, most }: { line: UsageLine; most: number }) {
+  return (
+    <span class="ibar" style="width:140px" role="img" aria-label={line.cost > 0 ? `${percent(line.cost_busy / line.cost)} busy` : "nothing paid for"}>
+      {line.cost_busy > 0 && <i style={{ width: `${(100 * line.cost_busy) / most}%`, background: "var(--act-cpu)" }} />}
+      {line.cost_idle > 0 && <i class="a-idle" style={{ width: `${(100 * line.cost_idle) / most}%` }} />}
+    </span>
+  );
 }

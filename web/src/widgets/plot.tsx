@@ -13,6 +13,8 @@ export interface PlotSeries {
   colour: string;
   fill?: string;
   dash?: boolean;
+  /** Each value holds until the next; the last one has no length. */
+  stepped?: boolean;
 }
 
 interface Props {
@@ -23,6 +25,8 @@ interface Props {
   format: (value: number) => string;
   height?: number;
   binary?: boolean;
+  /** What a drag over a stretch of time does. */
+  onSelect?: (from: number, to: number) => void;
 }
 
 /** Left and right go from value to value, Home and End to the ends; what is read out is spoken only then, not while the mouse moves. */
@@ -46,9 +50,14 @@ function byKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | n
 
 const known = (v: number) => (Number.isNaN(v) ? null : v);
 
-/** Lines over time with uPlot: drag selects time, hovering moves the crosshair of every panel. */
-export function Plot({ label, x, series, format, height = 200, binary = false }: Props) {
+/** A plot of the report: dragging selects the time of every panel. */
+export function TimePlot(props: Omit<Props, "onSelect">) {
   const { axis, nav } = useModel();
+  return <Plot {...props} onSelect={(from, to) => nav.select(select(axis, from, to))} />;
+}
+
+/** Lines over time with uPlot; hovering moves the crosshair of every panel. */
+export function Plot({ label, x, series, format, height = 200, binary = false, onSelect }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const theme = useThemeVersion();
   const readout = useRef<HTMLParagraphElement>(null);
@@ -65,16 +74,16 @@ export function Plot({ label, x, series, format, height = 200, binary = false }:
     const plot = new uPlot(
       {
         width, height, legend: { show: false }, padding: [8, 0, 0, 0],
-        cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
+        cursor: { y: false, drag: { x: onSelect !== undefined, y: false, setScale: false }, points: { size: 5 } },
         scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.06 : 1] } },
         axes: [
           { stroke: css("--text-3"), font: font(11), grid: { show: false }, ticks: { stroke: css("--line-strong"), size: 4 }, size: 26, splits: (_u, _i, min, max) => { const step = tickStep(max - min, width / 90); const out = []; for (let t = Math.ceil(min / step) * step; t <= max - (max - min) * (18 / width); t += step) out.push(t); return out; }, values: (_u, splits) => splits.map((t) => clock(t, splits.length > 1 ? splits[1] - splits[0] : 1e6)) },
           { stroke: css("--text-3"), font: font(11), grid, ticks: { show: false }, size: innerWidth < 900 ? 62 : 84, values: (_u, splits) => splits.map((v) => format(v)), incrs: binary ? Array.from({ length: 60 }, (_, i) => 2 ** i) : undefined },
         ],
-        series: [{}, ...series.map((s) => ({ label: s.label, stroke: css(s.colour), width: 1.25, fill: s.fill ? css(s.fill) : undefined, dash: s.dash ? [3, 4] : undefined, points: { show: false } }))],
+        series: [{}, ...series.map((s) => ({ label: s.label, stroke: css(s.colour), width: 1.25, fill: s.fill ? css(s.fill) : undefined, dash: s.dash ? [3, 4] : undefined, paths: s.stepped ? uPlot.paths.stepped?.({ align: 1 }) : undefined, points: { show: false } }))],
         hooks: {
           setCursor: [(u) => { const at = u.cursor.idx; write(at); if (u.cursor.left !== undefined && u.cursor.left >= 0) setHover(u.posToVal(u.cursor.left, "x")); }],
-          setSelect: [(u) => { if (u.select.width > 4) { nav.select(select(axis, u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"))); u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false); } }],
+          setSelect: [(u) => { if (u.select.width > 4) { onSelect?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false); } }],
         },
       },
       data,

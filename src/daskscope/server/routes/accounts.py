@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from daskscope.server.contract import Member
 from daskscope.server.failure import forbidden, not_found
 from daskscope.server.pools import PASSWORD
 from daskscope.server.routes.logins import check_password
@@ -40,7 +41,7 @@ class NewUser(msgspec.Struct, forbid_unknown_fields=True):
     admin: bool = False
 
 
-class Member(msgspec.Struct, forbid_unknown_fields=True):
+class MemberRole(msgspec.Struct, forbid_unknown_fields=True):
     role: Literal["viewer", "member", "owner"]
 
 
@@ -123,9 +124,11 @@ def _store_user(call: Call, hashed: str) -> str:
 def list_members(call: Call) -> dict[str, Any]:
     with call.services.database.read() as connection:
         rows = store.list_members(connection, call.account.id)
-    return {
-        "items": [{**{n: row[n] for n in ("name", "email", "role")}, "since": moment(row["since_us"])} for row in rows]
-    }
+    items: list[Member] = [
+        {"name": row["name"], "email": row["email"], "role": row["role"], "since": moment(row["since_us"])}
+        for row in rows
+    ]
+    return {"items": items}
 
 
 def set_member(call: Call) -> dict[str, Any]:
@@ -170,7 +173,7 @@ ROUTES = [
     Route("POST", "/api/v1/accounts", create_account, SERVER_ADMIN, "Make an account", body=NewAccount, status=201),
     Route("POST", "/api/v1/users", new_user, SERVER_ADMIN, "Make a user", body=NewUser, status=201),
     Route("GET", "/api/v1/members", list_members, "read", "Members of the account"),
-    Route("PUT", "/api/v1/members/{user}", set_member, "admin", "Add a member or change a role", body=Member),
+    Route("PUT", "/api/v1/members/{user}", set_member, "admin", "Add a member or change a role", body=MemberRole),
     Route("DELETE", "/api/v1/members/{user}", remove_member, "admin", "Take a member out of the account"),
     Route("GET", "/api/v1/preferences", get_preferences, "read", "Prices, retention and visibility of the account"),
     Route("PATCH", "/api/v1/preferences", change_preferences, "admin", "Change them", body=PreferencesChange),

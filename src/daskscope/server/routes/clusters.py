@@ -6,28 +6,37 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-import sqlalchemy as sa
 from starlette.responses import StreamingResponse
 
 from daskscope.analysis.explanation import explain as explanation_of
 from daskscope.server import cursor
+from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, OneCluster, Prefix, Worker
 from daskscope.server.failure import bad_request, conflict, not_found, unavailable
 from daskscope.server.live import MOST_LISTENERS
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
 from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds
 from daskscope.storage import clusters as store
-from daskscope.storage import schema
+from daskscope.storage.history import recent_busy
 
 #: Seconds between comments on a stream with nothing to say, so that proxies keep it open.
 HEARTBEAT_S = 15.0
 #: How long a stream lasts. A browser asks again by itself, and whoever was shown the door meanwhile gets no new one.
 LONGEST_S = 600.0
 
+#: Columns by the words the API sorts by.
+SORTS = {
+    "started": "start_us",
+    "last_seen": "seen_us",
+    "tasks": "tasks",
+    "exceptions": "exceptions",
+    "cluster_time": "thread_us",
+    "workers": "peak_workers",
+    "threads": "peak_threads",
+}
 Limit = Annotated[int, msgspec.Meta(ge=1, le=cursor.MOST)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -40,6 +49,10 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     tag: Text = ""
     limit: Limit = 100
     cursor: Text = ""
+    sort: Literal["started", "last_seen", "tasks", "exceptions", "cluster_time", "workers", "threads"] = "started"
+    up: bool = False
+    #: Also which share of each cluster's threads was busy in its last hours.
+    busy: bool = False
 
 
 class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,25 +71,32 @@ def find(call: Call) -> dict[str, Any]:
     return row
 
 
-def list_clusters(call: Call) -> dict[str, Any]:
+def list_clusters(call: Call) -> ClusterList:
     query: ListQuery = call.query
     states = tuple(part for part in query.state.split(",") if part)
     if unknown := set(states) - set(store.STATES):
         raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(store.STATES)}.")
     after = cursor.decode(query.cursor, int, int)
     wanted = store.ClusterFilter(
-        since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1, after
+        since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1,
+        SORTS[query.sort], query.up, after,
     )  # fmt: skip
     with call.services.database.read() as connection:
         rows = store.list_clusters(connection, call.account.id, wanted, call.now_us, call.lost_after_us)
         counts = store.count_clusters(connection, call.account.id, call.now_us, call.lost_after_us)
-    more, rows = len(rows) > query.limit, rows[: query.limit]
+        more, rows = len(rows) > query.limit, rows[: query.limit]
+        busy = recent_busy(connection, rows) if query.busy else {}
     items = [cluster_view(row, call.account, call.services.url, call.now_us) for row in rows]
-    place = cursor.encode(rows[-1]["start_us"], rows[-1]["id"]) if more else None
-    return {"items": items, "next": place, "states": {state: counts.get(state, 0) for state in store.STATES}}
+    place = cursor.encode(rows[-1][SORTS[query.sort]], rows[-1]["id"]) if more else None
+    return {
+        "items": items,
+        "next": place,
+        "states": {state: counts.get(state, 0) for state in store.STATES},
+        "busy": {row["cluster"]: busy[row["id"]] for row in rows if row["id"] in busy},
+    }
 
 
-def get_cluster(call: Call) -> dict[str, Any]:
+def get_cluster(call: Call) -> OneCluster:
     row = find(call)
     with call.services.database.read() as connection:
         workers = store.workers_of(connection, row["id"])
@@ -95,10 +115,16 @@ def get_cluster(call: Call) -> dict[str, Any]:
     }
 
 
-def _worker_view(row: dict[str, Any]) -> dict[str, Any]:
-    names = ("server_id", "worker", "name", "host", "nthreads", "memory_limit", "verdict", "evidence")
+def _worker_view(row: dict[str, Any]) -> Worker:
     return {
-        **{name: row[name] for name in names},
+        "server_id": row["server_id"],
+        "worker": row["worker"],
+        "name": row["name"],
+        "host": row["host"],
+        "nthreads": row["nthreads"],
+        "memory_limit": row["memory_limit"],
+        "verdict": row["verdict"],
+        "evidence": row["evidence"],
         "start": moment(row["start_us"]),
         "end": moment(row["end_us"]),
         "memory": row["memory"] or 0,
@@ -108,7 +134,7 @@ def _worker_view(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _client_view(row: dict[str, Any]) -> dict[str, Any]:
+def _client_view(row: dict[str, Any]) -> ConnectedClient:
     return {
         "client": row["client"],
         "connected": moment(row["connect_us"]),
@@ -119,14 +145,25 @@ def _client_view(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def prefix_view(row: dict[str, Any]) -> dict[str, Any]:
-    counts = {name: row[name] for name in ("prefix", "tasks", "errors", "retried", "killed", "nbytes")}
-    times = {name: seconds(row[f"{name}_us"]) for name in ("compute", "transfer", "disk", "deserialize", "longest")}
-    mean = times["compute"] / row["tasks"] if row["tasks"] else 0.0
-    return {**counts, **times, "mean": round(mean, 6)}
+def prefix_view(row: dict[str, Any]) -> Prefix:
+    compute = seconds(row["compute_us"])
+    return {
+        "prefix": row["prefix"],
+        "tasks": row["tasks"],
+        "errors": row["errors"],
+        "retried": row["retried"],
+        "killed": row["killed"],
+        "nbytes": row["nbytes"],
+        "compute": compute,
+        "transfer": seconds(row["transfer_us"]),
+        "disk": seconds(row["disk_us"]),
+        "deserialize": seconds(row["deserialize_us"]),
+        "longest": seconds(row["longest_us"]),
+        "mean": round(compute / row["tasks"], 6) if row["tasks"] else 0.0,
+    }
 
 
-def change_cluster(call: Call) -> dict[str, Any]:
+def change_cluster(call: Call) -> Cluster:
     row, change = find(call), call.body
     values: dict[str, Any] = {}
     if change.name is not None:
@@ -135,7 +172,7 @@ def change_cluster(call: Call) -> dict[str, Any]:
         values["tags"] = json.dumps(list(dict.fromkeys(change.tags)))
     if values:
         with call.services.database.write() as connection:
-            connection.execute(sa.update(schema.runs).where(schema.runs.c.id == row["id"]).values(values))
+            store.change_cluster(connection, row["id"], values)
     return cluster_view({**row, **values}, call.account, call.services.url, call.now_us)
 
 
@@ -156,11 +193,11 @@ def close_cluster(call: Call) -> dict[str, Any]:
     if row["state"] not in ("running", "idle"):
         raise conflict(f"This cluster is {row['state']}: there is nobody to ask.")
     with call.services.database.write() as connection:
-        connection.execute(sa.update(schema.runs).where(schema.runs.c.id == row["id"]).values(close_us=call.now_us))
+        store.ask_to_close(connection, row["id"], call.now_us)
     return {"asked": row["cluster"]}
 
 
-def explain(call: Call) -> dict[str, Any]:
+def explain(call: Call) -> Explanation:
     row = find(call)
     with call.services.database.read() as connection:
         clients = store.clients_of(connection, row["id"])
@@ -172,7 +209,9 @@ def explain(call: Call) -> dict[str, Any]:
     return {
         "cluster_id": row["cluster"],
         "state": row["state"],
-        **asdict(explanation),
+        "answer": explanation.answer,
+        "evidence": list(explanation.evidence),
+        "advice": list(explanation.advice),
         "tasks_processing": row["tasks_processing"],
         "tasks_queued": row["tasks_queued"],
         "tasks_unrunnable": row["tasks_unrunnable"],
@@ -182,15 +221,6 @@ def explain(call: Call) -> dict[str, Any]:
         "cost_per_hour": round(cost.per_hour, 6) if live else 0.0,
         "cost_so_far": round(cost.total, 6),
     }
-
-
-def timeline(call: Call) -> dict[str, Any]:
-    """What the cluster did in each ten seconds."""
-    row = find(call)
-    with call.services.database.read() as connection:
-        rows = store.timeline_of(connection, row["id"], 0, 1 << 62)
-    names = ("bucket", "tasks", "errors", "compute_us", "transfer_us")
-    return {"step_us": 10_000_000, **{name: [item[name] for item in rows] for name in names}}
 
 
 def fine_metrics(call: Call) -> dict[str, Any]:
@@ -237,7 +267,6 @@ ROUTES = [
     Route("DELETE", "/api/v1/clusters/{cluster}", delete_cluster, "write", "Delete everything of a cluster"),
     Route("POST", "/api/v1/clusters/{cluster}/close", close_cluster, "write", "Ask a cluster to shut down"),
     Route("GET", "/api/v1/clusters/{cluster}/explain", explain, "read", "Why it is still running"),
-    Route("GET", "/api/v1/clusters/{cluster}/timeline", timeline, "read", "What it did in each ten seconds"),
     Route("GET", "/api/v1/clusters/{cluster}/fine-metrics", fine_metrics, "read", "Fine performance metrics, summed"),
     Route("GET", "/api/v1/live", live, "read", "Which clusters change, as they do", answers="text/event-stream"),
 ]

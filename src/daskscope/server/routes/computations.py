@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from daskscope.server import cursor
+from daskscope.server.contract import OneComputation
 from daskscope.server.failure import not_found
 from daskscope.server.routes.clusters import Limit, Text, prefix_view
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
 from daskscope.server.views import computation_view
 from daskscope.storage.clusters import find_cluster, prefixes_of
+from daskscope.storage.computations import earlier_runs
 from daskscope.storage.computations import list_computations as stored
 
 #: Earlier runs that are shown beside a computation.
@@ -52,7 +53,7 @@ def list_computations(call: Call) -> dict[str, Any]:
     return {"items": items, "next": cursor.encode(rows[-1]["start_us"], rows[-1]["computation"]) if more else None}
 
 
-def get_computation(call: Call) -> dict[str, Any]:
+def get_computation(call: Call) -> OneComputation:
     run = run_of(call, call.path("cluster"))
     assert run is not None
     name = call.path("computation")
@@ -63,24 +64,15 @@ def get_computation(call: Call) -> dict[str, Any]:
         if not rows:
             raise not_found("such computation")
         prefixes = prefixes_of(connection, run, name)
-        earlier = _earlier(call, connection, rows[0])
+        earlier = earlier_runs(
+            connection, call.services.vault, call.account.id, rows[0], call.now_us, call.lost_after_us, FEW
+        )
     view = computation_view(rows[0], call.account, call.services.url)
     return {
         **view,
         "prefixes": [prefix_view(prefix) for prefix in prefixes],
         "earlier": [computation_view(row, call.account, call.services.url) for row in earlier],
     }
-
-
-def _earlier(call: Call, connection: Connection, row: dict[str, Any]) -> list[dict[str, Any]]:
-    """Runs of the same code before this one, the newest first."""
-    if not row["code_digest"]:
-        return []
-    found = stored(
-        connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us,
-        code_digest=row["code_digest"], limit=FEW + 1, after=(row["start_us"], row["computation"]),
-    )  # fmt: skip
-    return found[:FEW]
 
 
 ROUTES = [

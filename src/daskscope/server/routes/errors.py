@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from daskscope.server import cursor
+from daskscope.server.contract import ListedError, OneError
 from daskscope.server.failure import bad_request, not_found
 from daskscope.server.routes.clusters import Limit, Text
 from daskscope.server.routes.computations import run_of
@@ -67,13 +68,13 @@ def list_errors(call: Call) -> dict[str, Any]:
         names = [row["fingerprint"] for row in rows]
         hours = failures.hours_of(connection, call.account.id, names, call.now_us, HOURS)
     more, rows = len(rows) > query.limit, rows[: query.limit]
-    items = [
+    items: list[ListedError] = [
         {**error_group_view(row, call.account, call.services.url), "hours": hours[row["fingerprint"]]} for row in rows
     ]
     return {"items": items, "next": cursor.encode(rows[-1]["last_us"], rows[-1]["fingerprint"]) if more else None}
 
 
-def get_error(call: Call) -> dict[str, Any]:
+def get_error(call: Call) -> OneError:
     fingerprint = call.path("fingerprint")
     with call.services.database.read() as connection:
         vault, account = call.services.vault, call.account.id

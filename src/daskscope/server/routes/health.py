@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import sqlalchemy as sa
 from starlette.responses import Response
 
 from daskscope import __version__
 from daskscope.server import metrics, openapi
 from daskscope.server.routing import ANYBODY, SERVER_ADMIN, Call, Route, json_response
-from daskscope.storage import schema
 from daskscope.storage.blobs import MissingBlob
-from daskscope.storage.database import StorageError
-from daskscope.storage.migrate import version
+from daskscope.storage.database import DatabaseError, StorageError
+from daskscope.storage.migrate import other_version
 
 
 def healthz(_: Call) -> dict[str, Any]:
@@ -22,7 +20,10 @@ def healthz(_: Call) -> dict[str, Any]:
 
 
 def readyz(call: Call) -> Response:
-    """Everything it needs is there: the database at this version's schema, the store, the writer."""
+    """Everything it needs is there: the database at this version's schema, the store, the writer.
+
+    Anybody may ask: what is wrong is said in our words, and where the database or the store is stays in the log.
+    """
     checks = {
         "database": _database(call),
         "store": _store(call),
@@ -37,20 +38,20 @@ def readyz(call: Call) -> Response:
 def _database(call: Call) -> str:
     try:
         with call.services.database.read() as connection:
-            found = version(connection)
-    except sa.exc.SQLAlchemyError as error:
-        return str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-    return "" if found == schema.HEAD else f"the schema is {found}, this version needs {schema.HEAD}"
+            wrong = other_version(connection)
+    except DatabaseError as error:
+        return call.services.looked_at("database", error)
+    return call.services.looked_at("database", None) or wrong
 
 
 def _store(call: Call) -> str:
     try:
         call.services.store.get("ready/never-written")
     except MissingBlob:
-        return ""
+        pass
     except (StorageError, OSError) as error:
-        return str(error)
-    return ""
+        return call.services.looked_at("store", error)
+    return call.services.looked_at("store", None)
 
 
 def prometheus(call: Call) -> Response:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Annotated, Any
 
 import msgspec
-import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -15,9 +13,10 @@ from daskscope.server.identity import COOKIE, check_origin
 from daskscope.server.pools import PASSWORD
 from daskscope.server.routing import PUBLIC, USER, Call, Route, json_response
 from daskscope.server.services import LOCAL
-from daskscope.storage import schema, sessions, users
+from daskscope.storage import sessions, users
 from daskscope.storage.accounts import create_account, find_account, get_account, roles_of, set_member
-from daskscope.storage.tokens import ALLOWED, create_token, digest
+from daskscope.storage.setup import end_setup, setup_matches
+from daskscope.storage.tokens import ALLOWED, create_token
 
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 Secret = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -25,7 +24,6 @@ Secret = Annotated[str, msgspec.Meta(max_length=1000)]
 INTERVAL_S = 2
 #: Logins of command lines that may wait at once.
 MOST_LOGINS = 1_000
-SETUP = "setup"
 
 
 class PasswordLogin(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,9 +93,6 @@ def _remember(call: Call, subjects: list[str], *, right: bool) -> None:
             users.forget_attempts(connection, subjects[0])
             return
         users.count_attempt(connection, subjects, call.now_us)
-        # Anybody can make them up: what locks nobody out any more goes.
-        old = schema.attempts.c.since_us < call.now_us - users.LOCK_US
-        connection.execute(sa.delete(schema.attempts).where(old))
 
 
 def _logged_in(call: Call, user: int, name: str) -> Response:
@@ -132,9 +127,8 @@ def begin_device(call: Call) -> dict[str, Any]:
     if not call.services.settings.login:
         raise conflict("This server asks for no login: nothing has to be confirmed.")
     with call.services.database.write() as connection:
-        waiting = sa.select(sa.func.count()).select_from(schema.logins).where(schema.logins.c.expires_us > call.now_us)
         # Anybody may begin one: what waits must have an end.
-        if connection.execute(waiting).scalar_one() >= MOST_LOGINS:
+        if sessions.count_waiting(connection, call.now_us) >= MOST_LOGINS:
             raise too_many("Too many logins wait to be confirmed. Try again in some minutes.", 60)
         secret, code = sessions.begin_login(connection, call.body.label, call.now_us)
     return {
@@ -206,20 +200,19 @@ async def set_up(call: Call) -> Response:
 
 def _check_secret(call: Call) -> None:
     with call.services.database.read() as connection:
-        _check_setup(connection, call.body.secret)
+        if not setup_matches(connection, call.body.secret):
+            raise _no_setup()
 
 
-def _check_setup(connection: sa.Connection, secret: str) -> None:
-    facts = schema.facts
-    stored = connection.execute(sa.select(facts.c.value).where(facts.c.name == SETUP)).scalar()
-    if not stored or not hmac.compare_digest(stored, digest(secret)):
-        raise forbidden("This set-up link was used, or is not the one this server printed.")
+def _no_setup() -> Refusal:
+    return forbidden("This set-up link was used, or is not the one this server printed.")
 
 
 def _make_first(call: Call, hashed: str) -> int:
     body: Setup = call.body
     with call.services.database.write() as connection:
-        _check_setup(connection, body.secret)
+        if not setup_matches(connection, body.secret):
+            raise _no_setup()
         user = users.create_user(connection, body.user, hashed, call.now_us, admin=True)
         account = create_account(connection, call.services.vault, body.team, call.now_us)
         set_member(connection, account.id, user.id, "owner", call.now_us)
@@ -228,8 +221,8 @@ def _make_first(call: Call, hashed: str) -> int:
         if before is not None:
             set_member(connection, before.id, user.id, "owner", call.now_us)
         # Whoever else came with the same link at the same moment finds it gone.
-        if not connection.execute(sa.delete(schema.facts).where(schema.facts.c.name == SETUP)).rowcount:
-            raise forbidden("This set-up link was used.")
+        if not end_setup(connection):
+            raise _no_setup()
     return user.id
 
 

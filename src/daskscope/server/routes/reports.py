@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
@@ -16,6 +17,7 @@ from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.schema import Report
 from daskscope.server import cursor, pages, rendering
+from daskscope.server.contract import HostedReport
 from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.names import is_number
 from daskscope.server.pools import HEAVY
@@ -70,9 +72,10 @@ class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
 # ---------------------------------------------------------------- upload and list
 
 
-async def upload_report(call: Call) -> dict[str, Any]:
+async def upload_report(call: Call) -> HostedReport:
     """A recording, which the server renders, or any HTML, which it shows in a sandbox."""
     limit = call.services.settings.max_report
+    await run_in_threadpool(check_room, call, _claimed(call))
     # Not in memory: it is large, takes as long as its sender likes, and there may be many.
     with tempfile.TemporaryDirectory(dir=call.services.settings.directory, prefix="upload-") as directory:
         path = Path(directory) / "upload.daskscope"
@@ -89,7 +92,7 @@ async def upload_report(call: Call) -> dict[str, Any]:
         return await call.services.pools.run(HEAVY, _upload, call, path)
 
 
-def _upload(call: Call, file: Path) -> dict[str, Any]:
+def _upload(call: Call, file: Path) -> HostedReport:
     query: UploadQuery = call.query
     tags = tuple(dict.fromkeys(tag.strip()[:60] for tag in query.tags.split(",") if tag.strip()))[:50]
     visibility = query.visibility or call.account.preferences.visibility
@@ -110,11 +113,38 @@ def _upload(call: Call, file: Path) -> dict[str, Any]:
         new = store.NewReport(kind="html", path="", title=query.title or query.filename, **common)
     else:
         raise bad_request("This is neither a recording nor an HTML report.")
-    with call.services.database.write() as connection:
-        row = store.add_report(connection, call.account.id, call.identity.user, new, call.now_us)
-        if html_path:
-            store.change_report(connection, row["id"], {"html_path": html_path})
-    return report_view(row, call.services.url)
+    return report_view(add(call, new, html_path), call.services.url)
+
+
+def add(call: Call, new: store.NewReport, html_path: str = "") -> dict[str, Any]:
+    """Store a report whose files are written; they go where the account has no room for it."""
+    try:
+        with call.services.database.write() as connection:
+            limit = call.services.settings.max_reports
+            row = store.add_report(connection, call.account.id, call.identity.user, new, call.now_us, limit=limit)
+            if html_path:
+                store.change_report(connection, row["id"], {"html_path": html_path})
+    except store.ReportsFull as error:
+        for path in filter(None, (new.path, html_path)):
+            call.services.store.delete(path)
+        raise too_large(str(error)) from None
+    return row
+
+
+def _claimed(call: Call) -> int:
+    """How large a body says it is; what it says is checked when it is there."""
+    claimed = call.request.headers.get("content-length", "")
+    return int(claimed[:20]) if claimed.isdigit() else 0
+
+
+def check_room(call: Call, nbytes: int) -> None:
+    """Refuse what cannot fit before it is received and rendered, which takes long."""
+    limit = call.services.settings.max_reports
+    if limit:
+        with call.services.database.read() as connection:
+            used = store.used_nbytes(connection, call.account.id, call.now_us)
+        if used + nbytes > limit:
+            raise too_large(str(store.ReportsFull(used, limit)))
 
 
 def _is_html(data: bytes) -> bool:
@@ -171,7 +201,7 @@ def _put(call: Call, data: bytes, name: str) -> str:
     return path
 
 
-def report_view(row: dict[str, Any], base: str) -> dict[str, Any]:
+def report_view(row: dict[str, Any], base: str) -> HostedReport:
     url = f"{base}/{row['account']}/reports/{row['number']}"
     public = row["visibility"] == "public" and row["share"]
     return {
@@ -230,7 +260,7 @@ def _shared(call: Call) -> dict[str, Any]:
     return row
 
 
-def get_report(call: Call) -> dict[str, Any]:
+def get_report(call: Call) -> HostedReport:
     return report_view(own_report(call), call.services.url)
 
 
@@ -239,7 +269,7 @@ def _decides(call: Call, row: dict[str, Any]) -> bool:
     return row["user_id"] == call.identity.user or "admin" in call.identity.scopes
 
 
-def change_report(call: Call) -> dict[str, Any]:
+def change_report(call: Call) -> HostedReport:
     row, change = own_report(call), call.body
     sharing = change.visibility is not None or change.days_to_expire is not None or change.new_link
     if sharing and not _decides(call, row):

@@ -12,12 +12,13 @@ from starlette.responses import Response
 from daskscope.model.recording import Completeness
 from daskscope.model.table import Table
 from daskscope.server import cursor, rendering
+from daskscope.server.contract import HostedReport
 from daskscope.server.failure import not_found
 from daskscope.server.routes.clusters import Limit, Text, find
-from daskscope.server.routes.reports import BYTES, DATA_HEADERS, report_view
+from daskscope.server.routes.reports import BYTES, DATA_HEADERS, add, report_view
 from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment, parsed
-from daskscope.storage.reports import NewReport, add_report
+from daskscope.storage.reports import NewReport
 from daskscope.storage.runs import Part, read_run
 from daskscope.wire.layout import FILE_MAGIC
 from daskscope.wire.rows import frames_of_table
@@ -133,7 +134,7 @@ def view_block(call: Call) -> Response:
     return Response(data, media_type=BYTES, headers=DATA_HEADERS)
 
 
-def share(call: Call) -> dict[str, Any]:
+def share(call: Call) -> HostedReport:
     """A computation as a report of its own: it stays when the cluster is deleted."""
     made = _rendering(call)
     report = json.loads(made.report)
@@ -151,9 +152,7 @@ def share(call: Call) -> dict[str, Any]:
         tasks=int(totals["tasks"]),
         errors=int(totals["errors"]),
     )
-    with call.services.database.write() as connection:
-        row = add_report(connection, call.account.id, call.identity.user, new, call.now_us)
-    return report_view(row, call.services.url)
+    return report_view(add(call, new), call.services.url)
 
 
 ONE = "/api/v1/clusters/{cluster}"

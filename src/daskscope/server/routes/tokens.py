@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from daskscope.server.contract import Token
 from daskscope.server.failure import forbidden, not_found
 from daskscope.server.names import check_cluster, is_number
 from daskscope.server.routing import Call, Route
@@ -68,7 +69,7 @@ def create_ingest_token(call: Call) -> dict[str, Any]:
         _, secret = store.create_token(
             connection, account=call.account.id, user=call.identity.user, scopes=frozenset({"ingest"}),
             label=f"cluster {call.body.cluster}", cluster=call.body.cluster,
-            expires_us=expires, now_us=call.now_us,
+            expires_us=expires, now_us=call.now_us, parent=call.identity.token,
         )  # fmt: skip
     return {"token": secret, "account": call.account.name, "server_us": call.services.clock()}
 
@@ -85,21 +86,34 @@ def list_tokens(call: Call) -> dict[str, Any]:
     return {"items": [_view(row) for row in rows]}
 
 
-def _view(row: dict[str, Any]) -> dict[str, Any]:
-    times = {name: moment(row[f"{name}_us"]) for name in ("created", "expires", "used", "revoked")}
-    return {**{name: row[name] for name in ("id", "hint", "label", "scopes", "user", "expired")}, **times}
+def _view(row: dict[str, Any]) -> Token:
+    return {
+        "id": row["id"],
+        "hint": row["hint"],
+        "label": row["label"],
+        "scopes": row["scopes"],
+        "user": row["user"],
+        "expired": row["expired"],
+        "recorders": row["recorders"],
+        "created": moment(row["created_us"]),
+        "expires": moment(row["expires_us"]),
+        "used": moment(row["used_us"]),
+        "revoked": moment(row["revoked_us"]),
+    }
 
 
 def revoke_token(call: Call) -> dict[str, Any]:
+    """It ends with the tokens recorders were given for it; a batch they send within half a minute may still be taken elsewhere."""
     everyone = "admin" in call.identity.scopes
     number = call.path("token")
     with call.services.database.write() as connection:
         user = None if everyone else call.identity.user
-        gone = is_number(number) and store.revoke_token(connection, call.account.id, user, int(number), call.now_us)
+        found = is_number(number)
+        gone = store.revoke_token(connection, call.account.id, user, int(number), call.now_us) if found else None
     call.cache.clear()
-    if not gone:
+    if gone is None:
         raise not_found("such token")
-    return {"revoked": int(number)}
+    return {"revoked": int(number), "recorders": gone.recorders}
 
 
 ROUTES = [

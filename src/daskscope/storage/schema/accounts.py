@@ -72,7 +72,10 @@ tokens = Table(
     number("expires_us"),
     number("used_us"),
     number("revoked_us"),
+    # Of a recorder's token: the number of the token it was made with, and ends with; 0: it was made in a browser.
+    number("parent"),
     Index(None, "account_id", "user_id"),
+    Index(None, "parent"),
     sqlite_autoincrement=True,
 )
 

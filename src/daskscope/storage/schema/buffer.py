@@ -26,6 +26,7 @@ runs = Table(
     number("recording_us"),
     number("end_us"),
     text("end_reason"),
+    # The server's clock minus the scheduler's, at most: the least of what batches took to arrive; 0: not known.
     number("clock_offset_us"),
     number("idle_since_us"),
     real("idle_timeout_s"),
@@ -65,6 +66,10 @@ runs = Table(
     text("platform"),
     text("versions"),
     text("config"),
+    # The most it had at once; ``workers``, ``threads`` and ``memory_limit`` say what it has now, and nothing once it is over.
+    number("peak_workers"),
+    number("peak_threads"),
+    number("peak_memory_limit"),
     UniqueConstraint("account_id", "cluster"),
     Index(None, "account_id", "start_us"),
     # With all that a run's state depends on, so that counting them does not read them.

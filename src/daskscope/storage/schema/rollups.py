@@ -75,6 +75,8 @@ computations = Table(
     # Tells the same code in another run, without being it.
     text("code_digest"),
     Index(None, "account_id", "start_us"),
+    # What ended lately. Without it the first page of a team looked through all of its 200,000 computations: 0.4 s.
+    Index(None, "account_id", "seen_us"),
     Index(None, "run_id", "start_us"),
     Index(None, "account_id", "code_digest", "start_us"),
 )

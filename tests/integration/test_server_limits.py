@@ -1,0 +1,68 @@
+"""How much an account's reports may take together, and what is said beyond it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daskscope.testing.hosted import HostedServer, MovingClock
+from daskscope.testing.samples import sample_frames, sample_recording
+
+PAGE = b"<!doctype html>" + b"x" * 985
+LIMIT = 2_500
+
+
+@pytest.fixture
+def clock() -> MovingClock:
+    return MovingClock()
+
+
+@pytest.fixture
+def server(tmp_path: Path, clock: MovingClock) -> Iterator[HostedServer]:
+    with HostedServer(tmp_path / "data", clock=clock, max_reports=LIMIT) as server:
+        yield server
+
+
+def blobs(server: HostedServer) -> int:
+    return len(list(server.services.store.list()))
+
+
+def test_what_does_not_fit_is_refused_with_what_to_do(server: HostedServer) -> None:
+    for _ in range(2):
+        assert server.ask("POST", "/api/v1/reports", body=PAGE).status == 201
+    # One that says how large it is, and one that does not.
+    for body in (PAGE, iter([PAGE[:500], PAGE[500:]])):
+        answer = server.ask("POST", "/api/v1/reports", body=body)
+        assert (answer.status, answer.code) == (413, "too_large")
+        message = answer.json()["error"]["message"]
+        assert "1.95 KiB of the 2.44 KiB" in message
+        assert "daskscope reports delete N" in message
+        assert "--max-reports" in message
+    assert blobs(server) == 2
+
+    assert server.ask("DELETE", "/api/v1/reports/1").status == 200
+    assert server.ask("POST", "/api/v1/reports", body=PAGE).status == 201
+
+
+def test_a_report_that_expired_makes_room(server: HostedServer, clock: MovingClock) -> None:
+    assert server.ask("POST", "/api/v1/reports?days_to_expire=1", body=PAGE + PAGE).status == 201
+    assert server.ask("POST", "/api/v1/reports", body=PAGE).status == 413
+    clock.move(days=1.1)
+    assert server.ask("POST", "/api/v1/reports", body=PAGE).status == 201
+
+
+def test_a_computation_that_is_shared_counts_as_well(server: HostedServer) -> None:
+    assert server.send(sample_frames("c", "sample")).status == 200
+    before = blobs(server)
+    answer = server.ask("POST", "/api/v1/clusters/c/computations/sample-comp/share")
+    assert (answer.status, answer.code) == (413, "too_large")
+    # What was rendered for looking at it stays, the copy for the report does not.
+    assert blobs(server) == before + 1
+    assert server.ask("GET", "/api/v1/reports").json()["items"] == []
+
+
+def test_without_a_limit_anything_fits(tmp_path: Path) -> None:
+    with HostedServer(tmp_path, max_reports=0) as server:
+        assert server.ask("POST", "/api/v1/reports", body=sample_recording()).status == 201

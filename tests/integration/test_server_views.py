@@ -1,0 +1,62 @@
+"""What the viewer shows of a cluster and of one of its computations: from when to when, whatever else was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daskscope.testing.factories import make_frames
+from daskscope.testing.hosted import HostedServer
+from daskscope.testing.samples import sample_tables
+
+SECOND = 1_000_000
+
+
+@dataclass
+class Shown:
+    """What the viewer is given, with times in seconds since the cluster began."""
+
+    server: HostedServer
+    start_us: int
+
+    def __call__(self, path: str) -> tuple[float, float, dict[str, Any]]:
+        report: dict[str, Any] = self.server.ask("GET", f"{path}/view/report.json").json()
+        begin, end = ((report[name] - self.start_us) / SECOND for name in ("start_us", "stop_us"))
+        return begin, end, report
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Iterator[Shown]:
+    """A cluster of a minute, a computation of ten seconds in it, and a report somebody made of five others."""
+    tables = sample_tables("c", ended=True)
+    start = tables["clusters"][0]["start_us"]
+    tables["computations"][0].update(start_us=start + 20 * SECOND, stop_us=start + 30 * SECOND)
+    for number, task in enumerate(tables["tasks"]):
+        task.update(start_us=start + (21 + number) * SECOND, stop_us=start + (22 + number) * SECOND)
+    window = {"window": "w", "kind": "report", "seen_us": start, "start_us": start + 50 * SECOND, "status": "ok"}
+    tables["windows"] = [{**window, "stop_us": start + 55 * SECOND}]
+    with HostedServer(tmp_path) as server:
+        assert server.send(b"".join(make_frames(tables, cluster="c"))).status == 200
+        yield Shown(server, start)
+
+
+def test_a_cluster_is_shown_from_its_beginning_to_its_end(shown: Shown) -> None:
+    begin, end, report = shown("/api/v1/clusters/c")
+    assert (begin, end) == (0, 60)
+    assert report["totals"]["tasks"] == 3
+
+
+def test_a_computation_is_shown_for_the_time_it_took(shown: Shown) -> None:
+    begin, end, report = shown("/api/v1/clusters/c/computations/sample-comp")
+    assert (begin, end) == (20, 30)
+    assert "10.0 s" in report["answer"]["headline"]
+
+
+def test_shared_it_is_of_the_same_time(shown: Shown) -> None:
+    made = shown.server.ask("POST", "/api/v1/clusters/c/computations/sample-comp/share").json()
+    begin, end, _ = shown(f"/api/v1/reports/{made['id']}")
+    assert (begin, end) == (20, 30)

@@ -1,0 +1,69 @@
+"""Workers and busy threads over time."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskscope.analysis.history import Life, Steps, busy_threads, present, steps_of, wanted_workers
+
+SECOND = 1_000_000
+
+
+def steps(count: int, step_us: int = 10 * SECOND) -> Steps:
+    return Steps(0, step_us, count, 0, count * step_us)
+
+
+def test_steps_cover_the_whole_time_and_are_few() -> None:
+    few = steps_of(5 * SECOND, 95 * SECOND, 10 * SECOND)
+    assert (few.start_us, few.step_us, few.count) == (0, 10 * SECOND, 10)
+    assert few.widths.tolist() == [5 * SECOND, *[10 * SECOND] * 8, 5 * SECOND]
+    many = steps_of(0, 30 * 24 * 3600 * SECOND, 10 * SECOND)
+    assert many.count <= 240
+    assert many.step_us % (10 * SECOND) == 0
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**13))
+def test_no_time_makes_too_many_steps_or_leaves_its_end_out(start: int, length: int) -> None:
+    found = steps_of(start, start + length, 10 * SECOND)
+    assert 1 <= found.count <= 240
+    assert found.edges[0] <= start
+    assert found.edges[-1] >= start + length
+    assert found.widths.sum() in (length, length + 1)
+
+
+def test_a_worker_counts_for_the_time_it_was_there() -> None:
+    lives = [Life(0, 20 * SECOND, 2), Life(5 * SECOND, 10 * SECOND, 4)]
+    workers, threads = present(lives, steps(3))
+    assert workers.tolist() == [1.5, 1.0, 0.0]
+    assert threads.tolist() == [4.0, 2.0, 0.0]
+
+
+def test_a_worker_that_was_there_all_the_time_is_one_worker_also_in_steps_cut_short() -> None:
+    workers, _ = present([Life(3 * SECOND, 14 * SECOND, 1)], steps_of(3 * SECOND, 14 * SECOND, 10 * SECOND))
+    assert workers.tolist() == [1.0, 1.0]
+
+
+def test_without_workers_there_is_nothing() -> None:
+    workers, threads = present([], steps(2))
+    assert workers.tolist() == [0.0, 0.0]
+    assert threads.tolist() == [0.0, 0.0]
+
+
+def test_a_long_execution_is_spread_over_the_time_before_its_end() -> None:
+    compute = np.array([0, 0, 25.0 * SECOND])
+    busy = busy_threads(compute, np.array([1.0, 1.0, 1.0]), steps(3))
+    assert busy.tolist() == [0.5, 1.0, 1.0]
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=20), st.floats(0, 64))
+def test_no_more_threads_are_busy_than_were_there(compute: list[float], threads: float) -> None:
+    busy = busy_threads(np.array(compute), np.full(len(compute), threads), steps(len(compute), SECOND))
+    assert (busy <= threads * (1 + 1e-9)).all()
+    assert busy.sum() <= sum(compute) / SECOND * (1 + 1e-9)
+
+
+def test_what_was_wanted_holds_until_something_else_is() -> None:
+    assert wanted_workers([12 * SECOND, 31 * SECOND, 15 * SECOND], [4, 1, 8], steps(4)) == [None, 8, 8, 1]
+    assert wanted_workers([], [], steps(4)) == [None] * 4
