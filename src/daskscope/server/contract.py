@@ -243,7 +243,6 @@ class ErrorGroup(TypedDict):
     fingerprint: str
     type: str
     message: str
-    traceback: str
     first_seen: str | None
     last_seen: str | None
     count: int
@@ -264,6 +263,7 @@ class ListedError(ErrorGroup):
 class OneError(ErrorGroup):
     """A group with its latest failures, and by package the versions it was seen with."""
 
+    traceback: str
     versions: dict[str, list[str]]
     latest: list[Failure]
 

@@ -200,7 +200,6 @@ def error_group_view(row: Row, account: Account, base: str) -> ErrorGroup:
         "fingerprint": row["fingerprint"],
         "type": row["type"],
         "message": row["sample"]["cause_message"] or row["sample"]["message"],
-        "traceback": row["sample"]["traceback"],
         "first_seen": moment(row["first_us"]),
         "last_seen": moment(row["last_us"]),
         "count": row["count"],

@@ -283,7 +283,6 @@ export interface ErrorGroup {
   fingerprint: string;
   type: string;
   message: string;
-  traceback: string;
   first_seen: string | null;
   last_seen: string | null;
   count: number;
@@ -300,7 +299,6 @@ export interface ListedError {
   fingerprint: string;
   type: string;
   message: string;
-  traceback: string;
   first_seen: string | null;
   last_seen: string | null;
   count: number;
@@ -318,7 +316,6 @@ export interface OneError {
   fingerprint: string;
   type: string;
   message: string;
-  traceback: string;
   first_seen: string | null;
   last_seen: string | null;
   count: number;
@@ -328,6 +325,7 @@ export interface OneError {
   state_since: string | null;
   state_by: string;
   url: string;
+  traceback: string;
   versions: Record<string, string[]>;
   latest: Failure[];
 }

@@ -85,7 +85,8 @@ def get_error(call: Call) -> OneError:
         versions = failures.versions_of(connection, account, fingerprint)
     view = error_group_view(groups[0], call.account, call.services.url)
     shown = [exception_view(row, call.account, call.services.url) for row in latest]
-    return {**view, "versions": _merged(versions), "latest": shown}
+    traceback = groups[0]["sample"]["traceback"]
+    return {**view, "traceback": traceback, "versions": _merged(versions), "latest": shown}
 
 
 def _merged(texts: list[str]) -> dict[str, list[str]]:
