@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from daskscope.storage import schema
 from daskscope.storage.accounts import find_account
 from daskscope.storage.blobs import LocalStore
 from daskscope.storage.database import Database, StorageError
-from daskscope.storage.migrate import VERSIONS, prepare, upgrade, version
+from daskscope.storage.migrate import LOCK, VERSIONS, alone, prepare, upgrade, version
 from daskscope.storage.mounts import network_file_system
+from daskscope.testing.processes import until
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -102,6 +104,30 @@ def test_servers_that_start_at_once_make_one_catalog(two_empty: list[Database]) 
     for database in databases:
         database.close()
     assert sorted(done, key=str) == ["", "", "", "created"]
+
+
+def test_a_server_waits_for_another_ones_migration_however_long_it_takes(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unlike for a row that another server holds."""
+    monkeypatch.setattr(database_module, "LOCK_S", 0.05)
+    url = postgres.empty()
+    database, done = Database(url), list[str]()
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    thread = threading.Thread(target=lambda: done.append(prepare(database)))
+    with Database(url).engine.connect() as migrating:
+        migrating.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        thread.start()
+        until(lambda: migrating.execute(sa.text(waiting)).scalar_one() == 1, "that it waits")
+        # Four times as long as for anything else.
+        time.sleep(0.2)
+        migrating.rollback()
+    thread.join(60)
+    assert done == ["created"]
+    with database.write() as connection, alone(connection):
+        assert connection.execute(sa.text("SELECT current_setting('lock_timeout')")).scalar_one() == "50ms"
+    database.close()
+    postgres.drop(url)
 
 
 def test_a_catalog_from_the_future_is_refused(archive: Archive) -> None:

@@ -103,6 +103,24 @@ def test_rotation_gives_new_keys_and_keeps_old_texts_readable(archive: Archive) 
         open_(archive, before, Vault([MASTER]))
 
 
+def test_a_running_server_reads_the_key_file_again_once_it_was_rotated(tmp_path: Path) -> None:
+    """Of accounts it did not need until then; it would refuse their batches, and their recorders would stop for good."""
+    data = tmp_path / "data"
+    services = open_services(Settings(data=str(data)))
+    with services.database.write() as connection:
+        number = create_account(connection, services.vault, "late", NOW).id
+    assert main(["doctor", "--rotate-keys", "--data", str(data)]) == 0
+    with services.database.write() as connection:
+        sealed = services.vault.seal(connection, number, b"text")
+        assert Vault(load_master_keys(data / "master.key")).open(connection, number, sealed) == b"text"
+    (data / "master.key").unlink()
+    stranger = Vault([bytes(32)], data / "master.key")
+    with services.database.read() as connection, pytest.raises(StorageError, match="key file it was started with"):
+        stranger.open(connection, number, sealed)
+    assert not (data / "master.key").exists()
+    services.close()
+
+
 def test_a_key_that_a_running_server_wrapped_by_the_old_master_key_survives_a_rotation(tmp_path: Path) -> None:
     """The server is restarted after the rotation, not before it."""
     data = tmp_path / "data"

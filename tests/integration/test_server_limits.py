@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from daskscope.testing.hosted import HostedServer, MovingClock
+from daskscope.testing.hosted import Answer, HostedServer, MovingClock
+from daskscope.testing.processes import until
 from daskscope.testing.samples import sample_frames, sample_recording
 
 PAGE = b"<!doctype html>" + b"x" * 985
@@ -44,6 +46,36 @@ def test_what_does_not_fit_is_refused_with_what_to_do(server: HostedServer) -> N
 
     assert server.ask("DELETE", "/api/v1/reports/1").status == 200
     assert server.ask("POST", "/api/v1/reports", body=PAGE).status == 201
+
+
+def test_uploads_that_come_at_once_have_the_room_together(server: HostedServer, tmp_path: Path) -> None:
+    """They lie on the disk until they are whole, and need not say how large they will be."""
+    go_on, answers = threading.Event(), list[Answer]()
+
+    def slow() -> Iterator[bytes]:
+        yield PAGE
+        assert go_on.wait(60)
+        yield b"."
+
+    def upload() -> None:
+        answers.append(server.ask("POST", "/api/v1/reports", body=slow()))
+
+    threads = [threading.Thread(target=upload) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    arriving = server.services.arriving
+    until(lambda: arriving.nbytes(server.services.local_account) == 2 * len(PAGE), "that both have sent most of it")
+
+    refused = server.ask("POST", "/api/v1/reports", body=iter([PAGE]))
+    assert (refused.status, refused.code) == (413, "too_large")
+    assert "--max-reports" in refused.text
+
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    assert [answer.status for answer in answers] == [201, 201]
+    assert arriving.nbytes(server.services.local_account) == 0
+    assert list((tmp_path / "data").glob("upload-*")) == []
 
 
 def test_a_report_that_expired_makes_room(server: HostedServer, clock: MovingClock) -> None:

@@ -244,7 +244,7 @@ class TestRefusals:
         [
             "days=0", "days=367", "days=-1", "days=x", "days=1.5", "days=", "days=99999999999999999999", "weeks=3",
             "failed_since=%00", "failed_since=yesterdayish", "failed_since=2026-13-45", "failed_since=1e400%20days",
-            "failed_since=" + "9" * 400,
+            "failed_since=" + "9" * 400, "failed_since=+", "failed_since=%20%20",
         ],
     )  # fmt: skip
     def test_a_parameter_that_is_none_is_said(self, server: HostedServer, query: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +45,19 @@ def test_a_worker_counts_for_the_time_it_was_there() -> None:
 def test_a_worker_that_was_there_all_the_time_is_one_worker_also_in_steps_cut_short() -> None:
     workers, _ = present([Life(3 * SECOND, 14 * SECOND, 1)], steps_of(3 * SECOND, 14 * SECOND, 10 * SECOND))
     assert workers.tolist() == [1.0, 1.0]
+
+
+def test_a_hundred_thousand_workers_are_added_up_a_part_at_a_time() -> None:
+    lives = [Life(n, 100 * SECOND - n, 2) for n in range(20_000)]
+    tracemalloc.start()
+    workers, threads = present(lives, steps(200, SECOND // 2))
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A table of all of them has 32 MB, and several were held at once.
+    assert held < 10_000_000
+    assert workers[1:-1].tolist() == [20_000.0] * 198
+    assert threads[1:-1].tolist() == [40_000.0] * 198
+    assert 0 < workers[0] < 20_000
 
 
 def test_without_workers_there_is_nothing() -> None:

@@ -11,6 +11,8 @@ from daskscope.model.table import Array
 
 #: As many steps as a chart of 1,000 pixels shows well.
 MOST_STEPS = 240
+#: Workers by steps that are held at once: 100,000 of them took 400 MB, which a hostile recorder claims in a few bodies.
+LIVES_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,23 @@ def steps_of(start_us: int, end_us: int, least_us: int, most: int = MOST_STEPS) 
 
 def present(lives: Sequence[Life], steps: Steps) -> tuple[Array, Array]:
     """Workers and threads that were there, on average over each step."""
+    workers, threads = np.zeros(steps.count), np.zeros(steps.count)
+    for first in range(0, len(lives), LIVES_AT_ONCE):
+        part = lives[first : first + LIVES_AT_ONCE]
+        inside = _shares(part, steps)
+        workers += inside.sum(axis=0)
+        threads += np.array([life.threads for life in part], dtype=np.float64) @ inside
+    return workers, threads
+
+
+def _shares(lives: Sequence[Life], steps: Steps) -> Array:
+    """For each worker (a row), which share of each step it was there."""
     start = np.array([life.start_us for life in lives], dtype=np.float64)[:, None]
     end = np.array([life.end_us for life in lives], dtype=np.float64)[:, None]
-    threads = np.array([life.threads for life in lives], dtype=np.float64)[:, None]
     edges = np.clip(steps.edges, steps.from_us, steps.to_us)[None, :]
     before = np.clip(edges - start, 0, np.maximum(end - start, 0))
-    inside = np.diff(before, axis=1) / steps.widths
-    return inside.sum(axis=0), (inside * threads).sum(axis=0)
+    shares: Array = np.diff(before, axis=1) / steps.widths
+    return shares
 
 
 def busy_threads(compute_us: Array, threads: Array, steps: Steps) -> Array:

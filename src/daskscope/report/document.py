@@ -37,6 +37,9 @@ from daskscope.report.tables import report_tables
 MOST_STEPS = 500
 #: The steps in which time can be selected, and how many of them times workers a report holds apart.
 BINS = 400
+#: Cells of workers by bins that are added up; beyond them there are fewer bins. 20,000 workers in 400 bins took 1.4 GB.
+MOST_SUMS = 2_000_000
+FEWEST_BINS = 20
 MOST_CELLS = 6_000
 LABELS: dict[schema.Category, str] = {
     "cpu": "CPU",
@@ -64,7 +67,7 @@ def build(
     start, stop = extent(recording)
     recording = since(recording, start)
     summary = summarise(recording)
-    bins = Bins.over(start, max(stop, start + 1), most=BINS)
+    bins = Bins.over(start, max(stop, start + 1), most=_most_bins(recording["workers"].rows))
     split = breakdown(recording, bins)
     blocks = Blocks()
     placed = stream(
@@ -107,7 +110,7 @@ def build(
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
         "time_by_worker": _cube(
-            "time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * BINS // MOST_CELLS)
+            "time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * bins.count // MOST_CELLS)
         ),
         "time_by_span": _cube("time_by_span", split.by_span, blocks),
         "counts": _cube("counts", counts(recording, bins), blocks),
@@ -120,6 +123,10 @@ def build(
         "tables": report_tables(recording, blocks),
     }
     return report, blocks.data
+
+
+def _most_bins(workers: int) -> int:
+    return max(FEWEST_BINS, min(BINS, MOST_SUMS // max(1, workers)))
 
 
 def since(recording: Recording, start_us: int) -> Recording:

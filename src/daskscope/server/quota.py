@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: Buckets kept; beyond it the fullest, which say nothing, are forgotten.
+#: Buckets kept; beyond it those are forgotten that nobody took from for a minute, and so are full.
 MOST_BUCKETS = 10_000
 
 

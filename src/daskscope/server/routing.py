@@ -26,7 +26,16 @@ from starlette.routing import Route as StarletteRoute
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.failure import Refusal, bad_request, not_found, too_large, unavailable
-from daskscope.server.identity import NOBODY, Identity, TokenCache, check_host, check_scope, identify, named_account
+from daskscope.server.identity import (
+    NOBODY,
+    SAFE,
+    Identity,
+    TokenCache,
+    check_host,
+    check_scope,
+    identify,
+    named_account,
+)
 from daskscope.server.pages import message_page
 from daskscope.server.pools import HEAVY
 from daskscope.server.services import Services
@@ -65,6 +74,11 @@ class Route:
     heavy: bool = False
     #: A page for people: a browser that is not logged in is sent to the login, and refusals are pages too.
     page: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes what an account has, besides taking batches; a recorder's token ends with the one it is made of."""
+        return self.method not in SAFE and self.access not in (ANYBODY, PUBLIC, "ingest")
 
 
 @dataclass
@@ -136,6 +150,10 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
     async def answer(request: Request) -> Response:
         call = await run_in_threadpool(_checked, route, request, services, cache)
         await _read_body(route, request, call)
+        if route.changes:
+            # Asked anew, and of the database: a token is believed for half a minute, and a body may take a minute to come. What was
+            # revoked meanwhile must not make itself a token, or a member, that stays.
+            call.identity = (await run_in_threadpool(_checked, route, request, services, TokenCache())).identity
         if is_async:
             value = await route.handler(call)
         elif route.heavy:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from daskscope.server.arriving import Arriving
 from daskscope.server.counters import Counters
 from daskscope.server.live import Live
 from daskscope.server.pools import Pools
@@ -60,6 +61,7 @@ class Services:
     #: Problems found by jobs, by job; shown by /readyz.
     problems: dict[str, str] = field(default_factory=dict)
     pools: Pools = field(default_factory=Pools)
+    arriving: Arriving = field(default_factory=Arriving)
 
     _complained: dict[str, int] = field(default_factory=dict)
     _out: dict[str, str] = field(default_factory=dict)
@@ -96,7 +98,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     database = Database(settings.database_url)
     prepared = prepare(database)
-    vault = Vault(load_master_keys(settings.master_key))
+    vault = Vault(load_master_keys(settings.master_key), settings.master_key)
     counters, live = Counters(), Live()
     services = Services(
         settings=settings,

@@ -15,7 +15,8 @@ def since_us(text: str, now_us: int) -> int:
         return 0
     try:
         return max(0, now_us - int(float(parse_timedelta(text, default="seconds")) * 1e6))
-    except (ValueError, KeyError, OverflowError, TypeError):
+    except (ValueError, KeyError, IndexError, OverflowError, TypeError):
+        # IndexError: of a text with nothing but spaces in it.
         pass
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -35,7 +35,7 @@ def prepare(database: Database) -> str:
         return ""
     if found and database.is_sqlite and found < schema.HEAD:
         _back_up(Path(str(database.url.database)), found)
-    with database.write() as connection, _alone(connection):
+    with database.write() as connection, alone(connection):
         # Asked again: another server may have done it while we waited.
         found = version(connection)
         if found == schema.HEAD:
@@ -79,10 +79,16 @@ def upgrade(connection: Connection, target: str) -> None:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
+def alone(connection: Connection) -> Iterator[None]:
+    """Keep other servers from migrating the same catalog until the transaction ends."""
     # SQLite: the transaction holds the write lock already.
     if connection.dialect.name == "postgresql":
+        # A migration of many runs takes longer than a row may be waited for; only what is locked after that is bounded again.
+        patience = connection.execute(sa.text("SELECT current_setting('lock_timeout')")).scalar_one()
+        wait = sa.text("SELECT set_config('lock_timeout', :patience, true)")
+        connection.execute(wait, {"patience": "0"})
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        connection.execute(wait, {"patience": patience})
     yield
 
 

@@ -100,11 +100,17 @@ class BrokenSeal(StorageError):
     """A stored text is not what was stored."""
 
 
+class WrongMasterKey(StorageError):
+    """A data key is wrapped by a master key that is not there."""
+
+
 @dataclass
 class Vault:
     """Seals and opens texts of accounts."""
 
     masters: list[bytes]
+    #: Where they come from. It is read again when they do not fit: somebody rotated them while this server runs.
+    key_file: Path | None = None
     #: Data keys by their number, and the newest of each account.
     _keys: dict[int, tuple[int, bytes]] = field(default_factory=dict, repr=False)
     _newest: dict[int, int] = field(default_factory=dict, repr=False)
@@ -143,10 +149,20 @@ class Vault:
         newest = 0
         for row in connection.execute(query):
             newest = int(row.id)
-            self._keys[newest] = account, unwrap(self.masters, bytes(row.wrapped))
+            self._keys[newest] = account, self._unwrapped(bytes(row.wrapped))
         if newest:
             self._newest[account] = newest
         return newest
+
+    def _unwrapped(self, wrapped: bytes) -> bytes:
+        try:
+            return unwrap(self.masters, wrapped)
+        except WrongMasterKey:
+            # Not where there is none: a new one fits nothing either, and would be taken for the right one.
+            if self.key_file is None or not self.key_file.is_file():
+                raise
+        self.masters = load_master_keys(self.key_file)
+        return unwrap(self.masters, wrapped)
 
     def add_key(self, connection: Connection, account: int) -> None:
         """Give an account a new data key, which seals everything from now on.
@@ -181,7 +197,7 @@ def unwrap(masters: list[bytes], wrapped: bytes) -> bytes:
                 return AESGCM(master).decrypt(nonce, data, b"daskscope data key")
             except (InvalidTag, ValueError):
                 break
-    raise StorageError(
+    raise WrongMasterKey(
         "The master key does not fit this database: stored code and tracebacks cannot be read. "
         "Start the server with the key file it was started with before."
     )

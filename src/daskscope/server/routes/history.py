@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.history import Life, busy_threads, present, steps_of, wanted_workers
-from daskscope.analysis.rollup import BUCKET
+from daskscope.analysis.rollup import BUCKET, clean
+from daskscope.model.table import Table
 from daskscope.server.contract import History
 from daskscope.server.routes.clusters import find
 from daskscope.server.routing import Call, Route
@@ -30,9 +31,7 @@ def history(call: Call) -> History:
         part = Part(("events",))
         recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"], part)
     there, threads = present([_life(worker, end) for worker in workers], steps)
-    events = recording["events"]
-    asked = events.take(np.flatnonzero(events["kind"] == WANTED))
-    targets = [_wanted(detail) for detail in asked["detail"].tolist()]
+    times, targets = _asked(recording["events"])
     return {
         "start": moment(start),
         "step": steps.step_us / 1e6,
@@ -42,7 +41,7 @@ def history(call: Call) -> History:
         "busy": _rounded(busy_threads(sums["compute_us"], threads, steps)),
         "tasks": [int(n) for n in sums["tasks"]],
         "errors": [int(n) for n in sums["errors"]],
-        "wanted": wanted_workers(asked["time_us"].tolist(), targets, steps),
+        "wanted": wanted_workers(times, targets, steps),
     }
 
 
@@ -50,9 +49,17 @@ def _life(worker: dict[str, Any], end_us: int) -> Life:
     return Life(worker["start_us"], worker["end_us"] or end_us, worker["nthreads"])
 
 
-def _wanted(detail: str) -> int:
-    wanted = parsed(detail, {}).get("wanted")
-    return wanted if isinstance(wanted, int) else 0
+def _asked(events: Table) -> tuple[list[int], list[int]]:
+    """When adaptive scaling asked for a number of workers, and for how many; an event without a number asks for nothing."""
+    rows = events.take(np.flatnonzero(events["kind"] == WANTED))
+    times: list[int] = []
+    targets: list[int] = []
+    for time, detail in zip(rows["time_us"].tolist(), rows["detail"].tolist(), strict=True):
+        wanted = parsed(detail, {}).get("wanted")
+        if type(wanted) is int:
+            times.append(time)
+            targets.append(clean(wanted))
+    return times, targets
 
 
 def _rounded(values: Any) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
 from typing import Annotated, Any
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from daskscope.server.contract import Day, Overview, WeekCell
 from daskscope.server.routes.clusters import Text
 from daskscope.server.routes.reports import report_view
-from daskscope.server.routes.usage import paid_by_day
+from daskscope.server.routes.usage import date_of, paid_by_day
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
 from daskscope.server.views import cluster_view, computation_view, cost_of, seconds
@@ -21,7 +20,6 @@ from daskscope.storage.reports import list_reports
 from daskscope.storage.usage import paid_runs
 from daskscope.units import DAY
 
-EPOCH = date(1970, 1, 1)
 #: Of each kind on the first page.
 FEW = 5
 WEEKS = 12
@@ -92,7 +90,7 @@ def _days(
         row = sums.get(first_day + number, {"tasks": 0, "errors": 0, "compute_us": 0})
         result.append(
             {
-                "day": (EPOCH + timedelta(days=first_day + number)).isoformat(),
+                "day": date_of(first_day + number),
                 "tasks": row["tasks"],
                 "errors": row["errors"],
                 "compute_seconds": seconds(row["compute_us"]),
@@ -105,8 +103,7 @@ def _days(
 
 
 def _week(row: dict[str, Any]) -> WeekCell:
-    monday = EPOCH + timedelta(days=7 * row["week"] - 3)
-    return {"user": row["user"], "week": monday.isoformat(), "compute_seconds": seconds(row["compute_us"])}
+    return {"user": row["user"], "week": date_of(7 * row["week"] - 3), "compute_seconds": seconds(row["compute_us"])}
 
 
 ROUTES = [Route("GET", "/api/v1/overview", overview, "read", "What a team wants to know first", query=OverviewQuery)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -17,6 +17,7 @@ from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.schema import Report
 from daskscope.server import cursor, pages, rendering
+from daskscope.server.arriving import Upload
 from daskscope.server.contract import HostedReport
 from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.names import is_number
@@ -32,7 +33,6 @@ from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
 BYTES = "application/octet-stream"
-DAY_US = 24 * 3600 * 1_000_000
 #: How long an upload may take.
 UPLOAD_S = 600.0
 #: What a recording may unpack to, as a multiple of what may be uploaded; real ones have five times their size.
@@ -74,14 +74,17 @@ class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
 
 async def upload_report(call: Call) -> HostedReport:
     """A recording, which the server renders, or any HTML, which it shows in a sandbox."""
-    limit = call.services.settings.max_report
-    await run_in_threadpool(check_room, call, _claimed(call))
+    services, limit = call.services, call.services.settings.max_report
+    used = await run_in_threadpool(check_room, call, _claimed(call))
     # Not in memory: it is large, takes as long as its sender likes, and there may be many.
-    with tempfile.TemporaryDirectory(dir=call.services.settings.directory, prefix="upload-") as directory:
+    with (
+        services.arriving.upload(call.account.id) as upload,
+        tempfile.TemporaryDirectory(dir=services.settings.directory, prefix="upload-") as directory,
+    ):
         path = Path(directory) / "upload.daskscope"
         try:
             with path.open("wb") as file:
-                await receive(call.request, limit, file.write, UPLOAD_S)
+                await receive(call.request, limit, lambda part: _keep(call, file, part, upload, used), UPLOAD_S)
         except Refusal as refusal:
             if refusal.status != 413:
                 raise
@@ -89,14 +92,24 @@ async def upload_report(call: Call) -> HostedReport:
                 f"This report is larger than the {units.nbytes(limit)} this server takes. "
                 "Whoever runs it can change that with --max-report."
             ) from None
-        return await call.services.pools.run(HEAVY, _upload, call, path)
+        except store.ReportsFull as error:
+            raise too_large(str(error)) from None
+        return await services.pools.run(HEAVY, _upload, call, path)
+
+
+def _keep(call: Call, file: BinaryIO, part: bytes, upload: Upload, used: int) -> None:
+    """Write a part of an upload, where all that come at once have room: a body need not say how large it is."""
+    limit = call.services.settings.max_reports
+    if limit and used + upload.add(len(part)) > limit:
+        raise store.ReportsFull(used, limit)
+    file.write(part)
 
 
 def _upload(call: Call, file: Path) -> HostedReport:
     query: UploadQuery = call.query
     tags = tuple(dict.fromkeys(tag.strip()[:60] for tag in query.tags.split(",") if tag.strip()))[:50]
     visibility = query.visibility or call.account.preferences.visibility
-    expires = call.now_us + query.days_to_expire * DAY_US if query.days_to_expire else 0
+    expires = call.now_us + query.days_to_expire * units.DAY if query.days_to_expire else 0
     with file.open("rb") as opened:
         start = opened.read(2000)
     common: dict[str, Any] = {
@@ -137,14 +150,16 @@ def _claimed(call: Call) -> int:
     return int(claimed[:20]) if claimed.isdigit() else 0
 
 
-def check_room(call: Call, nbytes: int) -> None:
-    """Refuse what cannot fit before it is received and rendered, which takes long."""
+def check_room(call: Call, nbytes: int) -> int:
+    """Refuse what cannot fit before it is received and rendered, which takes long; what the account has, if that is limited."""
     limit = call.services.settings.max_reports
-    if limit:
-        with call.services.database.read() as connection:
-            used = store.used_nbytes(connection, call.account.id, call.now_us)
-        if used + nbytes > limit:
-            raise too_large(str(store.ReportsFull(used, limit)))
+    if not limit:
+        return 0
+    with call.services.database.read() as connection:
+        used = store.used_nbytes(connection, call.account.id, call.now_us)
+    if used + nbytes > limit:
+        raise too_large(str(store.ReportsFull(used, limit)))
+    return used
 
 
 def _is_html(data: bytes) -> bool:
@@ -286,7 +301,7 @@ def change_report(call: Call) -> HostedReport:
     if change.new_link and visibility == "public":
         values["share"] = store.new_share()
     if change.days_to_expire is not None:
-        values["expires_us"] = call.now_us + change.days_to_expire * DAY_US if change.days_to_expire else 0
+        values["expires_us"] = call.now_us + change.days_to_expire * units.DAY if change.days_to_expire else 0
     if values:
         with call.services.database.write() as connection:
             store.change_report(connection, row["id"], values)

@@ -12,8 +12,8 @@ from daskscope.server.names import check_cluster, is_number
 from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment
 from daskscope.storage import tokens as store
+from daskscope.units import DAY
 
-DAY_US = 24 * 3600 * 1_000_000
 #: A recorder's token; it is made anew each time a cluster is registered.
 INGEST_DAYS = 90
 
@@ -38,7 +38,7 @@ def create_token(call: Call) -> dict[str, Any]:
     scopes = frozenset(body.scopes)
     if not scopes <= call.identity.scopes:
         raise forbidden("A token cannot allow more than you may do yourself in this account.")
-    expires = call.now_us + body.days_to_expire * DAY_US if body.days_to_expire else 0
+    expires = call.now_us + body.days_to_expire * DAY if body.days_to_expire else 0
     # A token that ends cannot be made to last by having it make another.
     if call.identity.expires_us:
         expires = min(expires or call.identity.expires_us, call.identity.expires_us)
@@ -62,7 +62,7 @@ def create_ingest_token(call: Call) -> dict[str, Any]:
     if call.identity.cluster:
         raise forbidden("A recorder's token cannot make others.")
     check_cluster(call.body.cluster)
-    expires = call.now_us + INGEST_DAYS * DAY_US
+    expires = call.now_us + INGEST_DAYS * DAY
     # As above: it does not outlive the token that made it.
     expires = min(expires, call.identity.expires_us or expires)
     with call.services.database.write() as connection:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from daskscope.analysis.rollup import LARGEST
 from daskscope.analysis.spread import day_shares
 from daskscope.model.table import Array
 from daskscope.server.contract import Usage, UsageLine
@@ -71,13 +72,14 @@ def usage(call: Call) -> Usage:
     elif query.by == "day":
         daily = amounts.T @ shares
         paid = {first_day + n: Paid(*(float(value) for value in daily[:, n])) for n in range(days)}
-        lines = [_line(_date(day), sums.get(day), paid[day]) for day in range(first_day, today + 1)]
+        lines = [_line(date_of(day), sums.get(day), paid[day]) for day in range(first_day, today + 1)]
     else:
         # A cluster that stood idle computed nothing, and still has to be on the bill.
         paid = _paid_by([run[query.by] for run in runs], inside)
         lines = [_line(key, sums.get(key), paid.get(key, Paid())) for key in {**sums, **paid}]
         lines.sort(key=lambda line: -line["cost"])
-    return {"by": query.by, "items": lines, "total": _line("", None, total), "clusters": len(runs), "estimate": True}
+    whole = {name: min(sum(row[name] for row in rows), LARGEST) for name in store.FIELDS}
+    return {"by": query.by, "items": lines, "total": _line("", whole, total), "clusters": len(runs), "estimate": True}
 
 
 def _paid_by(keys: Sequence[str], inside: Array) -> dict[Any, Paid]:
@@ -110,7 +112,7 @@ def _line(name: str, sums: dict[str, Any] | None, paid: Paid) -> UsageLine:
     }
 
 
-def _date(day: int) -> str:
+def date_of(day: int) -> str:
     return (EPOCH + timedelta(days=day)).isoformat()
 
 

@@ -1,0 +1,28 @@
+"""A report of far too many workers: fewer bins, and the same sums."""
+
+from __future__ import annotations
+
+from daskscope.report.document import BINS, FEWEST_BINS, MOST_SUMS, build
+from daskscope.testing import make_recording
+
+SECOND = 1_000_000
+
+
+def built(workers: int) -> int:
+    rows = [
+        {"server_id": f"w{n}", "worker": f"tcp://{n}", "nthreads": 1, "start_us": SECOND, "seen_us": SECOND}
+        for n in range(workers)
+    ]
+    task = {"id": 1, "key": "a", "prefix": "a", "worker": "tcp://0", "start_us": SECOND, "stop_us": 100 * SECOND}
+    report, _ = build(make_recording({"workers": rows, "tasks": [{**task, "status": "ok", "thread": 1}]}))
+    assert report["totals"]["tasks"] == 1
+    return report["bins"]["count"]
+
+
+def test_a_cluster_has_all_the_bins_a_page_shows() -> None:
+    assert built(2) > BINS // 2
+
+
+def test_more_workers_than_can_be_added_up_have_fewer() -> None:
+    assert built(MOST_SUMS // BINS * 4) <= BINS // 4
+    assert FEWEST_BINS < BINS // 4
