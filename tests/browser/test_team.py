@@ -116,6 +116,53 @@ class TestTheFiveQuestions:
         expect(page.get_by_test_id("evidence")).to_contain_text("idle-timeout")
 
 
+def test_a_page_says_in_its_first_line_what_failed_and_what_it_cost(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/errors")
+    expect(page.get_by_test_id("answer")).to_contain_text(re.compile("kinds? of failure (is|are) open"))
+    page.goto(f"{server.url}/ours/usage?by=cluster")
+    expect(page.get_by_test_id("answer")).to_contain_text(re.compile("in the last 30 days"))
+
+
+def test_usage_names_clusters_as_people_do(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/usage?by=cluster")
+    expect(page.get_by_test_id("page-usage").get_by_role("link", name="other cluster")).to_have_attribute(
+        "href", "/ours/clusters/done"
+    )
+
+
+def test_a_choice_of_columns_closes_with_escape_and_with_a_click_elsewhere(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters")
+    settled(page)
+    button = page.get_by_role("button", name="Columns")
+    button.click()
+    expect(page.get_by_label("Software")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Software")).to_have_count(0)
+    expect(button).to_be_focused()
+    button.click()
+    page.get_by_role("heading", name="Clusters").click()
+    expect(page.get_by_label("Software")).to_have_count(0)
+
+
+def test_a_window_is_called_what_it_shows(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters")
+    expect(page).to_have_title("Clusters · ours · daskscope")
+    page.get_by_role("link", name="other cluster").click()
+    expect(page).to_have_title("other cluster · ours · daskscope")
+    page.go_back()
+    expect(page).to_have_title("Clusters · ours · daskscope")
+
+
+def test_a_report_of_something_that_runs_says_when_it_was_made(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters/one/report")
+    expect(page.get_by_test_id("as-of")).to_contain_text("It still runs; this report was made just now")
+    page.get_by_role("button", name="Make it again").click()
+    expect(page.get_by_text("Where the time went")).to_be_visible()
+    page.goto(f"{server.url}/ours/clusters/done/report")
+    expect(page.get_by_text("Where the time went")).to_be_visible()
+    expect(page.get_by_test_id("as-of")).to_have_count(0)
+
+
 def test_a_running_cluster_is_up_to_date_within_five_seconds_without_a_reload(page: Page, server: HostedServer) -> None:
     token = server.make_token("olga", "ours")
     assert server.send(sample_frames("live"), token=token).status == 200

@@ -48,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _minute(moment: str | None) -> str:
+    return moment[:16].replace("T", " ") if moment else "never"
+
+
 def _list(args: argparse.Namespace) -> None:
     items = find_server().get("tokens", include_inactive=str(args.all).lower())["items"]
     if args.json:
@@ -57,7 +61,7 @@ def _list(args: argparse.Namespace) -> None:
                Column("recorders"), Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
     rows = [
         [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i.get("recorders", 0)),
-         i["used"] or "never", "revoked" if i["revoked"] else i["expires"] or "never"]
+         _minute(i["used"]), "revoked" if i["revoked"] else _minute(i["expires"])]
         for i in items
     ]  # fmt: skip
     if rows:

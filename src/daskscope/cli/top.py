@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from daskscope import units
 from daskscope.cli.escape import escape
-from daskscope.cli.layout import GAP, Column, table_cells
+from daskscope.cli.layout import GAP, Column, shorten, table_cells
 from daskscope.cli.output import on_terminal, write
 from daskscope.client.server import Server, find_server
 from daskscope.errors import ServerError
@@ -22,7 +22,7 @@ COLUMNS = [
     Column("workers"),
     Column("threads", optional=True),
     Column("memory", optional=True),
-    Column("running"),
+    Column("running", optional=True),
     Column("tasks"),
     Column("errors"),
     Column("$/h"),
@@ -67,7 +67,8 @@ def _watch(server: Server, every: float, *, everything: bool) -> NoReturn:
             # What was there stays, and says that it is old.
             trouble = str(error)
         size = shutil.get_terminal_size()
-        lines = screen(answer, size.columns, trouble)[: size.lines - 1]
+        # A line that is too long would wrap, and push the head off the screen.
+        lines = [shorten(line, size.columns) for line in screen(answer, size.columns, trouble)[: size.lines - 1]]
         sys.stdout.write(HOME + "".join(f"{line}{CLEAR_LINE}\n" for line in lines) + CLEAR_REST)
         sys.stdout.flush()
         time.sleep(every)

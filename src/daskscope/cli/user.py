@@ -11,6 +11,7 @@ from daskscope.cli.layout import Column
 from daskscope.cli.output import open_output, write
 from daskscope.cli.show import write_json
 from daskscope.client.server import find_server
+from daskscope.errors import DaskscopeError
 
 ROLES = ("viewer", "member", "owner")
 
@@ -38,8 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "create":
-        password = sys.stdin.readline().rstrip("\n") if args.password_stdin else getpass.getpass("Password: ")
-        body = {"name": args.name, "password": password, "email": args.email, "admin": args.admin}
+        body = {"name": args.name, "password": _password(args), "email": args.email, "admin": args.admin}
         find_server().call("POST", "users", body=body)
         write(f"made {args.name}. Add them to an account with: daskscope user add {args.name}\n")
     elif args.action == "account":
@@ -54,6 +54,15 @@ def run(args: argparse.Namespace) -> int:
     else:
         _list(args)
     return 0
+
+
+def _password(args: argparse.Namespace) -> str:
+    if args.password_stdin:
+        return sys.stdin.readline().rstrip("\n")
+    # Without a terminal getpass would warn, show what is typed, and end in a traceback.
+    if not sys.stdin.isatty():
+        raise DaskscopeError("There is no terminal to ask for a password on: pipe it in, with --password-stdin.")
+    return getpass.getpass(f"Password for {args.name}, ten characters or more: ")
 
 
 def _list(args: argparse.Namespace) -> None:

@@ -95,6 +95,11 @@ def find(server: str, account: str = "") -> str:
     return mine[0].token if mine else ""
 
 
+def accounts(server: str) -> list[str]:
+    """The accounts of a server that there are tokens for, the one used last first."""
+    return [item.account for item in load() if item.server == server.rstrip("/")]
+
+
 def default_server() -> str:
     """The server of the last login; empty where there was none."""
     stored = load()

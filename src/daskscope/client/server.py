@@ -141,4 +141,10 @@ def find_server(account: str | None = None) -> Server:
     if not url:
         raise ServerError(NO_SERVER)
     account = account or dask.config.get("daskscope.account", None) or ""
-    return Server(url, account, credentials.find(url, account))
+    token = credentials.find(url, account)
+    if account and not token and (others := credentials.accounts(url)):
+        # Whoever is logged in is told so: "log in first" would sound as if that had been lost.
+        raise ServerError(
+            f"You are logged in to {' and '.join(others)}, not to {account}. Log in to it: daskscope login --account {account}"
+        )
+    return Server(url, account, token)

@@ -104,7 +104,7 @@ function metricsOf({ totals: t }: Report): Metric[] {
   return [
     { id: "duration", label: "Duration", value: duration(t.duration_us), note: t.tasks === 0 ? "no task ran" : t.fully_idle_us > 0 ? `${duration(t.fully_idle_us)} without any task` : "some task ran all the time" },
     { id: "tasks", label: "Tasks", value: count(t.tasks), note: some([t.recomputed, "recomputed"], [t.retries, "retried"], [t.killed, "killed"]) || (t.tasks === 0 ? "nothing ran" : "each ran once") },
-    { id: "errors", label: "Errors", value: count(t.errors), note: t.retries ? `${count(t.retries)} more went well later` : t.errors ? "none was tried again" : "no task failed" },
+    { id: "errors", label: "Errors", value: count(t.errors), note: t.retries ? `${count(t.retries)} more ${t.retries === 1 ? "was" : "were"} tried again` : t.errors ? "none was tried again" : "no task failed" },
     { id: "threads", label: "Threads", value: <>{count(t.threads)} <small>on {counted(t.workers - t.workers_lost, "worker")}</small></>, note: t.workers_lost > 0 ? `${counted(t.workers_lost, "worker")} lost` : `${t.parallelism.toFixed(1)} busy on average` },
     { id: "memory", label: "Peak memory", ...memoryOf(t) },
     { id: "transferred", label: "Transferred", value: nbytes(t.transferred), note: `${nbytes(t.nbytes)} of results` },

@@ -4,7 +4,7 @@ import { count, counted, dollars, nbytes, nbytesOf, percent } from "../model/for
 import { Empty, Panel } from "../widgets/basics";
 import { DataTable, type ViewColumn } from "../widgets/table";
 import { toast } from "../widgets/toast";
-import { useLive, useMay, useTeam } from "./context";
+import { useLive, useMay, useTeam, useTitle } from "./context";
 import { Act, Ago, ClusterPill, ComputationPill, isLive, Link, Loaded, Person, seconds } from "./parts";
 import { Edit, tagsOf } from "./edit";
 import { Field } from "./field";
@@ -13,7 +13,7 @@ import { Viewing } from "./viewing";
 
 /** A cluster: live while it runs, the same page when it is history. */
 export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report" }) {
-  const { account, api } = useTeam();
+  const { account } = useTeam();
   return (
     <>
       <div class="crumbs wide">
@@ -23,16 +23,27 @@ export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report"
           <Link to={[account, "clusters", id, "report"]} aria-current={tab === "report" ? "page" : undefined} testid="tab-report">Report of everything</Link>
         </nav>
       </div>
-      {tab === "report" ? <Viewing prefix={`${api.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(id)}/view`} /> : <Summary id={id} />}
+      {tab === "report" ? <Everything id={id} /> : <Summary id={id} />}
     </>
   );
+}
+
+/** The report of all it did. */
+function Everything({ id }: { id: string }) {
+  const { account, api } = useTeam();
+  const cluster = useLive<OneCluster>(id, () => api.get(`clusters/${encodeURIComponent(id)}`), [id, account], 5000);
+  return <Viewing prefix={`${api.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(id)}/view`} live={cluster.value !== null && isLive(cluster.value)} />;
 }
 
 function Summary({ id }: { id: string }) {
   const { api, account } = useTeam();
   const path = `clusters/${encodeURIComponent(id)}`;
-  const cluster = useLive<OneCluster>(id, () => api.get(path), [id, account]);
-  const why = useLive<Explanation>(id, () => api.get(`${path}/explain`), [id, account], 3000);
+  // Both at once: a sentence and numbers of different moments would contradict each other.
+  const cluster = useLive<OneCluster & { why: Explanation | null }>(id, async () => {
+    const [one, why] = await Promise.all([api.get<OneCluster>(path), api.get<Explanation>(`${path}/explain`).catch(() => null)]);
+    return { ...one, why };
+  }, [id, account], 2000);
+  useTitle(cluster.value ? cluster.value.name || id : undefined);
   const computations = useLive<Page<Computation>>(id, () => api.get("computations", { cluster_id: id, limit: 200 }), [id, account], 2000);
   return (
     <main class="wide" data-testid="page-cluster">
@@ -45,18 +56,18 @@ function Summary({ id }: { id: string }) {
               {c.tags.map((t) => <span class="tag" key={t}>{t}</span>)}
               <div class="acts"><EditCluster cluster={c} done={cluster.reload} /><Close cluster={c} /></div>
             </div>
-            {why.value && (
+            {c.why && (
               <p class="answer" data-testid="why">
-                <b>{why.value.answer}</b> <span>{why.value.advice[0] ?? ""} {isLive(c) ? "" : outcome(c)}</span>
+                <b>{c.why.answer}</b> <span>{busy(c) ? "" : c.why.advice[0] ?? ""} {isLive(c) ? "" : outcome(c, computations.value?.items ?? [])}</span>
               </p>
             )}
             <div class="stack">
               <Numbers c={c} />
-              {why.value && c.state !== "finished" && why.value.evidence.length > 0 && (
+              {c.why && c.state !== "finished" && c.why.evidence.length > 0 && (
                 <Panel title={isLive(c) ? "Why it is still running" : "What is known of its end"} testid="evidence">
                   <ul class="plain">
-                    {why.value.evidence.map((line) => <li key={line}>{line}</li>)}
-                    {why.value.advice.map((line) => <li key={line}><b>{line}</b></li>)}
+                    {c.why.evidence.map((line) => <li key={line}>{line}</li>)}
+                    {c.why.advice.map((line) => <li key={line}><b>{line}</b></li>)}
                   </ul>
                 </Panel>
               )}
@@ -68,7 +79,7 @@ function Summary({ id }: { id: string }) {
                 <div class="c7"><Panel><PrefixTable prefixes={c.prefixes} /></Panel></div>
                 <div class="c5"><Facts c={c} /></div>
               </div>
-              <Panel testid="workers"><WorkerTable workers={c.worker_list} /></Panel>
+              <Panel testid="workers"><WorkerTable workers={c.worker_list} live={isLive(c)} /></Panel>
             </div>
           </>
         )}
@@ -77,10 +88,25 @@ function Summary({ id }: { id: string }) {
   );
 }
 
-/** How what it did went, for one that is over. */
-function outcome(c: OneCluster): string {
+/** Whether it has work to do: then advice for one that stands idle is no answer. */
+function busy(c: OneCluster): boolean {
+  return isLive(c) && c.tasks_processing + c.tasks_queued > 0;
+}
+
+/** How what it did went, for one that is over. A task that was tried again is executed more than once. */
+export function outcome(c: Pick<OneCluster, "n_tasks" | "n_errors" | "n_exceptions">, computations: readonly Pick<Computation, "state">[]): string {
   if (c.n_tasks === 0) return "It ran no task.";
-  return c.n_exceptions === 0 ? `It ran ${counted(c.n_tasks, "task")}, and none failed.` : `It ran ${counted(c.n_tasks, "task")} with ${counted(c.n_exceptions, "exception")}.`;
+  const cut = computations.filter((one) => one.state === "lost").length;
+  const unfinished = cut > 0 ? ` ${counted(cut, "computation")} did not finish.` : "";
+  if (c.n_exceptions === 0) return `It ran ${counted(c.n_tasks, "task")}, and none failed.${unfinished}`;
+  const failed = c.n_errors > 0 ? `${counted(c.n_errors, "task")} failed` : "No task failed for good";
+  return `${failed}: ${count(c.n_exceptions)} of ${counted(c.n_tasks, "execution")} raised an exception.${unfinished}`;
+}
+
+/** What became of those whose executions raised exceptions. */
+function failures(c: OneCluster): string {
+  if (c.n_exceptions === 0) return "no task failed";
+  return c.n_errors > 0 ? `${counted(c.n_errors, "task")} failed for good` : "no task failed for good";
 }
 
 function EditCluster({ cluster: c, done }: { cluster: OneCluster; done: () => void }) {
@@ -109,16 +135,18 @@ function Close({ cluster: c }: { cluster: OneCluster }) {
 }
 
 function Numbers({ c }: { c: OneCluster }) {
+  const { account } = useTeam();
   const live = isLive(c);
+  const inReport = (view: string, text: string) => <Link to={[account, "clusters", c.id, "report"]} hash={view}>{text}</Link>;
   const [used, limit] = nbytesOf(c.memory, c.memory_limit);
   const numbers: [string, string, preact.ComponentChildren, string][] = [
     ["age", live ? "Age" : "Lifetime", seconds(c.duration), live ? "and counting" : c.reason],
-    ["workers", "Workers", live ? <>{count(c.workers)} <small>{count(c.threads)} threads</small></> : <>{count(c.peak_workers)} <small>{counted(c.peak_threads, "thread")}</small></>, live ? `${count(c.worker_list.length)} in all` : `at most; ${count(c.worker_list.length)} in all`],
-    ["tasks", "Tasks", count(c.n_tasks), live ? `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued` : counted(c.n_computations, "computation")],
-    ["errors", "Exceptions", count(c.n_exceptions), c.n_errors ? `${counted(c.n_errors, "execution")} failed` : "no execution failed"],
-    ["memory", "Memory", live && c.memory_limit > 0 ? <>{used} <small>of {limit}</small></> : c.memory_limit > 0 ? nbytes(c.memory_limit) : "no limit", live ? "in use now" : "most its workers could use"],
-    ["busy", "Compute time", seconds(c.compute_seconds), c.thread_seconds > 0 ? `${percent(Math.min(1, c.compute_seconds / c.thread_seconds))} of thread time` : "no threads"],
-    ["cost", "Est. cost", dollars(c.cost.total), live ? `${dollars(c.cost.per_hour)} an hour; ${dollars(c.cost.idle)} idle` : `${dollars(c.cost.idle)} of it idle`],
+    ["workers", "Workers", live ? <>{count(c.workers)} <small>{counted(c.threads, "thread")}</small></> : <>{count(c.peak_workers)} <small>{counted(c.peak_threads, "thread")}</small></>, live ? `${count(c.worker_list.length)} in all` : `at most; ${count(c.worker_list.length)} in all`],
+    ["tasks", "Tasks", inReport("groups", count(c.n_tasks)), live ? (c.tasks_unrunnable > 0 && !busy(c) ? `${count(c.tasks_unrunnable)} cannot run` : `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued`) : counted(c.n_computations, "computation")],
+    ["errors", "Exceptions", inReport("errors", count(c.n_exceptions)), failures(c)],
+    ["memory", "Memory", live && c.memory_limit > 0 ? <>{used} <small>of {limit}</small></> : c.memory_limit > 0 ? nbytes(c.memory_limit) : live && c.workers === 0 ? nbytes(0) : "no limit", live ? (c.workers === 0 ? "no worker now" : "in use now") : "most its workers could use"],
+    ["busy", "Compute time", inReport("overview", seconds(c.compute_seconds)), c.thread_seconds > 0 ? `${percent(Math.min(1, c.compute_seconds / c.thread_seconds))} of thread time` : "no threads"],
+    ["cost", "Est. cost", <Link to={[account, "usage"]} params={{ by: "cluster" }}>{dollars(c.cost.total)}</Link>, live ? `${dollars(c.cost.per_hour)} an hour; ${dollars(c.cost.idle)} idle` : `${dollars(c.cost.idle)} of it idle`],
   ];
   return (
     <dl class="panel metrics eq" title={c.cost.formula}>
@@ -167,10 +195,15 @@ export function PrefixTable({ prefixes }: { prefixes: readonly Prefix[] }) {
   return <DataTable label="Prefixes" name="prefixes" title="What takes the time" rows={prefixes} columns={columns} rowKey={(p) => p.prefix} sort={{ id: "compute", down: true }} empty="No task has finished yet" />;
 }
 
-function WorkerTable({ workers }: { workers: readonly Worker[] }) {
+/** Why a worker left; of one whose cluster was lost nobody knows whether it did. */
+function endOf(w: Worker, live: boolean): string {
+  return w.verdict || (w.end ? "left" : live ? "here" : "not known");
+}
+
+function WorkerTable({ workers, live }: { workers: readonly Worker[]; live: boolean }) {
   const columns: ViewColumn<Worker>[] = [
     { id: "worker", head: "Worker", value: (w) => w.name || w.worker, cell: (w) => <span class="cut" title={w.worker}>{w.name || w.worker}</span> },
-    { id: "state", head: "Ended", value: (w) => w.verdict || (w.end ? "left" : "here"), cell: (w) => <span class={/kill|vanished|lost/.test(w.verdict) ? "bad" : ""} title={w.evidence}>{w.verdict || (w.end ? "left" : "here")}</span> },
+    { id: "state", head: "Ended", value: (w) => endOf(w, live), cell: (w) => <span class={/kill|vanished|lost/.test(w.verdict) ? "bad" : ""} title={w.evidence}>{endOf(w, live)}</span> },
     { id: "host", head: "Host", value: (w) => w.host },
     { id: "threads", head: "Threads", num: true, value: (w) => w.nthreads },
     { id: "memory", head: "Memory", num: true, value: (w) => w.memory, cell: (w) => (w.memory ? nbytes(w.memory) : <span class="faint">not recorded</span>) },
@@ -198,7 +231,7 @@ function Facts({ c }: { c: OneCluster }) {
         {connected.map((client) => (
           <>
             <dt key={client.client}>Client</dt>
-            <dd title={client.client}>holds {count(client.held_keys)} results, {client.held_nbytes >= 0 ? nbytes(client.held_nbytes) : "size not added up"}; seen <Ago at={client.last_seen} /></dd>
+            <dd title={client.client}>{isLive(c) ? "holds" : "held"} {counted(client.held_keys, "result")}, {client.held_nbytes >= 0 ? nbytes(client.held_nbytes) : "size not added up"}; seen <Ago at={client.last_seen} /></dd>
           </>
         ))}
         {Object.entries(c.versions).filter(([name]) => ["python", "dask", "distributed"].includes(name)).map(([name, version]) => (

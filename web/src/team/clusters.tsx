@@ -3,6 +3,7 @@ import type { Cluster, ClusterList, ClusterState } from "../api/server.gen";
 import { count, dollars, nbytes, nbytesOf } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Pick, Search } from "../widgets/basics";
+import { ColumnMenu } from "../widgets/column-menu";
 import { Icon } from "../widgets/icon";
 import { useLive, useTeam } from "./context";
 import { connectSnippet } from "./home";
@@ -109,7 +110,7 @@ export function ClusterTable({ name }: { name: string }) {
     const seen = new Set(first.value?.items.map((c) => c.id));
     return [...(first.value?.items ?? []), ...more.filter((c) => !seen.has(c.id))];
   }, [first.value, more]);
-  const hidden = new Set(hide.split(","));
+  const hidden = new Set(hide.split(",").filter(Boolean));
   const shown = COLUMNS.filter((c) => !hidden.has(c.id));
   const total = first.value ? Object.values(first.value.states).reduce((a, b) => a + b, 0) : 0;
   const load = () => api.get<ClusterList>("clusters", { ...query, cursor: next ?? "" }).then((page) => {
@@ -133,7 +134,7 @@ export function ClusterTable({ name }: { name: string }) {
         {tag && <button type="button" class="chip" onClick={() => setTag("")}>tag: {tag} <Icon name="x" /></button>}
         <div class="right">
           <span class="faint hide-n">{count(items.length)}{next ? " and more" : ""} shown</span>
-          <ColumnMenu hidden={hidden} onChange={(ids) => setHide([...ids].join(","))} />
+          <ColumnMenu columns={COLUMNS} hidden={hidden} onChange={(ids) => setHide([...ids].join(","))} />
         </div>
       </div>
       {first.error && <Trouble error={first.error} at={first.value ? first.at : 0} retry={first.reload} />}
@@ -188,27 +189,4 @@ function NoClusters({ filtered, period, clear }: { filtered: boolean; period: st
     );
   }
   return <Empty title="No cluster has been recorded yet" snippet={connectSnippet()}>In a notebook or script that has a Dask client:</Empty>;
-}
-
-function ColumnMenu({ hidden, onChange }: { hidden: ReadonlySet<string>; onChange: (ids: ReadonlySet<string>) => void }) {
-  const [open, set] = useState(false);
-  return (
-    <div class="colmenu">
-      <button type="button" class="btn sm" aria-expanded={open} onClick={() => set(!open)}><Icon name="cols" />Columns</button>
-      {open && (
-        <div>
-          {COLUMNS.map((c) => (
-            <label key={c.id}>
-              <input type="checkbox" checked={!hidden.has(c.id)} onChange={() => {
-                const next = new Set([...hidden].filter(Boolean));
-                if (!next.delete(c.id)) next.add(c.id);
-                onChange(next);
-              }} />
-              {c.head}
-            </label>
-          ))}
-        </div>
-      )}
-    </div>
-  );
 }

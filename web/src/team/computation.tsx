@@ -73,7 +73,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
           )}
         </Loaded>
       </div>
-      <Viewing key={id} prefix={`${router.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`} />
+      <Viewing key={id} prefix={`${router.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`} live={found.value?.state === "running"} />
     </>
   );
 }

@@ -82,6 +82,19 @@ export function useLive<T>(cluster: string | null, load: () => Promise<T>, deps:
   return resource;
 }
 
+/** The name of what a page shows, in the title of the window; the section's comes back afterwards. */
+export function useTitle(name: string | undefined): void {
+  const { account } = useTeam();
+  useEffect(() => {
+    if (!name) return;
+    const before = document.title;
+    document.title = `${name} · ${account} · daskscope`;
+    return () => {
+      document.title = before;
+    };
+  }, [name, account]);
+}
+
 /** The time, again every half minute: for "2 min ago". */
 export function useNow(every = 30_000): number {
   const [now, set] = useState(Date.now());

@@ -95,7 +95,7 @@ function Setup({ router }: { router: Router }) {
     <Form router={router} title="Set up" text="This server is new. Make its first user, who may do everything, and the first account." send={send} buttons={<button type="submit" class="btn primary">Set up</button>}>
       <Field label="Your name" name="user" complete="username" hint="Lower-case letters, digits and hyphens" first />
       <Field label="Password" name="password" secret complete="new-password" least={10} hint="Ten characters or more" />
-      <Field label="Name of your team" name="team" hint="It stands in every address: /team/clusters" />
+      <Field label="Name of your team" name="team" hint="Lower-case letters, digits and hyphens: it stands in every address, as in /team/clusters" />
     </Form>
   );
 }

@@ -1,14 +1,16 @@
 import { useState } from "preact/hooks";
 import type { Page } from "../api/server";
 import type { ErrorState, Failure, ListedError, OneComputation, OneError } from "../api/server.gen";
-import { count } from "../model/format";
+import { count, counted } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel, Search, Seg } from "../widgets/basics";
 import { Traceback } from "../widgets/traceback";
-import { useLive, useMay, useResource, useTeam } from "./context";
+import { useLive, useMay, useResource, useTeam, useTitle } from "./context";
 import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Source, Spark } from "./parts";
 
 const STATES = [["open,regressed", "Open"], ["resolved", "Resolved"], ["ignored", "Ignored"], ["", "All"]] as const;
+
+const EMPTY: Record<string, string> = { "open,regressed": "Nothing is open", resolved: "Nothing is resolved", ignored: "Nothing is ignored" };
 
 /** Failures that are the same, grouped, the newest first. */
 export function Errors() {
@@ -20,6 +22,7 @@ export function Errors() {
   return (
     <main class="wide" data-testid="page-errors">
       <div class="viewhead"><h1>Errors</h1><span class="note">failures of the same kind are one line</span></div>
+      {state === "open,regressed" && groups.value && <Answer items={groups.value.items} more={groups.value.next !== null} />}
       <Panel>
         <div class="filters">
           <Search label="Type or message" value={find} onInput={setFind} testid="error-search" />
@@ -29,7 +32,7 @@ export function Errors() {
           {(page) => {
             const want = find.trim().toLowerCase();
             const shown = page.items.filter((g) => !want || `${g.type} ${g.message}`.toLowerCase().includes(want));
-            if (shown.length === 0) return <Empty title={page.items.length === 0 ? "Nothing failed" : "Nothing matches"}>{page.items.length === 0 ? "No failure of this kind was recorded." : <button type="button" class="link" onClick={() => setFind("")}>Clear the search</button>}</Empty>;
+            if (shown.length === 0) return <Empty title={page.items.length === 0 ? EMPTY[state] ?? "Nothing failed" : "Nothing matches"}>{page.items.length === 0 ? "A failure is listed here as soon as a cluster that is recorded has one." : <button type="button" class="link" onClick={() => setFind("")}>Clear the search</button>}</Empty>;
             return (
               <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Errors">
                 <table class="data">
@@ -37,7 +40,7 @@ export function Errors() {
                   <tbody>
                     {shown.map((g) => (
                       <tr key={g.fingerprint} data-testid="error-row">
-                        <td><Link class="name" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}><span class="mono cut">{g.type}: {g.message}</span></Link></td>
+                        <td><Link class="name mono cut" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}>{g.type}: {g.message}</Link></td>
                         <td><ErrorPill state={g.state} /></td>
                         <td><Spark values={g.hours} label="failures an hour, last 48 hours" tone="var(--st-erred)" /></td>
                         <td class="num">{count(g.count)}</td>
@@ -59,12 +62,26 @@ export function Errors() {
   );
 }
 
+/** What failed and is still to be looked at, in a sentence. */
+function Answer({ items, more }: { items: readonly ListedError[]; more: boolean }) {
+  if (items.length === 0) return <p class="answer lead" data-testid="answer"><b>Nothing is open.</b> <span>What failed is resolved or ignored, or nothing failed.</span></p>;
+  const [newest] = items;
+  const again = items.filter((g) => g.state === "regressed").length;
+  return (
+    <p class="answer lead" data-testid="answer">
+      <b>{more ? `More than ${count(items.length)} kinds of failure are open.` : items.length === 1 ? "1 kind of failure is open." : `${count(items.length)} kinds of failure are open.`}</b>{" "}
+      <span>{again > 0 && `${count(again)} came back after being resolved. `}The latest was {newest.type}, <Ago at={newest.last_seen} />, {counted(newest.count, "time")} in all.</span>
+    </p>
+  );
+}
+
 /** One error: the traceback, who had it, where, and what to do with it. */
 export function ErrorPage({ fingerprint }: { fingerprint: string }) {
   const { api, account } = useTeam();
   const may = useMay("write");
   const path = `errors/${encodeURIComponent(fingerprint)}`;
   const found = useLive<OneError>(null, () => api.get(path), [fingerprint, account], 5000);
+  useTitle(found.value?.type);
   const [at, setAt] = useState(0);
   const mark = (state: ErrorState) => api.send("PATCH", path, { state }).then(found.reload);
   return (
@@ -85,7 +102,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                   {may && (g.state === "resolved" || g.state === "ignored") && <Act run={() => mark("open")} testid="reopen">Open again</Act>}
                 </div>
               </div>
-              <p class="answer"><b>It happened {g.count === 1 ? "once" : `${count(g.count)} times`} on {g.n_clusters === 1 ? "1 cluster" : `${count(g.n_clusters)} clusters`}.</b> <span>{g.state === "regressed" ? "It came back after it was resolved. " : ""}{g.message}</span></p>
+              <p class="answer"><b>It happened {g.count === 1 ? "once" : `${count(g.count)} times`} on {g.n_clusters === 1 ? "1 cluster" : `${count(g.n_clusters)} clusters`}.</b> <span>{g.state === "regressed" ? "It came back after it was resolved. " : ""}{g.message}{sample && sample.type !== g.type && <>; raised as <code>{sample.type}</code>: {sample.message}</>}</span></p>
               <dl class="panel metrics eq mt">
                 {[["Executions", count(g.count), `${count(g.latest.length)} of them below`], ["Clusters", count(g.n_clusters), ""], ["Users", count(g.users.length), g.users.slice(0, 4).join(", ")]].map(([label, value, note]) => (
                   <div class="metric" key={label}><dt>{label}</dt><dd class="v">{value}</dd><dd class="s" title={note}>{note}</dd></div>
@@ -135,10 +152,10 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                   {sample && (
                     <Panel title="This sample" class="mt">
                       <dl class="kv">
-                        <dt>Task</dt><dd class="mono cut" title={sample.key}>{sample.key}</dd>
+                        {sample.key && <><dt>Task</dt><dd class="mono cut" title={sample.key}>{sample.key}</dd></>}
                         <dt>Worker</dt><dd class="mono cut" title={sample.worker}>{sample.worker}</dd>
                         <dt>Cluster</dt><dd><Link to={[account, "clusters", sample.cluster_id]}>{sample.cluster_name || sample.cluster_id}</Link></dd>
-                        <dt>Cause</dt><dd>{sample.cause_type}</dd>
+                        {sample.type !== g.type && <><dt>Raised as</dt><dd class="mono cut" title={sample.message}>{sample.type}</dd></>}
                       </dl>
                     </Panel>
                   )}

@@ -7,9 +7,10 @@ import { DataTable, type ViewColumn } from "../widgets/table";
 import { useLive, useTeam } from "./context";
 import { Loaded } from "./parts";
 
-const number = (v: number): string => (v >= 100 || Number.isInteger(v) ? count(Math.round(v)) : v.toFixed(1));
+// Two digits: quarters of a worker on an axis would be rounded to steps that are not even.
+const number = (v: number): string => (v >= 100 || Number.isInteger(v) ? count(Math.round(v)) : String(Number(v.toFixed(2))));
 
-/** How many workers a cluster had and was asked to have, and how many of their threads were busy. */
+/** How many workers a cluster had and its scheduler wanted, and how many of their threads were busy. */
 export function Over({ id }: { id: string }) {
   const { api, account } = useTeam();
   const [table, setTable] = useState(false);
@@ -35,7 +36,7 @@ function Charts({ h }: { h: History }) {
       times,
       [
         { label: "workers", values: closed(h.workers), colour: "--accent", fill: "--accent-soft", stepped: true },
-        ...(asked ? [{ label: "asked for", values: wanted, colour: "--st-warn", dash: true, stepped: true }] : []),
+        ...(asked ? [{ label: "wanted by the scheduler", values: wanted, colour: "--st-warn", dash: true, stepped: true }] : []),
       ],
       [
         { label: "busy threads", values: closed(h.busy), colour: "--act-cpu", fill: "--accent-soft", stepped: true },
@@ -45,7 +46,7 @@ function Charts({ h }: { h: History }) {
   }, [h]);
   return (
     <div class="cols">
-      <div class="c6"><Legend series={workers} /><Plot label="Workers, and those that were asked for" x={x} series={workers} format={number} height={150} /></div>
+      <div class="c6"><Legend series={workers} /><Plot label="Workers, and how many the scheduler wanted" x={x} series={workers} format={number} height={150} /></div>
       <div class="c6"><Legend series={threads} /><Plot label="Busy threads of all threads" x={x} series={threads} format={number} height={150} /></div>
     </div>
   );
@@ -76,7 +77,7 @@ function Table({ h }: { h: History }) {
   const columns: ViewColumn<Step>[] = [
     { id: "at", head: "From", num: true, value: (s) => s.at, cell: (s) => clock(s.at, 1e6) },
     { id: "workers", head: "Workers", num: true, value: (s) => s.workers, cell: (s) => number(s.workers) },
-    { id: "wanted", head: "Asked for", num: true, value: (s) => s.wanted ?? -1, cell: (s) => (s.wanted === null ? <span class="faint">not asked</span> : count(s.wanted)) },
+    { id: "wanted", head: "Wanted", num: true, value: (s) => s.wanted ?? -1, cell: (s) => (s.wanted === null ? <span class="faint">not asked</span> : count(s.wanted)) },
     { id: "busy", head: "Busy threads", num: true, value: (s) => s.busy, cell: (s) => number(s.busy) },
     { id: "threads", head: "Threads", num: true, value: (s) => s.threads, cell: (s) => number(s.threads) },
     { id: "tasks", head: "Tasks ended", num: true, value: (s) => s.tasks, cell: (s) => count(s.tasks) },

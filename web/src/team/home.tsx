@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { Cluster, Day, Overview, WeekCell } from "../api/server.gen";
-import { count, dollars, percent } from "../model/format";
+import { count, counted, dollars, percent } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel } from "../widgets/basics";
 import { Icon } from "../widgets/icon";
@@ -46,12 +46,13 @@ function Nothing() {
 function Page({ o }: { o: Overview }) {
   const { account } = useTeam();
   const live = (o.states.running ?? 0) + (o.states.idle ?? 0);
-  const burning = o.idle.length > 0 ? `; ${o.states.idle === 1 ? "1 is" : `${count(o.states.idle ?? 0)} are`} idle and burn ${dollars(o.idle_per_hour)} an hour` : "";
-  const failed = o.n_failed === 0 ? "Nothing failed since midnight" : `${count(o.n_failed)} failed since midnight`;
+  const idle = o.states.idle ?? 0;
+  const failed = o.n_failed === 0 ? "Nothing failed since midnight" : <Link to={[account, "errors"]}>{counted(o.n_failed, "computation")} failed since midnight</Link>;
+  const costly = idle > 0 && <>; <Link to={[account, "clusters"]} params={{ state: "idle", since: "all" }}>{idle === 1 ? "1 is idle and costs" : `${count(idle)} are idle and cost`} {dollars(o.idle_per_hour)} an hour</Link></>;
   return (
     <>
       <p class="answer" style="margin:0" data-testid="answer">
-        <b>{live === 0 ? "No cluster runs now." : live === 1 ? "1 cluster runs now." : `${count(live)} clusters run now.`}</b> <span>{failed}{burning}.</span>
+        <b>{live === 0 ? "No cluster runs now." : live === 1 ? "1 cluster runs now." : `${count(live)} clusters run now.`}</b> <span>{failed}{costly}.</span>
       </p>
       <div class="stack">
         <div class="cols">
@@ -65,7 +66,7 @@ function Page({ o }: { o: Overview }) {
               </li>
             ))}
           </Now>
-          <Now title="Failed since midnight" icon="errors" tone="--st-erred" note={`${count(o.n_failed)} of ${count(o.n_finished)} finished`} empty="Nothing failed." testid="failed">
+          <Now title="Failed since midnight" icon="errors" tone="--st-erred" note={`${count(o.n_failed)} of ${counted(o.n_finished, "computation")}`} empty="Nothing failed." testid="failed">
             {o.failed.map((c) => (
               <li key={`${c.cluster_id} ${c.id}`}>
                 <b><Link to={[account, "clusters", c.cluster_id, "computations", c.id]}>{c.cluster_name || c.cluster_id}</Link></b>
@@ -123,6 +124,7 @@ function Now({ title, icon, tone, note, empty, children, testid }: { title: stri
 
 /** The last seven days, and how they compare to the seven before. */
 function Totals({ days }: { days: readonly Day[] }) {
+  const { account } = useTeam();
   const half = Math.floor(days.length / 2);
   const sum = (part: readonly Day[], pick: (day: Day) => number) => part.reduce((total, day) => total + pick(day), 0);
   const line = (id: string, label: string, pick: (day: Day) => number, text: (n: number) => string, note: (now: number) => string) => {
@@ -131,23 +133,23 @@ function Totals({ days }: { days: readonly Day[] }) {
   };
   const change = (pick: (day: Day) => number) => {
     const [before, now] = [sum(days.slice(0, half), pick), sum(days.slice(half), pick)];
-    return before > 0 ? `7 days, ${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))} on the 7 before` : "7 days";
+    return before > 0 ? `${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))} on the 7 before` : "none in the 7 before";
   };
   const threads = sum(days.slice(half), (d) => d.thread_seconds);
   const cost = sum(days.slice(half), (d) => d.cost);
   const lines = [
-    line("thread", "Cluster time", (d) => d.thread_seconds, seconds, () => change((d) => d.thread_seconds)),
-    line("compute", "Compute time", (d) => d.compute_seconds, seconds, (now) => (threads > 0 ? `${percent(now / threads)} of thread time` : "no threads")),
-    line("tasks", "Tasks", (d) => d.tasks, count, () => change((d) => d.tasks)),
-    line("cost", "Est. cost", (d) => d.cost, dollars, () => change((d) => d.cost)),
-    line("idle", "Idle cost, est.", (d) => d.cost_idle, dollars, (now) => (cost > 0 ? `${percent(now / cost)} of all cost` : "nothing was paid for")),
+    line("thread", "Cluster time, 7 days", (d) => d.thread_seconds, seconds, () => change((d) => d.thread_seconds)),
+    line("compute", "Compute time, 7 days", (d) => d.compute_seconds, seconds, (now) => (threads > 0 ? `${percent(now / threads)} of thread time` : "no threads")),
+    line("tasks", "Tasks, 7 days", (d) => d.tasks, count, () => change((d) => d.tasks)),
+    line("cost", "Est. cost, 7 days", (d) => d.cost, dollars, () => change((d) => d.cost)),
+    line("idle", "Est. idle cost, 7 days", (d) => d.cost_idle, dollars, (now) => (cost > 0 ? `${percent(now / cost)} of all cost` : "nothing was paid for")),
   ];
   return (
     <dl class="panel metrics eq" data-testid="totals">
       {lines.map((l) => (
         <div class="metric" key={l.id}>
           <dt>{l.label}</dt>
-          <dd class="v" data-testid={`total-${l.id}`}>{l.value}</dd>
+          <dd class="v" data-testid={`total-${l.id}`}><Link to={[account, "usage"]} params={{ since: "7 days" }}>{l.value}</Link></dd>
           <dd class="s" title={l.note}>{l.note}</dd>
           <dd class="trend"><Spark values={l.values} label={`${l.label}, last ${days.length} days`} width={74} height={26} /></dd>
         </div>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../api/server";
 import type { Cluster, ErrorGroup, HostedReport } from "../api/server.gen";
+import { ago } from "../model/format";
 import { type Choice, Chooser, commonChoices } from "../widgets/chooser";
 import { useTeam } from "./context";
 import { SECTIONS } from "./frame";
@@ -23,7 +24,7 @@ export function Jump({ open, onClose, onKeys }: { open: boolean; onClose: () => 
         if (!alive) return;
         const want = search.toLowerCase();
         setFound([
-          ...(c.status === "fulfilled" ? c.value.items : []).map((x): Choice => ({ group: search ? "Clusters" : "Recent clusters", text: x.name || x.id, hint: `${x.user} · ${x.state}`, icon: "stream", run: () => go("clusters", x.id) })),
+          ...(c.status === "fulfilled" ? c.value.items : []).map((x): Choice => ({ group: search ? "Clusters" : "Recent clusters", text: x.name || x.id, hint: `${x.user} · ${x.state}${x.start ? ` · ${ago(Date.now() * 1000 - Date.parse(x.start) * 1000)}` : ""}`, icon: "stream", run: () => go("clusters", x.id) })),
           ...(e.status === "fulfilled" ? e.value.items : []).filter((x) => `${x.type} ${x.message}`.toLowerCase().includes(want)).slice(0, 4).map((x): Choice => ({ group: "Errors", text: `${x.type}: ${x.message}`, hint: x.state, icon: "errors", run: () => go("errors", x.fingerprint) })),
           ...(r.status === "fulfilled" ? r.value.items : []).map((x): Choice => ({ group: "Reports", text: x.title || x.filename, hint: `#${x.id}`, icon: "report", run: () => go("reports", String(x.id)) })),
         ]);

@@ -8,9 +8,9 @@ import { Icon, Pill, type PillState } from "../widgets/icon";
 import { type Resource, useNow, useTeam } from "./context";
 
 /** A link inside of the app: no page is loaded for it. */
-export function Link({ to, params, children, ...rest }: { to: readonly string[]; params?: Record<string, string | undefined>; children: ComponentChildren; class?: string; title?: string; "aria-current"?: "page"; testid?: string }) {
+export function Link({ to, params, hash = "", children, ...rest }: { to: readonly string[]; params?: Record<string, string | undefined>; hash?: string; children: ComponentChildren; class?: string; title?: string; "aria-current"?: "page"; testid?: string }) {
   const { router } = useTeam();
-  const href = router.href(to, params);
+  const href = router.href(to, params) + (hash && `#${hash}`);
   const { testid, ...attributes } = rest;
   return (
     <a
@@ -29,12 +29,12 @@ export function Link({ to, params, children, ...rest }: { to: readonly string[];
 const us = (iso: string) => Date.parse(iso) * 1000;
 
 /** "2 h ago", with the moment itself on hover. */
-export function Ago({ at, never = "not recorded" }: { at: string | null; never?: string }) {
+export function Ago({ at, never = "not recorded", now: justNow = "now" }: { at: string | null; never?: string; now?: string }) {
   const now = useNow();
   if (!at) return <span class="faint">{never}</span>;
   return (
     <time dateTime={at} title={moment(us(at))}>
-      {ago(now * 1000 - us(at))}
+      {ago(now * 1000 - us(at)).replace(/^now$/, justNow)}
     </time>
   );
 }

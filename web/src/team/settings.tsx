@@ -46,7 +46,7 @@ function Members() {
         )}
       </Loaded>
       {admin && (
-        <div class="filters">
+        <div class="filters entry">
           <input class="txt" aria-label="Name of a user" placeholder="Name of a user" value={name} onInput={(e) => setName(e.currentTarget.value)} data-testid="member-name" />
           <select class="sel" aria-label="Role" value={role} onChange={(e) => setRole(e.currentTarget.value as Role)}>{["viewer", "member", "owner"].map((r) => <option key={r}>{r}</option>)}</select>
           <Act run={() => api.send("PUT", `members/${encodeURIComponent(name.trim())}`, { role }).then(() => { setName(""); members.reload(); })} disabled={!name.trim()} testid="add-member">Add</Act>
@@ -102,10 +102,10 @@ function Tokens() {
                 <tr key={t.id} data-testid="token-row">
                   <td class="mono">{t.hint}…</td>
                   <td><span class="cut">{t.label}</span>{t.recorders > 0 && <span class="sub">{counted(t.recorders, "recorder")}</span>}</td>
-                  <td>{t.scopes.join(", ")}</td>
+                  <td class="wrap">{t.scopes.join(", ")}</td>
                   <td class="num"><Ago at={t.used} never="never" /></td>
                   <td class="num">{t.expires ? t.expires.slice(0, 10) : "for ever"}</td>
-                  <td class="acts">{may && <Act class="sm" run={() => api.send("DELETE", `tokens/${t.id}`).then(tokens.reload)}>Revoke</Act>}</td>
+                  <td class="acts">{may && <Act class="sm" run={async () => { if (confirm(`Revoke ${t.label || t.hint}? Whatever uses it is refused from then on${t.recorders > 0 ? `, and ${counted(t.recorders, "cluster")} cannot send any more` : ""}.`)) await api.send("DELETE", `tokens/${t.id}`).then(tokens.reload); }}>Revoke</Act>}</td>
                 </tr>
               ))}
             </tbody>
@@ -118,7 +118,7 @@ function Tokens() {
         </div>
       )}
       {may && (
-        <div class="filters">
+        <div class="filters entry">
           <input class="txt" aria-label="What it is for" placeholder="What it is for" value={label} onInput={(e) => setLabel(e.currentTarget.value)} data-testid="token-label" />
           <Act run={make} testid="make-token">Make a token</Act>
         </div>
@@ -128,11 +128,11 @@ function Tokens() {
 }
 
 const NUMBERS: readonly (readonly [keyof AccountPreferences, string, string])[] = [
-  ["core_hour", "Dollars for a core and hour", "0.01"],
-  ["gib_hour", "Dollars for a GiB of memory and hour", "0.001"],
-  ["keep_rows_days", "Days rows are kept; 0: as the server says", "1"],
-  ["keep_sums_days", "Days sums are kept; 0: as the server says", "1"],
-  ["keep_rows_nbytes", "Bytes of rows beyond which the oldest go; 0: no limit", "1000000"],
+  ["core_hour", "Dollars an hour for a core", "0.01"],
+  ["gib_hour", "Dollars an hour for a GiB of memory", "0.001"],
+  ["keep_rows_days", "Days every task is kept; 0: as the server says", "1"],
+  ["keep_sums_days", "Days totals are kept; 0: as the server says", "1"],
+  ["keep_rows_nbytes", "Bytes of tasks beyond which the oldest go; 0: no limit", "1000000"],
 ];
 
 function Prices() {
@@ -154,9 +154,9 @@ function Prices() {
                   <dd><input id={name} class="txt" type="number" min="0" step={step} value={String(now[name])} disabled={!admin} onInput={(e) => set({ ...changes, [name]: Number(e.currentTarget.value) })} /></dd>
                 </>
               ))}
-              <dt><label for="visibility">A report nobody said anything about is for</label></dt>
+              <dt><label for="visibility">Who may see a new report</label></dt>
               <dd><select id="visibility" class="sel" value={now.visibility} disabled={!admin} onChange={(e) => set({ ...changes, visibility: e.currentTarget.value as AccountPreferences["visibility"] })}><option value="public">whoever has the link</option><option value="private">members</option></select></dd>
-              <dt>Prices by tag, name or queue<br /><small class="faint">core-hour, GiB-hour</small></dt>
+              <dt>Prices by tag, name or queue<br /><small class="faint">an hour of a core, of a GiB</small></dt>
               <dd><Overrides held={now.price_overrides} disabled={!admin} onChange={(price_overrides) => set({ ...changes, price_overrides })} /></dd>
             </dl>
           );
@@ -174,8 +174,8 @@ function Overrides({ held, disabled, onChange }: { held: AccountPreferences["pri
       {Object.entries(held).map(([key, prices]) => (
         <div key={key} class="override">
           <span class="tag">{key}</span>
-          <input class="txt" type="number" min="0" step="0.01" aria-label={`Dollars for a core and hour of ${key}`} value={String(prices.core_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, core_hour: Number(e.currentTarget.value) } })} />
-          <input class="txt" type="number" min="0" step="0.001" aria-label={`Dollars for a GiB of memory and hour of ${key}`} value={String(prices.gib_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, gib_hour: Number(e.currentTarget.value) } })} />
+          <input class="txt" type="number" min="0" step="0.01" aria-label={`Dollars an hour for a core of ${key}`} value={String(prices.core_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, core_hour: Number(e.currentTarget.value) } })} />
+          <input class="txt" type="number" min="0" step="0.001" aria-label={`Dollars an hour for a GiB of memory of ${key}`} value={String(prices.gib_hour ?? "")} disabled={disabled} onInput={(e) => onChange({ ...held, [key]: { ...prices, gib_hour: Number(e.currentTarget.value) } })} />
           {!disabled && <button type="button" class="link" onClick={() => onChange(Object.fromEntries(Object.entries(held).filter(([other]) => other !== key)))}>remove</button>}
         </div>
       ))}
@@ -208,7 +208,7 @@ function Profile() {
         {me.admin && <><dt>Server</dt><dd>you may make users and accounts</dd></>}
       </dl>
       {me.kind === "session" && (
-        <div class="filters">
+        <div class="filters entry">
           <input class="txt" type="password" aria-label="Old password" placeholder="Old password" autocomplete="current-password" value={old} onInput={(e) => setOld(e.currentTarget.value)} />
           <input class="txt" type="password" aria-label="New password, ten characters or more" placeholder="New password" autocomplete="new-password" value={next} onInput={(e) => setNext(e.currentTarget.value)} />
           <Act run={change} disabled={!old || next.length < 10}>Change password</Act>

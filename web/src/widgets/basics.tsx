@@ -110,7 +110,7 @@ export function Empty({ title, children, snippet }: { title: string; children?: 
 /** Gray bars where text will be. */
 export function Loading({ lines = 3 }: { lines?: number }) {
   return (
-    <div style="display:grid;gap:8px;padding:8px 16px 14px" aria-busy="true" aria-label="Loading">
+    <div style="display:grid;gap:8px;padding:8px 16px 14px" role="status" aria-busy="true" aria-label="Loading">
       {Array.from({ length: lines }, (_, i) => (
         <div class="skel" key={i} style={{ width: `${88 - ((i * 24) % 50)}%` }} />
       ))}

@@ -4,6 +4,7 @@ import { count } from "../model/format";
 import { useParam } from "../model/hooks";
 import { type Column, filterRows, type Sort, sortRows, toCsv, toJson } from "../model/rows";
 import { copy, download, Search } from "./basics";
+import { ColumnMenu } from "./column-menu";
 import { Icon } from "./icon";
 
 export interface ViewColumn<R> extends Column<R> {
@@ -66,7 +67,7 @@ export function DataTable<R>(props: Props<R>) {
             {props.tools}
             <Search label="Filter" value={filter} onInput={setFilter} testid={`filter-${props.name}`} />
             <span class="hide-n" style="display:flex;gap:8px">
-              <Columns columns={columns} hidden={hidden} onChange={setHidden} />
+              <ColumnMenu columns={columns.slice(1)} hidden={hidden} onChange={setHidden} />
               <button type="button" class="btn sm" onClick={() => copy(toCsv(found, shown).replaceAll("\r\n", "\n"), `${count(found.length)} rows copied`)}>
                 Copy
               </button>
@@ -89,33 +90,6 @@ export function DataTable<R>(props: Props<R>) {
       )}
       <span class="sr">{label}</span>
     </>
-  );
-}
-
-function Columns<R>({ columns, hidden, onChange }: { columns: readonly ViewColumn<R>[]; hidden: ReadonlySet<string>; onChange: (next: ReadonlySet<string>) => void }) {
-  const [open, set] = useState(false);
-  const flip = (id: string) => {
-    const next = new Set(hidden);
-    if (!next.delete(id)) next.add(id);
-    onChange(next);
-  };
-  return (
-    <div class="colmenu">
-      <button type="button" class="btn sm" aria-expanded={open} onClick={() => set(!open)}>
-        <Icon name="cols" />
-        Columns
-      </button>
-      {open && (
-        <div>
-          {columns.slice(1).map((c) => (
-            <label key={c.id}>
-              <input type="checkbox" checked={!hidden.has(c.id)} onChange={() => flip(c.id)} />
-              {c.head || c.id}
-            </label>
-          ))}
-        </div>
-      )}
-    </div>
   );
 }
 
