@@ -60,3 +60,19 @@ def test_shared_it_is_of_the_same_time(shown: Shown) -> None:
     made = shown.server.ask("POST", "/api/v1/clusters/c/computations/sample-comp/share").json()
     begin, end, _ = shown(f"/api/v1/reports/{made['id']}")
     assert (begin, end) == (20, 30)
+
+
+def test_columns_are_those_of_the_document_a_page_has_read(shown: Shown) -> None:
+    server, path = shown.server, "/api/v1/clusters/c/view"
+    before = server.ask("GET", f"{path}/report.json")
+    tag = before.headers["ETag"].strip('"')
+    column = before.json()["stream"]["columns"]["gap"]["block"]
+    held = server.ask("GET", f"{path}/blocks/{column}").body
+    more = sample_tables("c")["tasks"]
+    assert server.send(b"".join(make_frames({"tasks": more}, cluster="c", epoch=2))).status == 200
+
+    assert server.ask("GET", f"{path}/report.json").headers["ETag"].strip('"') != tag
+    assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").body == held
+    assert server.ask("GET", f"{path}/blocks/{column}").body != held
+    # One that nobody remembers is of the newest.
+    assert server.ask("GET", f"{path}/blocks/{column}?of=view-0000").status == 200

@@ -80,5 +80,6 @@ def test_no_more_threads_are_busy_than_were_there(compute: list[float], threads:
 
 
 def test_what_was_wanted_holds_until_something_else_is() -> None:
-    assert wanted_workers([12 * SECOND, 31 * SECOND, 15 * SECOND], [4, 1, 8], steps(4)) == [None, 8, 8, 1]
+    assert wanted_workers([12 * SECOND, 31 * SECOND, 15 * SECOND], [4, 1, 8], steps(4)) == [None, 8, 8, 8]
+    assert wanted_workers([12 * SECOND, 31 * SECOND], [4, 1], steps(5)) == [None, 4, 4, 4, 1]
     assert wanted_workers([], [], steps(4)) == [None] * 4

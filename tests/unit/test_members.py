@@ -150,6 +150,17 @@ def test_what_a_client_holds_is_added_up() -> None:
     assert held == [(None, None), (3, 30), (0, 0)]
 
 
+def test_a_client_that_only_says_it_is_there_is_written_now_and_then() -> None:
+    bench = Bench()
+    made = client(bench)
+    bench.round(200)
+    before = len(bench.rows)
+    for seconds in (20, 40, 50, 80):
+        made.last_seen = float(seconds)
+        bench.round(seconds * 1_000_000)
+    assert [row["last_seen_us"] for _, row in bench.rows[before:]] == [40_000_000, 80_000_000]
+
+
 def test_a_client_that_holds_too_much_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert HELD_LIMIT >= 100_000
     monkeypatch.setattr("daskscope.collector.members.HELD_LIMIT", 2)

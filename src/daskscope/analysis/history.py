@@ -92,8 +92,10 @@ def busy_threads(compute_us: Array, threads: Array, steps: Steps) -> Array:
 
 
 def wanted_workers(times_us: Sequence[int], targets: Sequence[int], steps: Steps) -> list[int | None]:
-    """The last number of workers that was asked for by the end of each step; None before anybody asked."""
+    """The most workers that were asked for at any time of each step; None before anybody asked."""
     order = np.argsort(np.array(times_us, dtype=np.int64), kind="stable")
-    known = np.array(times_us, dtype=np.int64)[order]
-    place = np.searchsorted(known, steps.edges[1:], side="right") - 1
-    return [int(targets[int(order[p])]) if p >= 0 else None for p in place]
+    times, wanted = np.array(times_us, dtype=np.int64)[order], np.array(targets, dtype=np.int64)[order]
+    # What was asked for before a step begins holds in it, too.
+    first = np.maximum(np.searchsorted(times, steps.edges[:-1], side="right") - 1, 0)
+    last = np.searchsorted(times, steps.edges[1:], side="left")
+    return [int(wanted[begin:end].max()) if end > 0 else None for begin, end in zip(first, last, strict=True)]

@@ -15,6 +15,8 @@ from .verdict import Traces, judge
 KEYS_KEPT = 100
 #: Workers that left this long before the scheduler closes left because of that.
 CLOSING_US = 10_000_000
+#: How old the last sign of a client may be in its row.
+CLIENT_SEEN_US = 30_000_000
 #: Keys of one client whose bytes are added up; beyond, -1 is written.
 HELD_LIMIT = 200_000
 
@@ -174,7 +176,10 @@ class Members:
                 if not number % 100:
                     yield
             facts = (len(state.wants_what), held if wanted or not state.wants_what else -1)
-            if (row.get("held_keys"), row.get("held_nbytes")) != facts and client in self.clients:
+            changed = (row.get("held_keys"), row.get("held_nbytes")) != facts
+            # A client that only sends heartbeats would look as if it had gone.
+            stale = int(getattr(state, "last_seen", 0) * 1e6) - row.get("last_seen_us", 0) > CLIENT_SEEN_US
+            if (changed or stale) and client in self.clients:
                 row["held_keys"], row["held_nbytes"] = facts
                 self._write_client(row, now_us)
             yield

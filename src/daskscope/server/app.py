@@ -11,7 +11,7 @@ from daskscope.server import pages, shell
 from daskscope.server.failure import not_found
 from daskscope.server.routes import ROUTES
 from daskscope.server.routes.reports import BYTES, report_block, report_document, report_html
-from daskscope.server.routes.rows import view_block, view_document
+from daskscope.server.routes.rows import BlockQuery, view_block, view_document
 from daskscope.server.routing import ANYBODY, PUBLIC, Call, Route, build_app
 from daskscope.server.services import Services
 from daskscope.storage import reports as report_store
@@ -64,6 +64,7 @@ PAGES = [
         view_block,
         "read",
         "One of its columns",
+        query=BlockQuery,
         answers=BYTES,
         heavy=True,
     ),
@@ -74,6 +75,7 @@ PAGES = [
         view_block,
         "read",
         "One of its columns",
+        query=BlockQuery,
         answers=BYTES,
         heavy=True,
     ),

@@ -57,6 +57,10 @@ class Cluster(TypedDict):
     peak_memory_limit: int
     #: Seconds the server's clock is ahead of the scheduler's, at most; 0 where it is not known.
     clock_offset: float
+    #: At the last word of it: computed now, waiting for a thread, and asking for what no worker has.
+    tasks_processing: int
+    tasks_queued: int
+    tasks_unrunnable: int
     n_tasks: int
     n_errors: int
     n_exceptions: int
@@ -137,9 +141,6 @@ class OneCluster(Cluster):
 
     config: dict[str, object]
     idle_timeout: float
-    tasks_processing: int
-    tasks_queued: int
-    tasks_unrunnable: int
     worker_list: list[Worker]
     clients: list[ConnectedClient]
     prefixes: list[Prefix]
@@ -157,7 +158,7 @@ class History(TypedDict):
     busy: list[float]
     tasks: list[int]
     errors: list[int]
-    #: What adaptive scaling asked for by the end of each step; None before it asked, and always where it is not used.
+    #: The most adaptive scaling asked for in each step; None before it asked, and always where it is not used.
     wanted: list[int | None]
 
 
@@ -392,6 +393,8 @@ class UsageLine(TypedDict):
     """What one day, user, cluster or prefix used; a prefix has a share of what busy threads cost, and no threads of its own."""
 
     name: str
+    #: What a cluster is called; of others the name again.
+    label: str
     tasks: int
     errors: int
     compute_seconds: float

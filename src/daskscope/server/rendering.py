@@ -133,6 +133,16 @@ def load(services: Services, account: int, path: str) -> Rendering:
     return known
 
 
+def name_of(path: str) -> str:
+    """By what a page names the rendering it shows; nobody can guess it."""
+    return path.rpartition("/")[2]
+
+
+def remembered(account: int, name: str) -> Rendering | None:
+    """A rendering that was shown a while ago, as long as it is in memory. Of a live run there is a newer one by now."""
+    return _cache.get(f"{account}/renderings/{name}")
+
+
 def store(services: Services, account: int, rendering: Rendering) -> str:
     """Keep a rendering; its path."""
     path = new_path(account, "renderings", "view")
@@ -148,14 +158,14 @@ def version() -> str:
     return f"{__version__}/{SCHEMA}"
 
 
-def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> Rendering:
-    """The report of a run or of one of its computations, made if what is kept is older than the newest batch."""
+def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> tuple[Rendering, str]:
+    """The report of a run or of one of its computations, made if what is kept is older than the newest batch; and where it lies."""
     with services.database.read() as connection:
         upto = newest_batch(connection, run)
         kept = find_rendering(connection, run, computation)
     if kept is not None and kept.upto == upto and kept.version == version():
         try:
-            return load(services, account, kept.path)
+            return load(services, account, kept.path), kept.path
         except MissingBlob:
             pass
     rendering = render(*build(read(services, account, run, title, computation), title=title))
@@ -164,7 +174,7 @@ def of_run(services: Services, account: int, run: int, title: str, computation: 
         keep_rendering(connection, run, computation, made, services.clock())
     if kept is not None:
         services.store.delete(kept.path)
-    return rendering
+    return rendering, made.path
 
 
 def read(services: Services, account: int, run: int, title: str, computation: str = "") -> Recording:

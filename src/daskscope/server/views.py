@@ -80,7 +80,6 @@ def cost_view(cost: Cost, *, live: bool) -> Money:
 def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Cluster:
     """One cluster as lists show it."""
     live = row["state"] in ("running", "idle")
-    end = row["end_us"] or row["seen_us"]
     idle = row["idle_since_us"]
     return {
         "id": row["cluster"],
@@ -99,7 +98,7 @@ def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Cluster:
         "last_seen": moment(row["seen_us"]),
         "last_work": moment(row["last_work_us"]),
         "idle_since": moment(idle),
-        "duration": seconds(max(0, end - row["start_us"])) if row["start_us"] else 0.0,
+        "duration": seconds(lived_us(row, now_us)),
         "workers": row["workers"] if live else 0,
         "threads": row["threads"] if live else 0,
         "memory": row["memory"] if live else 0,
@@ -109,6 +108,9 @@ def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Cluster:
         "peak_threads": row["peak_threads"],
         "peak_memory_limit": row["peak_memory_limit"],
         "clock_offset": seconds(row["clock_offset_us"]),
+        "tasks_processing": row["tasks_processing"],
+        "tasks_queued": row["tasks_queued"],
+        "tasks_unrunnable": row["tasks_unrunnable"],
         "n_tasks": row["tasks"],
         "n_errors": row["errors"],
         "n_exceptions": row["exceptions"],
@@ -136,12 +138,25 @@ def reason(row: Row, now_us: int) -> str:
         return f"nothing heard for {max(0, now_us - row['received_us']) // 1_000_000} s: killed, or it cannot reach this server"
     if row["state"] == "idle":
         return "no task is running or waiting"
-    busy = row["tasks_processing"] + row["tasks_queued"]
-    return f"{busy:,} tasks running or waiting" if busy else "it is being heard of"
+    busy, stuck = row["tasks_processing"] + row["tasks_queued"], row["tasks_unrunnable"]
+    if busy:
+        return f"{busy:,} tasks running or waiting"
+    return f"{stuck:,} tasks cannot run: no worker has what they ask for" if stuck else "it is being heard of"
 
 
-def computation_view(row: Row, account: Account, base: str) -> Computation:
+def lived_us(row: Row, now_us: int) -> int:
+    """How long a cluster has been there. What it said last is as old on its clock as the batch is on ours."""
+    if not row["start_us"]:
+        return 0
+    live = row["state"] in ("running", "idle")
+    seen = row["seen_us"] + (max(0, now_us - row["received_us"]) if live else 0)
+    return max(0, int(row["end_us"] or seen) - int(row["start_us"]))
+
+
+def computation_view(row: Row, account: Account, base: str, now_us: int) -> Computation:
     sums = row["sums"]
+    # One that runs, until now on the scheduler's clock.
+    stop = row["stop_us"] or (now_us - row["clock_offset_us"] if row["state"] == "running" else row["seen_us"])
     cluster = quote(row["cluster"], safe="")
     return {
         "id": row["computation"],
@@ -155,7 +170,7 @@ def computation_view(row: Row, account: Account, base: str) -> Computation:
         "code_line": row["code_line"],
         "start": moment(row["start_us"]),
         "stop": moment(row["stop_us"]),
-        "duration": seconds(max(0, (row["stop_us"] or row["seen_us"]) - row["start_us"])),
+        "duration": seconds(max(0, stop - row["start_us"])),
         "n_tasks": row["tasks"],
         "states": {name: row[name] for name in ("memory", "erred", "released", "forgotten", "unfinished")},
         "n_executions": sums.get("tasks", 0),

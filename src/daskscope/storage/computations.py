@@ -30,7 +30,14 @@ def list_computations(
     """Computations, the newest first; with the sums of their executions and their code."""
     table, runs = schema.computations, schema.runs
     query = (
-        sa.select(table, runs.c.cluster, runs.c.name.label("cluster_name"), runs.c.user, _state(now_us, lost_after_us))
+        sa.select(
+            table,
+            runs.c.cluster,
+            runs.c.name.label("cluster_name"),
+            runs.c.user,
+            runs.c.clock_offset_us,
+            _state(now_us, lost_after_us),
+        )  # fmt: skip
         .join(runs, runs.c.id == table.c.run_id)
         .order_by(table.c.start_us.desc(), table.c.computation.desc())
         .limit(limit)

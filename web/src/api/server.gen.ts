@@ -48,6 +48,9 @@ export interface Cluster {
   peak_threads: number;
   peak_memory_limit: number;
   clock_offset: number;
+  tasks_processing: number;
+  tasks_queued: number;
+  tasks_unrunnable: number;
   n_tasks: number;
   n_errors: number;
   n_exceptions: number;
@@ -145,6 +148,9 @@ export interface OneCluster {
   peak_threads: number;
   peak_memory_limit: number;
   clock_offset: number;
+  tasks_processing: number;
+  tasks_queued: number;
+  tasks_unrunnable: number;
   n_tasks: number;
   n_errors: number;
   n_exceptions: number;
@@ -163,9 +169,6 @@ export interface OneCluster {
   url: string;
   config: Record<string, unknown>;
   idle_timeout: number;
-  tasks_processing: number;
-  tasks_queued: number;
-  tasks_unrunnable: number;
   worker_list: Worker[];
   clients: ConnectedClient[];
   prefixes: Prefix[];
@@ -443,6 +446,7 @@ export interface Overview {
 /** What one day, user, cluster or prefix used; a prefix has a share of what busy threads cost, and no threads of its own. */
 export interface UsageLine {
   name: string;
+  label: string;
   tasks: number;
   errors: number;
   compute_seconds: number;

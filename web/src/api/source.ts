@@ -23,14 +23,19 @@ class EmbeddedSource implements Source {
 }
 
 export class HttpSource implements Source {
+  /** Which making of the document was read: its columns must be of the same one. */
+  private tag = "";
+
   constructor(private readonly prefix: string) {}
 
   async report(): Promise<Report> {
-    return (await (await this.get("report.json")).json()) as Report;
+    const response = await this.get("report.json");
+    this.tag = (response.headers.get("ETag") ?? "").replace(/^W\/|"/g, "");
+    return (await response.json()) as Report;
   }
 
   async raw(block: Block): Promise<Raw> {
-    return (await this.get(`blocks/${encodeURIComponent(block.block)}`)).arrayBuffer();
+    return (await this.get(`blocks/${encodeURIComponent(block.block)}${this.tag ? `?of=${encodeURIComponent(this.tag)}` : ""}`)).arrayBuffer();
   }
 
   private async get(path: string): Promise<Response> {

@@ -152,7 +152,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                   {sample && (
                     <Panel title="This sample" class="mt">
                       <dl class="kv">
-                        {sample.key && <><dt>Task</dt><dd class="mono cut" title={sample.key}>{sample.key}</dd></>}
+                        {sample.key && <><dt>Task</dt><dd class="mono cut" title={sample.key}>{sample.key || <span class="faint">not recorded</span>}</dd></>}
                         <dt>Worker</dt><dd class="mono cut" title={sample.worker}>{sample.worker}</dd>
                         <dt>Cluster</dt><dd><Link to={[account, "clusters", sample.cluster_id]}>{sample.cluster_name || sample.cluster_id}</Link></dd>
                         {sample.type !== g.type && <><dt>Raised as</dt><dd class="mono cut" title={sample.message}>{sample.type}</dd></>}

@@ -32,6 +32,11 @@ export function connectSnippet(): string {
   return `import dask, daskscope.analytics\ndask.config.set({"daskscope.server": "${location.origin}${document.querySelector('meta[name="daskscope-root"]')?.getAttribute("content") ?? ""}"})\ndaskscope.analytics.register()`;
 }
 
+/** Nothing runs or could: all that is left asks for what no worker has. */
+function stuck(c: Cluster): boolean {
+  return c.tasks_unrunnable > 0 && c.tasks_processing === 0 && c.tasks_queued === 0;
+}
+
 function Nothing() {
   const { me } = useTeam();
   return (
@@ -60,8 +65,8 @@ function Page({ o }: { o: Overview }) {
             {o.running.map(({ cluster: c, done, total }) => (
               <li key={c.id}>
                 <b><ClusterLink cluster={c} /></b>
-                <span>{total > 0 ? percent(done / total) : ""}</span>
-                <small>{c.user} · {total > 0 ? `${count(done)} of ${count(total)} tasks` : c.reason}</small>
+                <span class={stuck(c) ? "bad" : ""}>{stuck(c) ? "stuck" : total > 0 ? percent(done / total) : ""}</span>
+                <small title={c.reason}>{c.user} · {total > 0 && !stuck(c) ? `${count(done)} of ${count(total)} tasks` : c.reason}</small>
                 <small>{total > 0 && <span class="mbar" style="width:120px" role="img" aria-label={`${percent(done / total)} done`}><i style={{ width: `${(100 * done) / total}%`, background: "var(--accent-fill)" }} /></span>}</small>
               </li>
             ))}

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import type { ClusterList, Usage, UsageLine } from "../api/server.gen";
+import type { Usage, UsageLine } from "../api/server.gen";
 import { count, dollars, nbytes, percent, shares } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel, Pick, Seg } from "../widgets/basics";
@@ -37,7 +37,7 @@ export function UsagePage() {
                 ["Idle", dollars(u.total.cost_idle), u.total.cost > 0 ? `${split(u)[1]} of it` : ""],
               ].map(([label, value, note]) => <div class="metric" key={label}><dt>{label}</dt><dd class="v">{value}</dd><dd class="s">{note}</dd></div>)}
             </dl>
-            <Panel class="mt"><Lines used={u} since={since} /></Panel>
+            <Panel class="mt"><Lines used={u} /></Panel>
           </>
         )}
       </Loaded>
@@ -60,18 +60,10 @@ function Answer({ used: u, period }: { used: Usage; period: string }) {
   );
 }
 
-/** What clusters are called, of those that were there longest: an id says nothing to anybody. */
-function useNames(by: By, since: string): ReadonlyMap<string, string> {
-  const { api, account } = useTeam();
-  const found = useResource<ClusterList | null>(() => (by === "cluster" ? api.get("clusters", { since, sort: "cluster_time", limit: 500 }) : Promise.resolve(null)), [account, by, since]);
-  return useMemo(() => new Map(found.value?.items.map((c) => [c.id, c.name])), [found.value]);
-}
-
-function Lines({ used: { items, by }, since }: { used: Usage; since: string }) {
-  const names = useNames(by, since);
+function Lines({ used: { items, by } }: { used: Usage }) {
   const most = Math.max(...items.map((l) => l.cost), 1e-9);
   const columns = useMemo<ViewColumn<UsageLine>[]>(() => [
-    { id: "name", head: { day: "Day", user: "User", cluster: "Cluster", prefix: "Prefix" }[by], value: (l) => [names.get(l.name), l.name].filter(Boolean).join(" "), cell: (l) => <Name line={l} by={by} name={names.get(l.name) ?? ""} /> },
+    { id: "name", head: { day: "Day", user: "User", cluster: "Cluster", prefix: "Prefix" }[by], value: (l) => (l.label === l.name ? l.name : `${l.label} ${l.name}`), cell: (l) => <Name line={l} by={by} /> },
     { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, cell: (l) => dollars(l.cost) },
     { id: "split", head: "", value: (l) => l.cost, cell: (l) => <Split line={l} most={most} /> },
     ...(by === "prefix" ? [] : [
@@ -84,14 +76,14 @@ function Lines({ used: { items, by }, since }: { used: Usage; since: string }) {
     { id: "tasks", head: "Tasks", num: true, value: (l) => l.tasks, cell: (l) => count(l.tasks) },
     { id: "errors", head: "Errors", num: true, value: (l) => l.errors, cell: (l) => <span class={l.errors ? "bad" : "zero"}>{count(l.errors)}</span> },
     { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, cell: (l) => nbytes(l.nbytes) },
-  ], [items, by, names]);
+  ], [items, by]);
   const note = by === "prefix" ? "prefixes; each has its share of what busy threads cost" : `${by}s; busy in blue, idle hatched`;
   return <DataTable label="Usage" name={`usage-by-${by}`} title={BY.find(([id]) => id === by)?.[1] ?? ""} note={note} rows={items} columns={columns} rowKey={(l) => l.name} sort={{ id: by === "day" ? "name" : "cost", down: true }} empty={<Empty title="Nothing was used in this period" />} />;
 }
 
-function Name({ line, by, name }: { line: UsageLine; by: By; name: string }) {
+function Name({ line, by }: { line: UsageLine; by: By }) {
   const { account } = useTeam();
-  if (by === "cluster") return <Link class={name ? "cut" : "mono cut"} to={[account, "clusters", line.name]} title={line.name}>{name || line.name}</Link>;
+  if (by === "cluster") return <Link class={line.label === line.name ? "mono cut" : "cut"} to={[account, "clusters", line.name]} title={line.name}>{line.label}</Link>;
   if (by === "user") return <Link class="cut" to={[account, "clusters"]} params={{ user: line.name, since: "all" }}>{line.name}</Link>;
   return <span class={by === "prefix" ? "mono cut" : "cut"}>{line.name}</span>;
 }

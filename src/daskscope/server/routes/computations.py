@@ -49,7 +49,7 @@ def list_computations(call: Call) -> dict[str, Any]:
             run=run, since_us=since_us(query.since, call.now_us), limit=query.limit + 1, after=after,
         )  # fmt: skip
     more, rows = len(rows) > query.limit, rows[: query.limit]
-    items = [computation_view(row, call.account, call.services.url) for row in rows]
+    items = [computation_view(row, call.account, call.services.url, call.now_us) for row in rows]
     return {"items": items, "next": cursor.encode(rows[-1]["start_us"], rows[-1]["computation"]) if more else None}
 
 
@@ -67,11 +67,11 @@ def get_computation(call: Call) -> OneComputation:
         earlier = earlier_runs(
             connection, call.services.vault, call.account.id, rows[0], call.now_us, call.lost_after_us, FEW
         )
-    view = computation_view(rows[0], call.account, call.services.url)
+    view = computation_view(rows[0], call.account, call.services.url, call.now_us)
     return {
         **view,
         "prefixes": [prefix_view(prefix) for prefix in prefixes],
-        "earlier": [computation_view(row, call.account, call.services.url) for row in earlier],
+        "earlier": [computation_view(row, call.account, call.services.url, call.now_us) for row in earlier],
     }
 
 

@@ -68,7 +68,7 @@ def overview(call: Call) -> Overview:
             for row in running
             for done, total in [progress.get(row["id"], (0, 0))]
         ],
-        "failed": [computation_view(row, account, services.url) for row in computations],
+        "failed": [computation_view(row, account, services.url, call.now_us) for row in computations],
         "n_failed": n_failed,
         "n_finished": n_failed + ended.get("done", 0),
         "idle": [cluster_view(row, account, services.url, call.now_us) for row in idle[:FEW]],

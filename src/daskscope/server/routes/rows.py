@@ -113,7 +113,12 @@ def download(call: Call) -> Response:
     return Response(b"".join(parts), media_type=BYTES, headers=DATA_HEADERS)
 
 
-def _rendering(call: Call) -> rendering.Rendering:
+class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
+    #: The entity tag of the document it belongs to. Without it, it is of the newest, which of a live run may be another one.
+    of: Text = ""
+
+
+def _rendering(call: Call) -> tuple[rendering.Rendering, str]:
     row = find(call)
     computation = str(call.request.path_params.get("computation", ""))
     title = row["name"] or row["cluster"]
@@ -124,11 +129,16 @@ def _rendering(call: Call) -> rendering.Rendering:
 
 
 def view_document(call: Call) -> Response:
-    return Response(_rendering(call).report, media_type="application/json", headers=DATA_HEADERS)
+    shown, path = _rendering(call)
+    headers = {**DATA_HEADERS, "ETag": f'"{rendering.name_of(path)}"'}
+    return Response(shown.report, media_type="application/json", headers=headers)
 
 
 def view_block(call: Call) -> Response:
-    data = _rendering(call).blocks.get(call.path("block"))
+    query: BlockQuery = call.query
+    # Made anew, it would have columns of other rows, and it would be made for every column of a live cluster.
+    shown = rendering.remembered(call.account.id, query.of) if query.of else None
+    data = (shown or _rendering(call)[0]).blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")
     return Response(data, media_type=BYTES, headers=DATA_HEADERS)
@@ -136,7 +146,7 @@ def view_block(call: Call) -> Response:
 
 def share(call: Call) -> HostedReport:
     """A computation as a report of its own: it stays when the cluster is deleted."""
-    made = _rendering(call)
+    made, _ = _rendering(call)
     report = json.loads(made.report)
     totals = report["totals"]
     new = NewReport(
@@ -175,7 +185,16 @@ ROUTES = [
         "GET", f"{ONE}/recording", download, "read", "The whole cluster as a recording file", answers=BYTES, heavy=True
     ),
     Route("GET", f"{ONE}/view/report.json", view_document, "read", "What the viewer shows of a cluster", heavy=True),
-    Route("GET", f"{ONE}/view/blocks/{{block}}", view_block, "read", "One of its columns", answers=BYTES, heavy=True),
+    Route(
+        "GET",
+        f"{ONE}/view/blocks/{{block}}",
+        view_block,
+        "read",
+        "One of its columns",
+        query=BlockQuery,
+        answers=BYTES,
+        heavy=True,
+    ),
     Route(
         "GET",
         f"{COMPUTATION}/view/report.json",
@@ -190,6 +209,7 @@ ROUTES = [
         view_block,
         "read",
         "One of its columns",
+        query=BlockQuery,
         answers=BYTES,
         heavy=True,
     ),

@@ -76,7 +76,8 @@ def usage(call: Call) -> Usage:
     else:
         # A cluster that stood idle computed nothing, and still has to be on the bill.
         paid = _paid_by([run[query.by] for run in runs], inside)
-        lines = [_line(key, sums.get(key), paid.get(key, Paid())) for key in {**sums, **paid}]
+        names = {run["cluster"]: run["name"] for run in runs} if query.by == "cluster" else {}
+        lines = [_line(key, sums.get(key), paid.get(key, Paid()), names.get(key, "")) for key in {**sums, **paid}]
         lines.sort(key=lambda line: -line["cost"])
     whole = {name: min(sum(row[name] for row in rows), LARGEST) for name in store.FIELDS}
     return {"by": query.by, "items": lines, "total": _line("", whole, total), "clusters": len(runs), "estimate": True}
@@ -96,10 +97,11 @@ def _prefixes(rows: Sequence[dict[str, Any]], total: Paid) -> list[UsageLine]:
     return [_line(row["key"], row, Paid(0.0, part, part, 0.0)) for row, part in zip(rows, busy, strict=True)]
 
 
-def _line(name: str, sums: dict[str, Any] | None, paid: Paid) -> UsageLine:
+def _line(name: str, sums: dict[str, Any] | None, paid: Paid, label: str = "") -> UsageLine:
     row = sums or dict.fromkeys(store.FIELDS, 0)
     return {
         "name": name,
+        "label": label or name,
         "tasks": row["tasks"],
         "errors": row["errors"],
         "compute_seconds": seconds(row["compute_us"]),
