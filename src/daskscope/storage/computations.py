@@ -37,7 +37,7 @@ def list_computations(
             runs.c.user,
             runs.c.clock_offset_us,
             _state(now_us, lost_after_us),
-        )  # fmt: skip
+        )
         .join(runs, runs.c.id == table.c.run_id)
         .order_by(table.c.start_us.desc(), table.c.computation.desc())
         .limit(limit)
