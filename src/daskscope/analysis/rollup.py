@@ -254,14 +254,21 @@ def _per_row(flat: Intervals | None, action: str, count: int) -> Array:
 
 
 def _by_day(result: RollUp, stop: Array, prefixes: Strings, values: tuple[Array, ...]) -> None:
-    numbers, names = _dense(stop // DAY)
-    if len(names) > MOST_DAYS:
-        return
     width = len(prefixes.values)
-    groups, combined = _dense(numbers * width + prefixes.codes)
+    first, last = int(stop.min()) // DAY, int(stop.max()) // DAY
+    if first == last:
+        # Nearly every batch.
+        names, groups, combined = np.array([first]), prefixes.codes, np.arange(width)
+    else:
+        numbers, names = _dense(stop // DAY)
+        if len(names) > MOST_DAYS:
+            return
+        groups, combined = _dense(numbers * width + prefixes.codes)
     if len(combined) > MOST_PAIRS:
         prefixes, width = Strings(np.zeros(len(stop), dtype=np.int64), object_array([OTHER])), 1
-        groups, combined = _dense(numbers)
+        groups, combined = _dense(stop // DAY - first)
+        names = combined + first
+        combined = np.arange(len(names))
     columns = [_sum(groups, column, len(combined)).tolist() for column in values]
     for position, name in enumerate(combined.tolist()):
         day = int(names[name // width])
@@ -431,6 +438,9 @@ def _dense(codes: Array) -> tuple[Array, Array]:
 
 
 def _sum(groups: Array, values: Array, count: int) -> Array:
+    if not values.any():
+        # Nothing failed, nothing was moved: most columns of most batches.
+        return np.zeros(count, dtype=np.int64)
     sums: Array = np.minimum(np.bincount(groups, weights=values, minlength=count), LARGEST).astype(np.int64)
     return sums
 

@@ -45,11 +45,16 @@ class ColumnReader:
     def planes(self, mask: int, rows: int) -> Array:
         if type(mask) is not int or not 0 <= mask <= 255:
             raise WireError(f"byte-plane mask {brief(mask)} is out of range")
-        cells = np.zeros((rows, 8), dtype=np.uint8)
-        for k in range(8):
+        if mask == 1:
+            return np.frombuffer(self.take(rows), dtype=np.uint8).astype(np.int64)
+        # Put together in the narrowest integer that holds them: most columns have two planes of eight.
+        width = 2 if mask < 1 << 2 else 4 if mask < 1 << 4 else 8
+        cells = np.zeros((rows, width), dtype=np.uint8)
+        for k in range(width):
             if mask >> k & 1:
                 cells[:, k] = np.frombuffer(self.take(rows), dtype=np.uint8)
-        return cells.view("<i8").reshape(rows)
+        whole = cells.view("<i8" if width == 8 else f"<u{width}").reshape(rows)
+        return whole if width == 8 else whole.astype(np.int64)
 
     def strings(self, size: int) -> list[str]:
         """A JSON array of strings; it may hold values no row uses."""
