@@ -15,6 +15,7 @@ from daskscope.errors import NewerFormat, WireError
 from daskscope.model.table import Table, Values, empty_values
 from daskscope.model.tables import SCHEMA_VERSION, TABLES, TableDef
 from daskscope.wire.decode_columns import ColumnReader, KeylessReader, brief, is_int64, parse_json
+from daskscope.wire.inflate import InflateError, inflater
 from daskscope.wire.layout import MAGIC, MAX_BODY, MAX_CLUSTER, MAX_DIRECTORY, MAX_HEADER, MAX_RAW, MAX_ROWS, PREFIX
 
 
@@ -161,10 +162,10 @@ def _decompress(header: Header, body: memoryview) -> tuple[memoryview, memoryvie
     limit = header.raw - len(plain)
     if limit < 0:
         raise WireError("a frame holds more bytes than its header claims")
-    inflate = zlib.decompressobj()
+    inflate = inflater()
     try:
         packed = inflate.decompress(body[4 : 4 + size], limit + 1)
-    except zlib.error as error:
+    except InflateError as error:
         raise WireError(f"a frame's body cannot be decompressed ({error})") from None
     if len(packed) != limit or not inflate.eof or inflate.unused_data:
         raise WireError(f"a frame's body does not have the {header.raw} bytes its header claims")
