@@ -119,7 +119,7 @@ def cluster_view(row: Row, account: Account, base: str, now_us: int) -> Cluster:
         "compute_seconds": seconds(row["compute_us"]),
         "transfer_seconds": seconds(row["transfer_us"]),
         "disk_seconds": seconds(row["disk_us"]),
-        "idle_seconds": seconds(max(0, now_us - idle)) if live and idle else 0.0,
+        "idle_seconds": seconds(max(0, there_us(row, now_us) - idle)) if live and idle else 0.0,
         "nbytes": row["nbytes"],
         "tags": tags_of(row),
         "versions": parsed(row["versions"], {}),
@@ -144,12 +144,20 @@ def reason(row: Row, now_us: int) -> str:
     return f"{stuck:,} tasks cannot run: no worker has what they ask for" if stuck else "it is being heard of"
 
 
+def there_us(row: Row, now_us: int) -> int:
+    """What time it is on a scheduler's clock.
+
+    A recorder that does not say when it sends is believed to have said its last word when its last batch came.
+    """
+    offset, seen = int(row["clock_offset_us"]), int(row["seen_us"])
+    return max(seen, now_us - offset if offset or not seen else seen + max(0, now_us - int(row["received_us"])))
+
+
 def lived_us(row: Row, now_us: int) -> int:
-    """How long a cluster has been there. What it said last is as old on its clock as the batch is on ours."""
+    """How long a cluster has been there."""
     if not row["start_us"]:
         return 0
-    live = row["state"] in ("running", "idle")
-    seen = row["seen_us"] + (max(0, now_us - row["received_us"]) if live else 0)
+    seen = there_us(row, now_us) if row["state"] in ("running", "idle") else int(row["seen_us"])
     return max(0, int(row["end_us"] or seen) - int(row["start_us"]))
 
 

@@ -16,8 +16,8 @@ from daskscope.storage import schema
 from daskscope.storage.sums import summed
 
 FIELDS = ("tasks", "errors", "compute_us", "transfer_us")
-#: How much of a cluster's life the line in a list shows. A hundred clusters have at most 108,000 sums in it.
-RECENT_US = 3 * 3600 * 1_000_000
+#: How much of a cluster's life the line in a list shows. A hundred clusters have at most 72,000 sums in it.
+RECENT_US = 2 * 3600 * 1_000_000
 RECENT_STEPS = 30
 
 

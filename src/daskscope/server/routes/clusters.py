@@ -18,7 +18,7 @@ from daskscope.server.failure import bad_request, conflict, not_found, unavailab
 from daskscope.server.live import MOST_LISTENERS
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
-from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds
+from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds, there_us
 from daskscope.storage import clusters as store
 from daskscope.storage.history import recent_busy
 
@@ -200,9 +200,7 @@ def explain(call: Call) -> Explanation:
         clients = store.clients_of(connection, row["id"])
     live = row["state"] in ("running", "idle")
     cost = cost_of(row, call.account)
-    # Ages are on the scheduler's clock; what it said last is as old as its last batch is on ours.
-    now = row["seen_us"] + max(0, call.now_us - row["received_us"]) if row["seen_us"] else call.now_us
-    explanation = explanation_of(row, clients, row["state"], cost.per_hour if live else 0.0, now)
+    explanation = explanation_of(row, clients, row["state"], cost.per_hour if live else 0.0, there_us(row, call.now_us))
     return {
         "cluster_id": row["cluster"],
         "state": row["state"],
