@@ -76,3 +76,35 @@ def test_columns_are_those_of_the_document_a_page_has_read(shown: Shown) -> None
     assert server.ask("GET", f"{path}/blocks/{column}").body != held
     # One that nobody remembers is of the newest.
     assert server.ask("GET", f"{path}/blocks/{column}?of=view-0000").status == 200
+
+
+def test_what_is_remembered_of_a_deleted_cluster_is_not_shown(shown: Shown) -> None:
+    server, path = shown.server, "/api/v1/clusters/c/view"
+    document = server.ask("GET", f"{path}/report.json")
+    tag, column = document.headers["ETag"].strip('"'), document.json()["stream"]["columns"]["gap"]["block"]
+    assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 200
+    assert server.ask("GET", f"/api/v1/clusters/none/view/blocks/{column}?of={tag}").status == 404
+    assert server.ask("DELETE", "/api/v1/clusters/c").status == 200
+    assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 404
+
+
+def test_a_tag_opens_nothing_to_another_account(tmp_path: Path) -> None:
+    with HostedServer(tmp_path, login=True) as server:
+        server.make_account("ours", mia="member")
+        server.make_account("theirs", mallory="owner")
+        mine, theirs = server.make_token("mia", "ours"), server.make_token("mallory", "theirs")
+        tables = sample_tables("c")
+        assert server.send(b"".join(make_frames(tables, cluster="c")), token=mine).status == 200
+        fewer = {**tables, "tasks": tables["tasks"][:1]}
+        assert server.send(b"".join(make_frames(fewer, cluster="c")), token=theirs).status == 200
+        path = "/api/v1/clusters/c/view"
+        document = server.ask("GET", f"{path}/report.json", token=mine)
+        tag, column = document.headers["ETag"].strip('"'), document.json()["stream"]["columns"]["gap"]["block"]
+        ours = server.ask("GET", f"{path}/blocks/{column}?of={tag}", token=mine).body
+        # They have a cluster of the same name: with our tag they get a column of their own.
+        got = server.ask("GET", f"{path}/blocks/{column}?of={tag}", token=theirs).body
+        assert got == server.ask("GET", f"{path}/blocks/{column}", token=theirs).body
+        assert got != ours
+        for garbage in ("../" + tag, "%00", "x" * 200, f"1/renderings/{tag}"):
+            assert server.ask("GET", f"{path}/blocks/{column}?of={garbage}", token=theirs).status in (200, 400)
+        assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 401

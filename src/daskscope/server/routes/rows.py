@@ -118,8 +118,7 @@ class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
     of: Text = ""
 
 
-def _rendering(call: Call) -> tuple[rendering.Rendering, str]:
-    row = find(call)
+def _rendering(call: Call, row: dict[str, Any]) -> tuple[rendering.Rendering, str]:
     computation = str(call.request.path_params.get("computation", ""))
     title = row["name"] or row["cluster"]
     try:
@@ -129,16 +128,18 @@ def _rendering(call: Call) -> tuple[rendering.Rendering, str]:
 
 
 def view_document(call: Call) -> Response:
-    shown, path = _rendering(call)
+    shown, path = _rendering(call, find(call))
     headers = {**DATA_HEADERS, "ETag": f'"{rendering.name_of(path)}"'}
     return Response(shown.report, media_type="application/json", headers=headers)
 
 
 def view_block(call: Call) -> Response:
     query: BlockQuery = call.query
+    # Looked for first: of a cluster that was deleted nothing is shown, whatever is still in memory.
+    row = find(call)
     # Made anew, it would have columns of other rows, and it would be made for every column of a live cluster.
     shown = rendering.remembered(call.account.id, query.of) if query.of else None
-    data = (shown or _rendering(call)[0]).blocks.get(call.path("block"))
+    data = (shown or _rendering(call, row)[0]).blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")
     return Response(data, media_type=BYTES, headers=DATA_HEADERS)
@@ -146,7 +147,7 @@ def view_block(call: Call) -> Response:
 
 def share(call: Call) -> HostedReport:
     """A computation as a report of its own: it stays when the cluster is deleted."""
-    made, _ = _rendering(call)
+    made, _ = _rendering(call, find(call))
     report = json.loads(made.report)
     totals = report["totals"]
     new = NewReport(
