@@ -106,6 +106,34 @@ def test_servers_that_start_at_once_make_one_catalog(two_empty: list[Database]) 
     assert sorted(done, key=str) == ["", "", "", "created"]
 
 
+def test_a_new_file_is_waited_for_while_another_server_begins_it(tmp_path: Path) -> None:
+    """SQLite does not: a file that is not yet WAL and has a writer refuses to become it at once."""
+    path = tmp_path / "catalog.sqlite"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.2, other.rollback)
+    release.start()
+    database = Database(str(path))
+    assert prepare(database) == "created"
+    with database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+    release.join()
+    other.close()
+    database.close()
+
+
+def test_a_file_another_program_never_lets_go_of_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "BUSY_MS", 50)
+    path = tmp_path / "catalog.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    database = Database(str(path))
+    with pytest.raises(StorageError, match="database is locked"):
+        prepare(database)
+    other.close()
+    database.close()
+
+
 def test_a_server_waits_for_another_ones_migration_however_long_it_takes(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,8 +33,6 @@ def prepare(database: Database) -> str:
         raise StorageError(f"The database cannot be reached: {detail_of(error)}") from None
     if found == schema.HEAD:
         return ""
-    if found and database.is_sqlite and found < schema.HEAD:
-        _back_up(Path(str(database.url.database)), found)
     with database.write() as connection, alone(connection):
         # Asked again: another server may have done it while we waited.
         found = version(connection)
@@ -50,6 +48,9 @@ def prepare(database: Database) -> str:
                 f"The database was made by a newer daskscope (schema {found}, this one knows {schema.HEAD}). "
                 "Upgrade with: pip install --upgrade 'daskscope[server]'"
             )
+        if database.is_sqlite:
+            # A reader beside our transaction: it sees the catalog as it was, and nobody can write to it meanwhile.
+            _back_up(Path(str(database.url.database)), found)
         upgrade(connection, schema.HEAD)
         return f"upgraded from {found}"
 
