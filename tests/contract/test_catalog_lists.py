@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, frame, task
 
-from daskscope.storage import schema
+from daskscope.storage import failures, schema
 from daskscope.storage.clusters import (
     ClusterFilter,
     activities_of,
@@ -297,6 +297,23 @@ def test_groups_are_filtered_and_paged(archive: Archive) -> None:
     assert list(groups(archive, since_us=NOW + 2)) == ["f5", "f4"]
     assert list(groups(archive, limit=3)) == ["f5", "f4", "f3"]
     assert list(groups(archive, limit=3, after=(NOW + 1, "f3"))) == ["f2", "f1", "f0"]
+
+
+def test_groups_are_found_by_words_of_any_of_their_sealed_texts(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: they are read a few at a time."""
+    monkeypatch.setattr(failures, "READ", 2)
+    raised = {"cause_type": "KeyError", "cause_message": "'Day 7'", "traceback": "in load\nRuntimeError: no such part"}
+    archive.take([
+        frame("exceptions", [failure(NOW, "oldest", **raised), *(failure(NOW + n, f"f{n}") for n in range(1, 8))])
+    ])  # fmt: skip
+    for words in ("runtimeerror", "KEYERROR day", "load", "  part   key "):
+        assert list(groups(archive, find=words)) == ["oldest"], words
+    assert groups(archive, find="runtimeerror f3") == {}
+    assert list(groups(archive, find="bad", limit=3)) == ["f7", "f6", "f5"]
+    assert list(groups(archive, find="bad", limit=3, after=(NOW + 5, "f5"))) == ["f4", "f3", "f2"]
+    assert list(groups(archive, find="valueerror", since_us=NOW + 6)) == ["f7", "f6"]
 
 
 def test_failures_are_listed_with_their_texts(archive: Archive) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -168,6 +169,10 @@ def _texts(connection: Connection, vault: Vault, account: int, sealed: bytes | N
 STATES = ("open", "resolved", "ignored", "regressed")
 
 
+#: Groups read at a time while their texts, which are sealed, are searched.
+READ = 200
+
+
 def list_error_groups(
     connection: Connection,
     vault: Vault,
@@ -175,6 +180,7 @@ def list_error_groups(
     *,
     states: tuple[str, ...] = (),
     fingerprint: str = "",
+    find: str = "",
     since_us: int = 0,
     limit: int = 100,
     after: tuple[int, str] | None = None,
@@ -188,18 +194,49 @@ def list_error_groups(
         query = query.where(groups.c.fingerprint == fingerprint)
     if since_us:
         query = query.where(groups.c.last_us >= since_us)
-    if after is not None:
-        time, name = after
-        query = query.where(
-            sa.or_(groups.c.last_us < time, sa.and_(groups.c.last_us == time, groups.c.fingerprint < name))
-        )
-    query = query.order_by(groups.c.last_us.desc(), groups.c.fingerprint.desc()).limit(limit)
-    rows = [dict(row) for row in connection.execute(query).mappings()]
+    every = _opened(connection, vault, account, query, after, READ if find else limit)
+    rows = list(itertools.islice((row for row in every if _says(row, find)), limit))
     spread = _spread(connection, account, [row["fingerprint"] for row in rows])
-    for row in rows:
-        row["sample"] = _texts(connection, vault, account, row.pop("sealed_sample"))
-        row |= spread.get(row["fingerprint"], {"clusters": 0, "users": []})
-    return rows
+    return [{**row, **spread.get(row["fingerprint"], {"clusters": 0, "users": []})} for row in rows]
+
+
+def _opened(
+    connection: Connection, vault: Vault, account: int, query: sa.Select[Any], after: tuple[int, str] | None, step: int
+) -> Iterator[Row]:
+    """Groups with their texts, the most recent first, read ``step`` at a time."""
+    groups = schema.error_groups
+    query = query.order_by(groups.c.last_us.desc(), groups.c.fingerprint.desc()).limit(step)
+    while True:
+        older = query
+        if after is not None:
+            time, name = after
+            same = sa.and_(groups.c.last_us == time, groups.c.fingerprint < name)
+            older = query.where(sa.or_(groups.c.last_us < time, same))
+        rows = [dict(row) for row in connection.execute(older).mappings()]
+        without = _latest(connection, account, [row["fingerprint"] for row in rows if row["sealed_sample"] is None])
+        for row in rows:
+            sealed = row.pop("sealed_sample") or without.get(row["fingerprint"])
+            yield {**row, "sample": _texts(connection, vault, account, sealed)}
+        if len(rows) < step:
+            return
+        after = rows[-1]["last_us"], rows[-1]["fingerprint"]
+
+
+def _latest(connection: Connection, account: int, fingerprints: list[str]) -> dict[str, bytes]:
+    """The sealed texts of a failure of each of some groups: those that never came with a traceback have no sample."""
+    table = schema.exceptions
+    if not fingerprints:
+        return {}
+    mine = (table.c.account_id == account) & table.c.fingerprint.in_(fingerprints)
+    newest = sa.select(sa.func.max(table.c.id)).where(mine).group_by(table.c.fingerprint)
+    found = sa.select(table.c.fingerprint, table.c.sealed_text).where(table.c.id.in_(newest))
+    return {row.fingerprint: row.sealed_text for row in connection.execute(found) if row.sealed_text}
+
+
+def _says(row: Row, find: str) -> bool:
+    """Whether a group's type, messages or traceback (which ends with the type it was raised as) have some words in them."""
+    text = " ".join((row["type"], *row["sample"].values())).casefold()
+    return all(word in text for word in find.casefold().split())
 
 
 def _spread(connection: Connection, account: int, fingerprints: list[str]) -> dict[str, dict[str, Any]]:

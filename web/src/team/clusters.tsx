@@ -1,13 +1,12 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Cluster, ClusterList, ClusterState } from "../api/server.gen";
 import { count, dollars, nbytes, nbytesOf } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Pick, Search } from "../widgets/basics";
 import { ColumnMenu } from "../widgets/column-menu";
 import { Icon } from "../widgets/icon";
-import { useLive, useTeam } from "./context";
+import { useLive, usePages, useSettledText, useTeam } from "./context";
 import { connectSnippet } from "./home";
-import { Ago, ClusterPill, isLive, Link, Loaded, Person, seconds, Spark, Trouble } from "./parts";
+import { Act, Ago, ClusterPill, isLive, Link, Loaded, Person, seconds, Spark, Trouble } from "./parts";
 
 const PERIODS = [["1 day", "last day"], ["7 days", "last 7 days"], ["30 days", "last 30 days"], ["90 days", "last 90 days"], ["all", "all time"]] as const;
 const STATES: readonly (readonly [ClusterState, string])[] = [["running", "Running"], ["idle", "Idle"], ["finished", "Finished"], ["lost", "Lost"]];
@@ -97,27 +96,15 @@ export function ClusterTable({ name }: { name: string }) {
   const [tag, setTag] = useParam("tag");
   const [hide, setHide] = useParam("hide", "time,started,software");
   const [sort, setSort] = useParam("sort", "-started");
-  const [more, setMore] = useState<Cluster[]>([]);
-  const [moreBusy, setMoreBusy] = useState<ClusterList["busy"]>({});
-  const [next, setNext] = useState<string | null>(null);
   const settled = useSettledText(search);
   const query = { search: settled, state, since: period, user, tag, limit: STEP, busy: true, sort: sort.replace(/^-/, ""), up: !sort.startsWith("-") };
   const key = [account, settled, state, period, user, tag, sort];
   const first = useLive<ClusterList>(null, () => api.get("clusters", query), key, 3000);
-  useEffect(() => setMore([]), key);
-  useEffect(() => setNext(first.value?.next ?? null), [first.value?.next, ...key]);
-  const items = useMemo(() => {
-    const seen = new Set(first.value?.items.map((c) => c.id));
-    return [...(first.value?.items ?? []), ...more.filter((c) => !seen.has(c.id))];
-  }, [first.value, more]);
+  const { items, pages, more, load } = usePages<Cluster, ClusterList>(first, (cursor) => api.get("clusters", { ...query, cursor }), (c) => c.id, key);
+  const busy: ClusterList["busy"] = Object.assign({}, ...pages.map((page) => page.busy).reverse());
   const hidden = new Set(hide.split(",").filter(Boolean));
   const shown = COLUMNS.filter((c) => !hidden.has(c.id));
   const total = first.value ? Object.values(first.value.states).reduce((a, b) => a + b, 0) : 0;
-  const load = () => api.get<ClusterList>("clusters", { ...query, cursor: next ?? "" }).then((page) => {
-    setMore((now) => [...now, ...page.items]);
-    setMoreBusy((now) => ({ ...now, ...page.busy }));
-    setNext(page.next);
-  });
   const filtered = Boolean(settled || state || user || tag);
   return (
     <section class="panel" aria-label="Clusters" data-testid={`clusters-${name}`}>
@@ -133,7 +120,7 @@ export function ClusterTable({ name }: { name: string }) {
         {user && <button type="button" class="chip" onClick={() => setUser("")}>user: {user} <Icon name="x" /></button>}
         {tag && <button type="button" class="chip" onClick={() => setTag("")}>tag: {tag} <Icon name="x" /></button>}
         <div class="right">
-          <span class="faint hide-n">{count(items.length)}{next ? " and more" : ""} shown</span>
+          <span class="faint hide-n">{count(items.length)}{more ? " and more" : ""} shown</span>
           <ColumnMenu columns={COLUMNS} hidden={hidden} onChange={(ids) => setHide([...ids].join(","))} />
         </div>
       </div>
@@ -155,7 +142,7 @@ export function ClusterTable({ name }: { name: string }) {
                       <Link class="name" to={[account, "clusters", c.id]} title={c.id}>{c.name || c.id}</Link>
                       {c.tags.map((t) => <button type="button" class="sub tagbtn" key={t} onClick={() => setTag(t)}>{t}</button>)}
                     </td>
-                    {shown.map((col) => <td key={col.id} class={col.num ? "num" : ""}>{col.id === "user" ? <button type="button" class="plainbtn" title={`Only ${c.user}`} onClick={() => setUser(c.user)}>{col.cell(c, [])}</button> : col.cell(c, first.value?.busy[c.id] ?? moreBusy[c.id] ?? [])}</td>)}
+                    {shown.map((col) => <td key={col.id} class={col.num ? "num" : ""}>{col.id === "user" ? <button type="button" class="plainbtn" title={`Only ${c.user}`} onClick={() => setUser(c.user)}>{col.cell(c, [])}</button> : col.cell(c, busy[c.id] ?? [])}</td>)}
                   </tr>
                 ))}
               </tbody>
@@ -165,19 +152,10 @@ export function ClusterTable({ name }: { name: string }) {
       </Loaded>
       <div class="pfoot">
         <span>Costs are estimates from the price book</span>
-        {next && <button type="button" class="link push" onClick={() => void load()} data-testid="load-more">Load {STEP} more</button>}
+        {more && <Act class="sm push" run={load} testid="load-more">Load {STEP} more</Act>}
       </div>
     </section>
   );
-}
-
-function useSettledText(text: string): string {
-  const [settled, set] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => set(text), 200);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return settled;
 }
 
 function NoClusters({ filtered, period, clear }: { filtered: boolean; period: string; clear: () => void }) {

@@ -1,6 +1,6 @@
 import { createContext } from "preact";
-import { useContext, useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { type Api, ApiError } from "../api/server";
+import { useContext, useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { type Api, ApiError, type Page } from "../api/server";
 import type { Me, Scope } from "../api/server.gen";
 import type { Router } from "../model/router";
 
@@ -80,6 +80,53 @@ export function useLive<T>(cluster: string | null, load: () => Promise<T>, deps:
     };
   }, [cluster, onChange]);
   return resource;
+}
+
+export interface Pages<T, P> {
+  items: T[];
+  /** The pages that came, the newest version of the first one first. */
+  pages: P[];
+  more: boolean;
+  load: () => Promise<void>;
+  /** Something of the list is another, or gone (null): wherever it stands. */
+  amend: (id: string, item: T | null) => void;
+}
+
+/** A list that comes in pages, of which the first is kept up to date: what it pushes out stays on the list once more was loaded. */
+export function usePages<T, P extends Page<T>>(first: Resource<P>, ask: (cursor: string) => Promise<P>, name: (item: T) => string, deps: readonly unknown[]): Pages<T, P> {
+  const [rest, setRest] = useState<{ items: T[]; pages: P[]; next: string | null } | null>(null);
+  const list = useRef(0);
+  useEffect(() => {
+    list.current++;
+    setRest(null);
+  }, deps);
+  const items = useMemo(() => {
+    const fresh = new Set(first.value?.items.map(name));
+    const seen = new Set<string>();
+    const others = rest?.items.filter((item) => !fresh.has(name(item)) && !seen.has(name(item)) && seen.add(name(item)));
+    return [...(first.value?.items ?? []), ...(others ?? [])];
+  }, [first.value, rest]);
+  const next = rest ? rest.next : first.value?.next ?? null;
+  const load = async () => {
+    const mine = list.current;
+    const page = await ask(next ?? "");
+    if (mine === list.current) setRest({ items: [...items, ...page.items], pages: [...(rest?.pages ?? []), page], next: page.next });
+  };
+  const amend = (id: string, item: T | null) => {
+    setRest((now) => now && { ...now, items: now.items.flatMap((old) => (name(old) !== id ? [old] : item ? [item] : [])) });
+    first.reload();
+  };
+  return { items, amend, pages: [...(first.value ? [first.value] : []), ...(rest?.pages ?? [])], more: next !== null, load };
+}
+
+/** What is typed, once it rests: for what the server is asked. */
+export function useSettledText(text: string): string {
+  const [settled, set] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => set(text), 200);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
 }
 
 /** The name of what a page shows, in the title of the window; the section's comes back afterwards. */

@@ -5,10 +5,12 @@ import { count, counted } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty, Panel, Search, Seg } from "../widgets/basics";
 import { Traceback } from "../widgets/traceback";
-import { useLive, useMay, useResource, useTeam, useTitle } from "./context";
+import { useLive, useMay, usePages, useResource, useSettledText, useTeam, useTitle } from "./context";
 import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Source, Spark } from "./parts";
 
 const STATES = [["open,regressed", "Open"], ["resolved", "Resolved"], ["ignored", "Ignored"], ["", "All"]] as const;
+
+const STEP = 100;
 
 const EMPTY: Record<string, string> = { "open,regressed": "Nothing is open", resolved: "Nothing is resolved", ignored: "Nothing is ignored" };
 
@@ -17,28 +19,29 @@ export function Errors() {
   const { api, account } = useTeam();
   const [state, setState] = useParam("state", "open,regressed");
   const [find, setFind] = useParam("q");
-  const [limit, setLimit] = useState(100);
-  const groups = useLive<Page<ListedError>>(null, () => api.get("errors", { state: state === "all" ? "" : state, limit }), [account, state, limit], 4000);
+  const search = useSettledText(find);
+  const query = { state: state === "all" ? "" : state, search, limit: STEP };
+  const key = [account, state, search];
+  const groups = useLive<Page<ListedError>>(null, () => api.get("errors", query), key, 4000);
+  const { items, more, load } = usePages<ListedError, Page<ListedError>>(groups, (cursor) => api.get("errors", { ...query, cursor }), (g) => g.fingerprint, key);
   return (
     <main class="wide" data-testid="page-errors">
       <div class="viewhead"><h1>Errors</h1><span class="note">failures of the same kind are one line</span></div>
-      {state === "open,regressed" && groups.value && <Answer items={groups.value.items} more={groups.value.next !== null} />}
+      {state === "open,regressed" && !search && groups.value && <Answer items={items} more={more} />}
       <Panel>
         <div class="filters">
-          <Search label="Type or message" value={find} onInput={setFind} testid="error-search" />
+          <Search label="Type, message or traceback" value={find} onInput={setFind} testid="error-search" />
           <Seg label="State" options={STATES.map(([id, word]) => [id || "all", word] as const)} value={state || "all"} onChange={(id) => setState(id)} testid="error-state" />
         </div>
         <Loaded from={groups}>
-          {(page) => {
-            const want = find.trim().toLowerCase();
-            const shown = page.items.filter((g) => !want || `${g.type} ${g.message}`.toLowerCase().includes(want));
-            if (shown.length === 0) return <Empty title={page.items.length === 0 ? EMPTY[state] ?? "Nothing failed" : "Nothing matches"}>{page.items.length === 0 ? "A failure is listed here as soon as a cluster that is recorded has one." : <button type="button" class="link" onClick={() => setFind("")}>Clear the search</button>}</Empty>;
+          {() => {
+            if (items.length === 0) return search ? <Empty title="Nothing matches"><button type="button" class="link" onClick={() => setFind("")}>Clear the search</button></Empty> : <Empty title={EMPTY[state] ?? "Nothing failed"}>A failure is listed here as soon as a cluster that is recorded has one.</Empty>;
             return (
               <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Errors">
                 <table class="data">
                   <thead><tr><th>Error</th><th>State</th><th>Last 48 hours</th><th class="num">Times</th><th class="num">Clusters</th><th>Users</th><th class="num">First seen</th><th class="num">Last seen</th></tr></thead>
                   <tbody>
-                    {shown.map((g) => (
+                    {items.map((g) => (
                       <tr key={g.fingerprint} data-testid="error-row">
                         <td><Link class="name mono cut" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}>{g.type}: {g.message}</Link></td>
                         <td><ErrorPill state={g.state} /></td>
@@ -56,7 +59,7 @@ export function Errors() {
             );
           }}
         </Loaded>
-        {groups.value?.next && <div class="pfoot"><button type="button" class="link push" onClick={() => setLimit(limit + 400)}>Show more</button></div>}
+        {more && <div class="pfoot"><Act class="sm push" run={load} testid="load-more">Load {STEP} more</Act></div>}
       </Panel>
     </main>
   );

@@ -19,13 +19,12 @@ export function Jump({ open, onClose, onKeys }: { open: boolean; onClose: () => 
     const timer = setTimeout(() => {
       const clusters = api.get<Page<Cluster>>("clusters", { since: "all", search, limit: 6 });
       const reports = api.get<Page<HostedReport>>("reports", { search, limit: 4 });
-      const errors = api.get<Page<ErrorGroup>>("errors", { limit: 50 });
+      const errors = api.get<Page<ErrorGroup>>("errors", { search, limit: 4 });
       void Promise.allSettled([clusters, reports, errors]).then(([c, r, e]) => {
         if (!alive) return;
-        const want = search.toLowerCase();
         setFound([
           ...(c.status === "fulfilled" ? c.value.items : []).map((x): Choice => ({ group: search ? "Clusters" : "Recent clusters", text: x.name || x.id, hint: `${x.user} · ${x.state}${x.start ? ` · ${ago(Date.now() * 1000 - Date.parse(x.start) * 1000)}` : ""}`, icon: "stream", run: () => go("clusters", x.id) })),
-          ...(e.status === "fulfilled" ? e.value.items : []).filter((x) => `${x.type} ${x.message}`.toLowerCase().includes(want)).slice(0, 4).map((x): Choice => ({ group: "Errors", text: `${x.type}: ${x.message}`, hint: x.state, icon: "errors", run: () => go("errors", x.fingerprint) })),
+          ...(e.status === "fulfilled" ? e.value.items : []).map((x): Choice => ({ group: "Errors", text: `${x.type}: ${x.message}`, hint: x.state, icon: "errors", run: () => go("errors", x.fingerprint) })),
           ...(r.status === "fulfilled" ? r.value.items : []).map((x): Choice => ({ group: "Reports", text: x.title || x.filename, hint: `#${x.id}`, icon: "report", run: () => go("reports", String(x.id)) })),
         ]);
       });

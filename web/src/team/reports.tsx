@@ -1,11 +1,10 @@
-import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../api/server";
 import type { HostedReport } from "../api/server.gen";
 import { count, nbytes } from "../model/format";
 import { useParam } from "../model/hooks";
 import { copy, Empty, Panel, Search } from "../widgets/basics";
 import { Icon } from "../widgets/icon";
-import { useMay, useResource, useTeam } from "./context";
+import { useMay, usePages, useResource, useSettledText, useTeam } from "./context";
 import { Edit, tagsOf } from "./edit";
 import { Field } from "./field";
 import { Act, Ago, Link, Loaded, seconds } from "./parts";
@@ -13,19 +12,20 @@ import { Viewing } from "./viewing";
 
 const SNIPPET = `with daskscope.performance_report(filename="dask-report.html"):\n    df.groupby("name").value.mean().compute()`;
 
+const STEP = 100;
+
 /** The account's reports: search, tags, who may see them, until when. */
 export function Reports() {
   const { api, account } = useTeam();
   const may = useMay("write");
   const [find, setFind] = useParam("q");
   const [tag, setTag] = useParam("tag");
-  const [search, setSearch] = useState(find);
-  useEffect(() => {
-    const timer = setTimeout(() => setSearch(find), 200);
-    return () => clearTimeout(timer);
-  }, [find]);
-  const reports = useResource<Page<HostedReport>>(() => api.get("reports", { search, tag, limit: 500 }), [account, search, tag]);
-  const change = (r: HostedReport, body: object) => api.send("PATCH", `reports/${r.id}`, body).then(reports.reload);
+  const search = useSettledText(find);
+  const query = { search, tag, limit: STEP };
+  const key = [account, search, tag];
+  const reports = useResource<Page<HostedReport>>(() => api.get("reports", query), key);
+  const { items, more, load, amend } = usePages<HostedReport, Page<HostedReport>>(reports, (cursor) => api.get("reports", { ...query, cursor }), (r) => String(r.id), key);
+  const change = (r: HostedReport, body: object) => api.send<HostedReport>("PATCH", `reports/${r.id}`, body).then((now) => amend(String(r.id), now));
   return (
     <main class="wide" data-testid="page-reports">
       <div class="viewhead"><h1>Reports</h1></div>
@@ -35,14 +35,14 @@ export function Reports() {
           {tag && <button type="button" class="chip" onClick={() => setTag("")}>tag: {tag} <Icon name="x" /></button>}
         </div>
         <Loaded from={reports}>
-          {(page) => page.items.length === 0 ? (
+          {() => items.length === 0 ? (
             <Empty title={search || tag ? "No report matches" : "No report yet"} snippet={search || tag ? undefined : SNIPPET}>{search || tag ? "" : "A report is made around a block of work; where this server is configured it is uploaded by itself."}</Empty>
           ) : (
             <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Reports">
               <table class="data">
                 <thead><tr><th>Report</th><th>By</th><th class="num">Made</th><th class="num">Duration</th><th class="num">Tasks</th><th class="num">Errors</th><th class="num">Size</th><th>For</th><th class="num">Until</th><th /></tr></thead>
                 <tbody>
-                  {page.items.map((r) => (
+                  {items.map((r) => (
                     <tr key={r.id} data-testid="report-row">
                       <td><Link class="name" to={[account, "reports", String(r.id)]} title={r.filename}>{r.title || r.filename}</Link>{r.tags.map((t) => <button type="button" class="sub tagbtn" key={t} onClick={() => setTag(t)}>{t}</button>)}</td>
                       <td>{r.user}</td>
@@ -56,7 +56,7 @@ export function Reports() {
                       <td class="acts">
                         {may && <EditReport report={r} change={(body) => change(r, body)} />}
                         <button type="button" class="btn sm" onClick={() => copy(r.url, "Link copied")}>Copy link</button>
-                        {may && <Act class="sm" run={async () => { if (confirm(`Delete ${r.title || r.filename}? It cannot be brought back.`)) await api.send("DELETE", `reports/${r.id}`).then(reports.reload); }}>Delete</Act>}
+                        {may && <Act class="sm" run={async () => { if (confirm(`Delete ${r.title || r.filename}? It cannot be brought back.`)) await api.send("DELETE", `reports/${r.id}`).then(() => amend(String(r.id), null)); }}>Delete</Act>}
                       </td>
                     </tr>
                   ))}
@@ -65,6 +65,7 @@ export function Reports() {
             </div>
           )}
         </Loaded>
+        {more && <div class="pfoot"><Act class="sm push" run={load} testid="load-more">Load {STEP} more</Act></div>}
       </Panel>
     </main>
   );

@@ -32,6 +32,7 @@ class ExceptionsQuery(msgspec.Struct, forbid_unknown_fields=True):
 class GroupsQuery(msgspec.Struct, forbid_unknown_fields=True):
     since: Text = ""
     state: Text = ""
+    search: Text = ""
     limit: Limit = 100
     cursor: Text = ""
 
@@ -62,7 +63,7 @@ def list_errors(call: Call) -> dict[str, Any]:
     with call.services.database.read() as connection:
         rows = failures.list_error_groups(
             connection, call.services.vault, call.account.id,
-            states=states, since_us=since_us(query.since, call.now_us), limit=query.limit + 1,
+            states=states, find=query.search, since_us=since_us(query.since, call.now_us), limit=query.limit + 1,
             after=cursor.decode(query.cursor, int, str),
         )  # fmt: skip
         names = [row["fingerprint"] for row in rows]

@@ -306,7 +306,9 @@ def change_report(call: Call) -> HostedReport:
         with call.services.database.write() as connection:
             store.change_report(connection, row["id"], values)
             changed = store.find_report(connection, call.account.id, row["number"], call.now_us)
-        assert changed is not None
+        if changed is None:
+            # Somebody deleted it meanwhile.
+            raise not_found("such report")
         row = changed
     return report_view(row, call.services.url)
 
