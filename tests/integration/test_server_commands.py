@@ -269,6 +269,7 @@ class TestLs:
         assert out.count("sample cluster") == 3
         assert [item["id"] for item in json.loads(run("ls", "--json", "--state", "finished")[1])] == ["two"]
         assert "--limit prints more" in run("ls", "--limit", "1")[2]
+        assert "No cluster matches" in run("ls", "--search", "nowhere")[1]
         assert "There is no state 'gone'" in run("ls", "--state", "gone")[2]
 
         assert run("explain", "one")[0] == 0

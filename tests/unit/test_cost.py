@@ -43,6 +43,16 @@ def test_cost_is_cores_and_memory_for_as_long_as_they_were_there() -> None:
     assert cost.formula == "estimate: 2.00 core-hours × $0.5 + 4.00 GiB-hours × $0.25 (test)"
 
 
+@pytest.mark.parametrize(
+    ("hours", "text"), [(0, "0.00"), (0.0042, "0.0042"), (0.000001, "1e-06"), (0.5, "0.50"), (1234.5, "1,234.50")]
+)
+def test_an_hour_is_never_rounded_to_nothing(hours: float, text: str) -> None:
+    cost = estimate(
+        Prices(1, 1, "test"), thread_s=hours * 3600, memory_byte_s=0, compute_s=0, threads=1, memory_limit=0
+    )
+    assert cost.formula.startswith(f"estimate: {text} core-hours")
+
+
 def test_nothing_is_more_than_all_busy_or_divided_by_zero() -> None:
     none = estimate(Prices(1, 1, ""), thread_s=0, memory_byte_s=0, compute_s=5, threads=0, memory_limit=0)
     assert (none.total, none.busy, none.idle, none.per_hour) == (0, 0, 0, 0)

@@ -92,6 +92,11 @@ def recorded_cost(recording: Recording, start_us: int, stop_us: int, compute_us:
     )
 
 
+def _amount(hours: float) -> str:
+    """With two decimals, or as many as it takes to be more than nothing."""
+    return f"{hours:,.2f}" if hours >= 0.1 or not hours else f"{hours:.2g}"
+
+
 def estimate(
     prices: Prices, *, thread_s: float, memory_byte_s: float, compute_s: float, threads: int, memory_limit: int
 ) -> Cost:
@@ -101,7 +106,7 @@ def estimate(
     busy = total * min(1.0, compute_s / thread_s) if thread_s > 0 else 0.0
     per_hour = threads * prices.core_hour + memory_limit / GIB * prices.gib_hour
     formula = (
-        f"estimate: {core_hours:,.2f} core-hours × ${prices.core_hour:g} + "
-        f"{gib_hours:,.2f} GiB-hours × ${prices.gib_hour:g} ({prices.source})"
+        f"estimate: {_amount(core_hours)} core-hours × ${prices.core_hour:g} + "
+        f"{_amount(gib_hours)} GiB-hours × ${prices.gib_hour:g} ({prices.source})"
     )
     return Cost(total, busy, total - busy, per_hour, formula)

@@ -8,9 +8,12 @@ from typing import Any
 from daskscope import units
 from daskscope.cli.escape import escape
 from daskscope.cli.layout import Column
+from daskscope.cli.moment import minute
 from daskscope.cli.output import complain, open_output, write
 from daskscope.cli.show import write_json
 from daskscope.client.server import find_server
+
+CONNECT = "import daskscope.analytics; daskscope.analytics.register()"
 
 COLUMNS = [
     Column("id", right=False, optional=True),
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(items)
         return 0
     if not items:
-        write("No clusters. Connect one: import daskscope.analytics; daskscope.analytics.register()\n")
+        write(f"{_nothing(args)}\n")
         return 0
     open_output().table(COLUMNS, [_row(item) for item in items])
     if len(items) == args.limit:
@@ -54,14 +57,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _nothing(args: argparse.Namespace) -> str:
+    if args.user or args.state or args.search:
+        return "No cluster matches. Leave out --user, --state or --search, or look further back with --since all."
+    if args.since != "all":
+        return f"No clusters since {args.since}. Look further back with --since all, or connect one: {CONNECT}"
+    return f"No clusters. Connect one: {CONNECT}"
+
+
 def _row(item: dict[str, Any]) -> list[str]:
-    started = (item["start"] or "")[:16].replace("T", " ")
     return [
         item["id"],
         escape(item["name"] or "–"),
         escape(item["user"]),
         item["state"],
-        started,
+        minute(item["start"]),
         units.duration(item["duration"] * 1e6),
         units.count(item["n_tasks"]),
         units.count(item["n_exceptions"]),

@@ -9,6 +9,7 @@ from typing import Any
 from daskscope import units
 from daskscope.cli.escape import escape
 from daskscope.cli.layout import Column
+from daskscope.cli.moment import minute
 from daskscope.cli.output import open_output, write
 from daskscope.cli.show import write_json
 from daskscope.client.reports import list_performance_reports, upload_file
@@ -78,7 +79,7 @@ def _row(report: dict[str, Any]) -> list[str]:
         str(report["id"]),
         escape(report["title"]),
         escape(report["user"] or ""),
-        (report["created"] or "")[:16].replace("T", " "),
+        minute(report["created"]),
         # Of HTML that was uploaded nobody knows what is in it.
         *(("", "", "") if report["kind"] == "html" else _numbers(report)),
         "members" if report["private"] else "link",

@@ -7,6 +7,7 @@ import argparse
 from daskscope import units
 from daskscope.cli.escape import escape
 from daskscope.cli.layout import Column
+from daskscope.cli.moment import minute
 from daskscope.cli.output import complain, open_output, write
 from daskscope.cli.show import write_json
 from daskscope.client.server import find_server
@@ -48,10 +49,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _minute(moment: str | None) -> str:
-    return moment[:16].replace("T", " ") if moment else "never"
-
-
 def _list(args: argparse.Namespace) -> None:
     items = find_server().get("tokens", include_inactive=str(args.all).lower())["items"]
     if args.json:
@@ -61,7 +58,7 @@ def _list(args: argparse.Namespace) -> None:
                Column("recorders"), Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
     rows = [
         [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i.get("recorders", 0)),
-         _minute(i["used"]), "revoked" if i["revoked"] else _minute(i["expires"])]
+         minute(i["used"], "never"), "revoked" if i["revoked"] else minute(i["expires"], "never")]
         for i in items
     ]  # fmt: skip
     if rows:

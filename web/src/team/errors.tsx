@@ -6,7 +6,7 @@ import { useParam } from "../model/hooks";
 import { Empty, Panel, Search, Seg } from "../widgets/basics";
 import { Traceback } from "../widgets/traceback";
 import { useLive, useMay, usePages, useResource, useSettledText, useTeam, useTitle } from "./context";
-import { Act, Ago, ErrorPill, Link, Loaded, Scroll, Source, Spark } from "./parts";
+import { Act, Ago, ErrorPill, Link, Loaded, minute, Scroll, Source, Spark } from "./parts";
 
 const STATES = [["open,regressed", "Open"], ["resolved", "Resolved"], ["ignored", "Ignored"], ["", "All"]] as const;
 
@@ -110,8 +110,8 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                 {[["Executions", count(g.count), `${count(g.latest.length)} of them below`], ["Clusters", count(g.n_clusters), ""], ["Users", count(g.users.length), g.users.slice(0, 4).join(", ")]].map(([label, value, note]) => (
                   <div class="metric" key={label}><dt>{label}</dt><dd class="v">{value}</dd><dd class="s" title={note}>{note}</dd></div>
                 ))}
-                <div class="metric"><dt>First seen</dt><dd class="v"><Ago at={g.first_seen} /></dd><dd class="s">{g.first_seen?.slice(0, 16).replace("T", " ")}</dd></div>
-                <div class="metric"><dt>Last seen</dt><dd class="v"><Ago at={g.last_seen} /></dd><dd class="s">{g.last_seen?.slice(0, 16).replace("T", " ")}</dd></div>
+                <div class="metric"><dt>First seen</dt><dd class="v"><Ago at={g.first_seen} /></dd><dd class="s">{minute(g.first_seen)}</dd></div>
+                <div class="metric"><dt>Last seen</dt><dd class="v"><Ago at={g.last_seen} /></dd><dd class="s">{minute(g.last_seen)}</dd></div>
               </dl>
               <div class="cols mt">
                 <div class="c8">

@@ -39,6 +39,11 @@ export function Ago({ at, never = "not recorded", now: justNow = "now" }: { at: 
   );
 }
 
+/** The moment itself, where there is room for it. */
+export function minute(at: string | null): string {
+  return at ? `${at.slice(0, 16).replace("T", " ")} UTC` : "";
+}
+
 export function seconds(s: number): string {
   return duration(s * 1e6);
 }
