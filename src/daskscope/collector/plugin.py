@@ -40,9 +40,6 @@ from .writer import Writer
 logger = logging.getLogger("daskscope")
 
 TICK = 0.25
-#: Executions wait for each other this long, or until there are this many: a batch of 100 takes 40 bytes a task, of 1,000 half.
-PATIENCE = 4.0
-ENOUGH = 1_000
 #: A tick that takes longer than this makes the next ones rarer.
 TICK_BUDGET = 0.005
 SLOWEST_TICK = 2.0
@@ -71,7 +68,6 @@ class ClusterPlugin(SchedulerPlugin):
         self.sender: Sender | None = None
         self.owners: set[str] = set()
         self.closed = False
-        self._rotated = 0.0
         self.problem = ""
         self.logs: LogCapture | None = None
         self._task: asyncio.Task[None] | None = None
@@ -335,11 +331,7 @@ class ClusterPlugin(SchedulerPlugin):
     @guarded
     def flush(self) -> None:
         self.recorder.failures.ripen(self.recorder.now_us())
-        now = time.monotonic()
-        if self.recorder.executions.rows() >= ENOUGH or now - self._rotated >= PATIENCE:
-            self._rotated = now
-            self.flush_executions()
-        self.flush_other_rows()
+        self.flush_rows()
 
     def flush_rows(self) -> None:
         """Hand everything collected so far to the writer thread."""

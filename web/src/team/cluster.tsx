@@ -42,7 +42,7 @@ function Summary({ id }: { id: string }) {
   const cluster = useLive<OneCluster & { why: Explanation | null }>(id, async () => {
     const [one, why] = await Promise.all([api.get<OneCluster>(path), api.get<Explanation>(`${path}/explain`).catch(() => null)]);
     return { ...one, why };
-  }, [id, account], 2000);
+  }, [id, account], 1000);
   useTitle(cluster.value ? cluster.value.name || id : undefined);
   const computations = useLive<Page<Computation>>(id, () => api.get("computations", { cluster_id: id, limit: 200 }), [id, account], 2000);
   return (

@@ -1,0 +1,116 @@
+"""The app beside a real cluster, with every setting as it comes: what happens there is seen here, soon, without a reload."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.browser.live_cluster import LiveCluster
+
+from daskscope.testing.hosted import PASSWORD, HostedServer
+
+#: What a page of something that runs may lag behind it, in seconds.
+SOON_S = 5.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    with HostedServer(tmp_path_factory.mktemp("live"), login=True, jobs=True) as server:
+        server.make_account("ours", olga="owner")
+        server.make_user("newcomer")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, server: HostedServer) -> Iterator[Page]:
+    """One window for a whole day at the cluster: it is never loaded again."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url) as context:
+        yield context.new_page()
+
+
+@pytest.fixture(scope="module")
+def token(page: Page) -> str:
+    """Somebody logs in, takes a colleague into the team, and makes a token."""
+    page.goto("/ours/settings")
+    page.locator("[name=user]").fill("olga")
+    page.locator("[name=password]").fill(PASSWORD)
+    page.get_by_role("button").click()
+    page.get_by_test_id("member-name").fill("newcomer")
+    page.get_by_test_id("add-member").click()
+    expect(page.get_by_test_id("member-row").filter(has_text="newcomer")).to_be_visible()
+    page.get_by_test_id("token-label").fill("for a notebook")
+    page.get_by_test_id("make-token").click()
+    return page.get_by_test_id("token-secret").inner_text()
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    page: Page, server: HostedServer, token: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveCluster]:
+    page.get_by_test_id("nav-clusters").click()
+    expect(page.get_by_text("No cluster")).to_be_visible()
+    with LiveCluster(server.url, token, "a notebook") as cluster:
+        yield cluster
+
+
+def test_a_cluster_registered_with_a_new_token_appears(page: Page, cluster: LiveCluster) -> None:
+    row = page.get_by_test_id("cluster-row").filter(has_text="a notebook")
+    expect(row).to_be_visible()
+    expect(row).to_contain_text("olga")
+    row.get_by_role("link", name="a notebook").click()
+    expect(page.get_by_test_id("metric-workers")).to_contain_text("2 4 threads")
+    page.evaluate("window.theSame = true")
+
+
+def test_tasks_are_counted_soon_after_they_finish(page: Page, cluster: LiveCluster) -> None:
+    lags = []
+    for count in (40, 41, 42):
+        cluster.tell("run", 40 if count == 40 else 1)
+        finished = time.monotonic()
+        expect(page.get_by_test_id("metric-tasks")).to_have_text(str(count))
+        lags.append(time.monotonic() - finished)
+    # The least of them: the others tell what else the machine did.
+    assert min(lags) < SOON_S, lags
+
+
+def test_why_it_still_runs_follows_what_it_does(page: Page, cluster: LiveCluster) -> None:
+    why, evidence = page.get_by_test_id("why"), page.get_by_test_id("evidence")
+    expect(why).to_contain_text("idle")
+    cluster.tell("begin", 7)
+    expect(why).to_contain_text(re.compile("7 tasks|4 .*running"))
+    cluster.tell("let-go")
+    expect(why).to_contain_text("idle")
+    cluster.tell("hold", 3)
+    expect(evidence).to_contain_text(re.compile("3 (results|keys)"))
+    cluster.tell("let-go")
+
+
+def test_what_failed_is_two_clicks_from_home(page: Page, cluster: LiveCluster) -> None:
+    cluster.tell("fail", 2)
+    expect(page.get_by_test_id("metric-errors")).to_have_text("2")
+    page.get_by_test_id("nav-errors").click()
+    page.get_by_test_id("error-row").filter(has_text="ZeroDivisionError").get_by_role("link").click()
+    expect(page.get_by_test_id("traceback")).to_contain_text("return number / 0")
+    expect(page.get_by_test_id("page-error")).to_contain_text("It happened 2 times on 1 cluster.")
+    page.get_by_test_id("nav-clusters").click()
+    page.get_by_role("link", name="a notebook").click()
+
+
+def test_a_worker_that_is_killed_is_said_to_be(page: Page, cluster: LiveCluster) -> None:
+    cluster.tell("kill")
+    workers = page.get_by_test_id("workers")
+    expect(page.get_by_text("3 in all")).to_be_visible()
+    expect(workers).to_contain_text(re.compile("killed|vanished|exit"))
+
+
+def test_its_end_is_seen_and_the_page_stays(page: Page, cluster: LiveCluster) -> None:
+    cluster.__exit__(None, None, None)
+    expect(page.get_by_test_id("page-cluster")).to_contain_text("Finished")
+    expect(page.get_by_test_id("why")).to_contain_text(re.compile(r"2 tasks failed"))
+    expect(page.get_by_test_id("close-cluster")).to_have_count(0)
+    assert page.evaluate("window.theSame"), "the page was loaded again"
+    page.get_by_test_id("computations").get_by_role("link").first.click()
+    expect(page.get_by_test_id("page-computation")).to_be_visible()
