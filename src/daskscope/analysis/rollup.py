@@ -198,7 +198,13 @@ def _tasks(table: Table, result: RollUp) -> None:
         result.prefixes[key] = Sums(**{column: int(values[position]) for column, values in columns.items()})
     transfer = _per_row(flat, "transfer", table.rows)
     failed = (status == 1).astype(np.int64)
-    _by_day(result, stop, prefixes, (np.ones(len(stop)), failed, compute, transfer, nbytes))
+    day, last = int(stop.min()) // DAY, int(stop.max()) // DAY
+    if day == last:
+        # Nearly every batch: what its prefixes sum to is what the day has of them.
+        sums = [_sum(names % width, columns[name], width) for name in DAY_FIELDS]
+        _add_days(result, prefixes, np.full(width, day), np.arange(width), sums)
+    else:
+        _by_day(result, stop, prefixes, (np.ones(len(stop)), failed, compute, transfer, nbytes))
     _by_bucket(result, stop, (np.ones(len(stop)), failed, compute, transfer))
 
 
@@ -255,25 +261,22 @@ def _per_row(flat: Intervals | None, action: str, count: int) -> Array:
 
 def _by_day(result: RollUp, stop: Array, prefixes: Strings, values: tuple[Array, ...]) -> None:
     width = len(prefixes.values)
-    first, last = int(stop.min()) // DAY, int(stop.max()) // DAY
-    if first == last:
-        # Nearly every batch.
-        names, groups, combined = np.array([first]), prefixes.codes, np.arange(width)
-    else:
-        numbers, names = _dense(stop // DAY)
-        if len(names) > MOST_DAYS:
-            return
-        groups, combined = _dense(numbers * width + prefixes.codes)
+    numbers, names = _dense(stop // DAY)
+    if len(names) > MOST_DAYS:
+        return
+    groups, combined = _dense(numbers * width + prefixes.codes)
     if len(combined) > MOST_PAIRS:
         prefixes, width = Strings(np.zeros(len(stop), dtype=np.int64), object_array([OTHER])), 1
-        groups, combined = _dense(stop // DAY - first)
-        names = combined + first
-        combined = np.arange(len(names))
-    columns = [_sum(groups, column, len(combined)).tolist() for column in values]
-    for position, name in enumerate(combined.tolist()):
-        day = int(names[name // width])
+        groups, combined = numbers, np.arange(len(names))
+    sums = [_sum(groups, column, len(combined)) for column in values]
+    _add_days(result, prefixes, names[combined // width], combined % width, sums)
+
+
+def _add_days(result: RollUp, prefixes: Strings, days: Array, codes: Array, sums: list[Array]) -> None:
+    columns = [column.tolist() for column in sums]
+    for position, (day, code) in enumerate(zip(days.tolist(), codes.tolist())):
         if 0 < day < 1 << 20:
-            result.days[day, str(prefixes.values[name % width])] = [column[position] for column in columns]
+            result.days[day, str(prefixes.values[code])] = [column[position] for column in columns]
 
 
 def _by_bucket(result: RollUp, stop: Array, values: tuple[Array, ...]) -> None:
