@@ -85,7 +85,7 @@ class ClusterList(TypedDict):
     items: list[Cluster]
     next: str | None
     states: dict[str, int]
-    #: Where it was asked for: by id, which share of the threads was busy in the last hours, oldest first.
+    #: Where it was asked for: by id, which share of the threads was busy in the last hour of its life, oldest first.
     busy: dict[str, list[float]]
 
 

@@ -48,7 +48,7 @@ const COLUMNS: readonly Col[] = [
   { id: "software", head: "Software", cell: (c) => <span class="faint">{c.versions.distributed ? `distributed ${c.versions.distributed}` : ""}</span> },
 ];
 
-/** The share of threads that was busy in the last hours; one scale for the whole column. */
+/** The share of threads that was busy in the last hour of its life; one scale for the whole column. */
 function Busy({ cluster: c, shares }: { cluster: Cluster; shares: readonly number[] }) {
   if (shares.length < 2 || c.thread_seconds <= 0) return null;
   const tone = { running: "var(--st-running)", idle: "var(--text-3)", finished: "var(--text-3)", lost: "var(--st-lost)" }[c.state];

@@ -51,7 +51,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: Text = ""
     sort: Literal["started", "last_seen", "tasks", "exceptions", "cluster_time", "workers", "threads"] = "started"
     up: bool = False
-    #: Also which share of each cluster's threads was busy in its last hours.
+    #: Also which share of each cluster's threads was busy in its last hour.
     busy: bool = False
 
 

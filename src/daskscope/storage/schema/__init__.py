@@ -38,7 +38,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Bumped with every change of these tables.
-HEAD = "0003"
+HEAD = "0004"
 
 __all__ = [
     "HEAD",

@@ -167,7 +167,7 @@ exceptions = Table(
     Index(None, "run_id", "time_us"),
     Index(None, "account_id", "fingerprint", "time_us"),
     # Whose a group is can be told without reading its failures, or the runs they were in.
-    Index(None, "account_id", "fingerprint", "run_id", "user"),
+    Index(None, "account_id", "fingerprint", "user", "run_id"),
     sqlite_autoincrement=True,
 )
 
