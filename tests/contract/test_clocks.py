@@ -27,6 +27,22 @@ def test_the_least_delay_is_what_is_kept(archive: Archive) -> None:
     assert seen == [12_400_000, 12_400_000, 12_100_000, 12_100_000]
 
 
+def test_a_clock_that_was_set_is_followed_slowly(archive: Archive) -> None:
+    """Half a minute of slower answers does not move it; a clock that is 5 s off for two hours does."""
+    minute = 60_000_000
+    send(archive, 1_000, 0)
+    archive.now_us += minute // 2
+    send(archive, 5_000_000, 1)
+    assert archive.run()["clock_offset_us"] == 1_000 + 30_000
+    seen = []
+    for sequence in range(2, 122):
+        archive.now_us += minute
+        send(archive, 5_000_000, sequence)
+        seen.append(archive.run()["clock_offset_us"])
+    assert seen == sorted(seen)
+    assert seen[-1] == 5_000_000
+
+
 def test_a_clock_that_is_ahead_makes_it_negative(archive: Archive) -> None:
     send(archive, 200, 0)
     send(archive, -9_000_000, 1)

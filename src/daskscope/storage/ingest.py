@@ -32,6 +32,9 @@ from daskscope.wire.decode import Header
 #: Tables whose batches hold code, tracebacks or lines of logs: stored sealed.
 SECRET = frozenset({"computations", "exceptions", "logs", "windows", "events"})
 
+#: The difference of two clocks is thought to grow by at most one part in so many: a second in a quarter of an hour.
+DRIFT = 1_000
+
 #: The largest number a column holds; a header's counters may be as large.
 MOST = 2**63 - 1
 
@@ -362,7 +365,9 @@ def _adding(names: tuple[str, ...]) -> sa.Update:
         values[column.name] = saturated(column, sa.bindparam(name, type_=sa.BigInteger))
     values["received_us"] = sa.bindparam("now", type_=sa.BigInteger)
     delay, offset = sa.bindparam("delay", type_=sa.BigInteger), runs.c.clock_offset_us
-    nearer = sa.and_(delay != 0, sa.or_(offset == 0, delay < offset))
-    values["clock_offset_us"] = sa.case((nearer, delay), else_=offset)
+    # The least delay is nearest to the difference of the clocks; but clocks drift, and are set: it may grow again, slowly.
+    since = sa.bindparam("now", type_=sa.BigInteger) - runs.c.received_us
+    grown = offset + sa.case((since > 0, since // DRIFT), else_=0)
+    values["clock_offset_us"] = sa.case((delay == 0, offset), (sa.or_(offset == 0, delay < grown), delay), else_=grown)
     values["last_work_us"] = sa.case((runs.c.last_work_us < work, work), else_=runs.c.last_work_us)
     return sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(values)
