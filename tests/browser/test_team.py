@@ -289,6 +289,20 @@ def test_a_viewer_sees_no_button_that_changes_something(browser: Browser, server
         expect(page.get_by_test_id("resolve")).to_have_count(0)
 
 
+def test_a_token_is_made_for_what_it_is_to_do(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/settings")
+    page.get_by_test_id("token-label").fill("a dashboard")
+    page.get_by_test_id("token-scopes").select_option(label="read only")
+    page.get_by_test_id("token-days").select_option(label="30 days")
+    page.get_by_test_id("make-token").click()
+    secret = page.get_by_test_id("token-secret").inner_text()
+    row = page.get_by_test_id("token-row").filter(has_text="a dashboard")
+    expect(row.locator("td").nth(2)).to_have_text("read")
+    expect(row.locator("td").nth(4)).to_have_text(re.compile(r"\d{4}-\d\d-\d\d"))
+    assert server.ask("GET", "/api/v1/clusters", token=secret).status == 200
+    assert server.send(sample_frames("not-taken"), token=secret).status == 403
+
+
 def test_names_made_to_hurt_stay_names(page: Page, server: HostedServer) -> None:
     token = server.make_token("olga", "ours")
     # A computation whose id has a slash has no page; all else of it is shown.

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { AccountPreferences, Member, Role, Token } from "../api/server.gen";
 import { counted } from "../model/format";
-import { copy, Empty, Panel } from "../widgets/basics";
+import { copy, Empty, Panel, Pick } from "../widgets/basics";
 import { toast } from "../widgets/toast";
 import { useMay, useResource, useTeam } from "./context";
 import { Act, Ago, Loaded, Scroll } from "./parts";
@@ -79,14 +79,21 @@ function NewUser() {
   );
 }
 
+const MAY = [["ingest,read,write", "record, read and change"], ["ingest", "record only"], ["read", "read only"]] as const;
+const ADMIN = ["ingest,read,write,admin", "everything, members too"] as const;
+const UNTIL = [["", "for ever"], ["30", "30 days"], ["90", "90 days"], ["365", "a year"]] as const;
+
 function Tokens() {
   const { api, account } = useTeam();
   const may = useMay("write");
+  const admin = useMay("admin");
   const tokens = useResource<{ items: Token[] }>(() => api.get("tokens"), [account]);
   const [label, setLabel] = useState("");
+  const [scopes, setScopes] = useState<string>(MAY[0][0]);
+  const [days, setDays] = useState("");
   const [secret, setSecret] = useState("");
   const make = async () => {
-    const made = await api.send<{ token: string }>("POST", "tokens", { label });
+    const made = await api.send<{ token: string }>("POST", "tokens", { label, scopes: scopes.split(","), ...(days ? { days_to_expire: Number(days) } : {}) });
     setSecret(made.token);
     setLabel("");
     tokens.reload();
@@ -115,11 +122,14 @@ function Tokens() {
       {secret && (
         <div class="callout">
           This is shown only now: <code data-testid="token-secret">{secret}</code> <button type="button" class="btn sm" onClick={() => copy(secret, "Token copied")}>Copy</button>
+          {" "}A program takes it from <code>DASKSCOPE_TOKEN</code>, a command line from <code>daskscope login --server {location.origin}{api.root} --token …</code>
         </div>
       )}
       {may && (
         <div class="filters entry">
           <input class="txt" aria-label="What it is for" placeholder="What it is for" value={label} onInput={(e) => setLabel(e.currentTarget.value)} data-testid="token-label" />
+          <Pick label="May" options={admin ? [...MAY, ADMIN] : MAY} value={scopes} onChange={setScopes} testid="token-scopes" />
+          <Pick label="Until" options={UNTIL} value={days} onChange={setDays} testid="token-days" />
           <Act run={make} testid="make-token">Make a token</Act>
         </div>
       )}
