@@ -108,6 +108,11 @@ def test_one_that_is_idle_says_until_when() -> None:
     assert "it should be ending" in late.answer
 
 
+def test_one_that_is_between_two_pieces_of_work_is_not_called_idle() -> None:
+    """Dask does so a quarter of a second after the last task."""
+    assert ask(run()).answer.startswith("No task runs or waits at this moment, and Dask does not call it idle yet")
+
+
 def test_clients_are_told_of_with_what_they_hold() -> None:
     held = client(held_keys=3, held_nbytes=2048)
     answer = ask(run(), held, client(client="gone", disconnect_us=1), client(client="fire-and-forget"))

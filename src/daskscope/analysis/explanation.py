@@ -103,14 +103,12 @@ def _answer(run: Mapping[str, Any], now_us: int) -> str:
             f"{_count(run['tasks_unrunnable'], 'task')} cannot run{_needs(run)}, and Dask's idle clock does not start while "
             "such a task waits."
         )
-    idle = (
-        f"It has been idle for {units.duration(max(0, now_us - run['idle_since_us']))}"
-        if run["idle_since_us"]
-        else "It is idle"
-    )
+    if not run["idle_since_us"]:
+        return "No task runs or waits at this moment, and Dask does not call it idle yet: it just finished something."
+    idle = f"It has been idle for {units.duration(max(0, now_us - run['idle_since_us']))}"
     if not run["idle_timeout_s"]:
         return f"{idle}, and no idle-timeout is set: it runs until somebody closes it."
-    left = run["idle_since_us"] + int(run["idle_timeout_s"] * 1e6) - now_us if run["idle_since_us"] else 0
+    left = run["idle_since_us"] + int(run["idle_timeout_s"] * 1e6) - now_us
     if left > 0:
         return f"{idle}; its idle-timeout ends it in {units.duration(left)}."
     return f"{idle}, longer than its idle-timeout: it should be ending."

@@ -141,7 +141,7 @@ def reason(row: Row, now_us: int) -> str:
     busy, stuck = row["tasks_processing"] + row["tasks_queued"], row["tasks_unrunnable"]
     if busy:
         return f"{busy:,} tasks running or waiting"
-    return f"{stuck:,} tasks cannot run: no worker has what they ask for" if stuck else "it is being heard of"
+    return f"{stuck:,} tasks cannot run: no worker has what they ask for" if stuck else "it just finished something"
 
 
 def there_us(row: Row, now_us: int) -> int:
