@@ -138,8 +138,7 @@ def test_a_password_matches_itself_and_a_new_one_ends_sessions(archive: Archive)
 def test_guessing_is_stopped_and_allowed_again_later(archive: Archive) -> None:
     def guess(at: int, subject: str = "user ann") -> None:
         with archive.database.write() as connection:
-            users.check_attempts(connection, [subject, "address 1"], at)
-            users.count_attempt(connection, [subject, "address 1"], at)
+            users.count_attempt(connection, {subject: users.MOST_FOR_A_USER, "address 1": users.MOST_ATTEMPTS}, at)
 
     for number in range(users.MOST_ATTEMPTS):
         guess(NOW + number)
@@ -152,13 +151,38 @@ def test_guessing_is_stopped_and_allowed_again_later(archive: Archive) -> None:
     assert {row["tries"] for row in archive.rows(schema.attempts)} == {1}
     with archive.database.write() as connection:
         users.forget_attempts(connection, "user ann")
-    assert [row["subject"] for row in archive.rows(schema.attempts)] == ["address 1"]
+        users.take_back_attempt(connection, "address 1")
+    assert [(row["subject"], row["tries"]) for row in archive.rows(schema.attempts)] == [("address 1", 0)]
+
+
+def test_ten_guesses_from_elsewhere_do_not_keep_a_user_out(archive: Archive) -> None:
+    with archive.database.write() as connection:
+        for number in range(users.MOST_FOR_A_USER):
+            users.count_attempt(connection, {"user ann": users.MOST_FOR_A_USER, f"address {number}": 1}, NOW)
+        with pytest.raises(users.TooManyAttempts):
+            users.count_attempt(connection, {"user ann": users.MOST_FOR_A_USER, "address": 1}, NOW)
+
+
+def test_a_user_without_a_password_is_shut_out_with_every_token(archive: Archive) -> None:
+    with archive.database.write() as connection:
+        local = users.open_user(connection, "local", NOW, admin=True)
+        ann = users.create_user(connection, "ann", "a hash", NOW, admin=True)
+        for user in (local.id, ann.id):
+            accounts.set_member(connection, archive.account, user, "owner", NOW)
+    secrets = [new_token(archive, user, "admin")[1] for user in (local.id, ann.id)]
+    with archive.database.write() as connection:
+        for name in ("local", "ann", "nobody"):
+            users.shut_out(connection, name, NOW)
+    with archive.database.read() as connection:
+        assert [tokens.find_token(connection, secret, NOW) is None for secret in secrets] == [True, False]
+        found = [users.find_user(connection, name) for name in ("local", "ann")]
+    assert [user.admin for user in found if user] == [False, True]
 
 
 def test_guesses_of_long_ago_are_forgotten(archive: Archive) -> None:
     with archive.database.write() as connection:
-        users.count_attempt(connection, [f"user {n}" for n in range(50)], NOW)
-        users.count_attempt(connection, ["user now"], NOW + users.LOCK_US)
+        users.count_attempt(connection, {f"user {n}": 1 for n in range(50)}, NOW)
+        users.count_attempt(connection, {"user now": 1}, NOW + users.LOCK_US)
     assert archive.count(schema.attempts) == 1
 
 

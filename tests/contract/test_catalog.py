@@ -19,10 +19,11 @@ from tests.archive import NOW, Archive, frame, frames_of_file, numbered, task
 from daskscope.analysis.rollup import BUCKET, LARGEST, MOST_EXCEPTIONS, MOST_NAMES, NAME_NBYTES, OTHER
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
-from daskscope.storage import schema
+from daskscope.storage import ingest, schema
 from daskscope.storage.blobs import LocalStore
 from daskscope.storage.clusters import delete_cluster
 from daskscope.storage.database import STEP, Database
+from daskscope.storage.ingest import MOST_AHEAD_US
 from daskscope.units import DAY as DAY_US
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import read_recording
@@ -300,8 +301,31 @@ def test_a_runs_own_row_is_the_newest_and_only_its_own(archive: Archive) -> None
     archive.take([frame("clusters", [row, {**row, "cluster": "another", "name": "stolen", "seen_us": NOW + 99}], 0)])
     run = archive.run()
     assert (run["name"], run["user"], run["start_us"], run["seen_us"]) == ("second", "ann", NOW - 5, NOW + 9)
-    archive.take([frame("clusters", [{**row, "seen_us": NOW + 10}], 2)], user="token-user")
-    assert archive.run()["user"] == "token-user"
+
+
+def test_a_run_is_whose_first_batch_it_was(archive: Archive) -> None:
+    row = {"cluster": "c", "seen_us": NOW, "start_us": NOW, "user": "says the recorder"}
+    archive.take([frame("clusters", [row], 0)], user="ann")
+    archive.take([frame("clusters", [{**row, "seen_us": NOW + 1, "name": "new"}], 1)], user="bob")
+    assert (archive.run()["user"], archive.run()["name"]) == ("ann", "new")
+
+
+def test_a_row_from_the_far_future_is_not_the_newest_for_ever(archive: Archive) -> None:
+    row = {"cluster": "c", "seen_us": 2**53, "start_us": NOW, "end_us": 2**53}
+    archive.take([frame("clusters", [row], 0)])
+    assert archive.run()["seen_us"] == NOW + MOST_AHEAD_US
+    archive.now_us += MOST_AHEAD_US
+    archive.take([frame("clusters", [{**row, "seen_us": NOW + MOST_AHEAD_US, "end_us": 0}], 1)])
+    assert archive.run()["state"] == "running"
+
+
+def test_workers_beyond_those_that_are_kept_are_not_listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "MOST_ENTITIES", 3)
+    archive.take([frame("workers", [worker(NOW, server_id=f"w{n}") for n in range(3)], 0)])
+    archive.take([frame("workers", [worker(NOW + 1, server_id=f"w{n}", name="again") for n in range(2, 5)], 1)])
+    archive.take([frame("workers", [worker(NOW, server_id="w")], 0, cluster="other")])
+    found = [(row["server_id"], row["name"]) for row in archive.rows(schema.workers)]
+    assert sorted(found) == [("w", ""), ("w0", ""), ("w1", ""), ("w2", "again")]
 
 
 def test_a_late_batch_does_not_bring_back_an_old_row_after_compaction(archive: Archive) -> None:

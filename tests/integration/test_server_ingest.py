@@ -147,6 +147,13 @@ class TestWrong:
             answer = server.ask("POST", "/api/v1/ingest", parts, headers={"Transfer-Encoding": "chunked"})
             assert answer.status == 413
 
+    def test_one_text_that_many_rows_have_is_counted_with_each(self, server: HostedServer) -> None:
+        row = {"time_us": 1, "type": "E", "fingerprint": "f", "count": 1, "traceback": "t" * 8_000}
+        bombs = [make_frames({"exceptions": [row] * 1_000}, cluster="bomb", epoch=n)[0] for n in range(1, 7)]
+        answer = server.send(*bombs)
+        assert (sum(map(len, bombs)) < 10_000, answer.status) == (True, 400)
+        assert "more text than is taken at once" in answer.text
+
     def test_a_body_of_too_many_frames_is_refused(self, server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("daskscope.server.ingest.MOST_FRAMES", 3)
         frames = make_frames(sample_tables("many"), cluster="many")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.services import Hosting, slow_on_postgresql
 
 from daskscope.server.identity import COOKIE
 from daskscope.server.routes.logins import MOST_LOGINS
-from daskscope.storage import schema
+from daskscope.storage import schema, users
 from daskscope.storage.users import MOST_ATTEMPTS
 from daskscope.testing.hosted import PASSWORD, Answer, HostedServer, MovingClock
 from daskscope.testing.samples import sample_frames
@@ -58,6 +59,14 @@ def log_in(server: HostedServer, user: str = "olga", password: str = PASSWORD, *
 
 def me(server: HostedServer, session: str) -> Answer:
     return server.ask("GET", "/api/v1/me", session=session)
+
+
+def test_a_token_made_before_anybody_had_to_log_in_is_worth_nothing_afterwards(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path / "same") as server:
+        made = server.ask("POST", "/api/v1/tokens", {"scopes": ["ingest", "read", "write", "admin"]}).json()
+        database = server.settings.database
+    with HostedServer(tmp_path / "same", login=True, database=database) as server:
+        assert server.ask("GET", "/api/v1/accounts", token=made["token"]).status == 401
 
 
 class TestSetUp:
@@ -147,6 +156,28 @@ class TestPassword:
 
         clock.move(seconds=901)
         assert log_in(team).status == 200
+
+    def test_guesses_that_come_at_once_are_counted_before_they_are_looked_at(self, team: HostedServer) -> None:
+        with ThreadPoolExecutor(30) as pool:
+            statuses = list(pool.map(lambda _: log_in(team, password="wrong password").status, range(30)))
+        assert sorted(statuses) == [401] * MOST_ATTEMPTS + [429] * (30 - MOST_ATTEMPTS)
+
+    def test_a_right_password_does_not_count(self, team: HostedServer) -> None:
+        assert {log_in(team).status for _ in range(MOST_ATTEMPTS + 2)} == {200}
+
+    def test_a_password_that_was_changed_while_it_was_compared_opens_nothing(
+        self, team: HostedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compare = users.password_matches
+
+        def changed_meanwhile(password: str, stored: str) -> bool:
+            with team.services.database.write() as connection:
+                number, _ = users.stored_password(connection, "olga")
+                users.set_password(connection, number, users.hash_password("a new password"))
+            return compare(password, stored)
+
+        monkeypatch.setattr(users, "password_matches", changed_meanwhile)
+        assert log_in(team).code == "wrong_password"
 
     def test_guessing_the_old_password_in_a_session_is_locked_out_as_well(self, team: HostedServer) -> None:
         session = team.make_session("olga")

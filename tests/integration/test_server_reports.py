@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from daskscope.client.server import find_server
 from daskscope.errors import ServerError
 from daskscope.report.document import report_page
 from daskscope.testing import make_frames
+from daskscope.testing.dissect import body_of, frame_of
 from daskscope.testing.hosted import HostedServer, MovingClock
+from daskscope.testing.processes import until
 from daskscope.testing.samples import sample_recording
-from daskscope.wire.layout import FILE_MAGIC
+from daskscope.wire.layout import FILE_MAGIC, MAX_ROWS
 
 DATA = Path(__file__).parents[1] / "data"
 Upload = Callable[..., dict[str, Any]]
@@ -316,3 +319,31 @@ class TestHostileUploads:
         with pytest.raises(ServerError, match="neither"):
             upload_report(find_server(), b"x", filename="x")
         assert list((tmp_path / "data").glob("upload-*")) == []
+
+
+def test_a_few_bytes_that_claim_millions_of_rows_are_refused(server: HostedServer) -> None:
+    def claiming(sequence: int) -> bytes:
+        raw = (2).to_bytes(4, "little") + b"[]"
+        header = {
+            "table": "tasks", "schema": 1, "cluster": "c", "epoch": 1, "sequence": sequence, "rows": MAX_ROWS, "t0": 0, "t1": 0,
+            "kept": MAX_ROWS * (sequence + 1), "dropped": 0, "raw": len(raw),
+        }  # fmt: skip
+        return frame_of(header, body_of(raw))
+
+    data = FILE_MAGIC + b"".join(map(claiming, range(4)))
+    answer = server.ask("POST", "/api/v1/reports", data, token=server.make_token("mia", "ours"))
+    assert (len(data) < 1_000, answer.status) == (True, 400)
+    assert "unpacks to more" in answer.text
+
+
+def test_who_is_removed_while_an_upload_comes_does_not_get_it_in(server: HostedServer) -> None:
+    token, body = server.make_token("max", "ours"), b"<!doctype html><p>after I was removed"
+    with socket.create_connection(("127.0.0.1", server.port)) as sender:
+        head = f"POST /api/v1/reports HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n"
+        sender.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        until(lambda: list((server.settings.directory).glob("upload-*/*")), "that it is being received")
+        owner = server.make_token("olga", "ours")
+        assert server.ask("DELETE", "/api/v1/members/max", token=owner).status == 200
+        sender.sendall(body[10:])
+        assert sender.recv(4_000).startswith(b"HTTP/1.1 401")
+    assert server.ask("GET", "/api/v1/reports", token=owner).json()["items"] == []

@@ -46,3 +46,13 @@ def test_failures_count_after_dask_has_forgotten_them() -> None:
 def test_nonsense_in_a_column_of_json_is_nothing() -> None:
     (found,) = groups(make_recording({"groups": [group("a", 1, states="[", durations_us="[1]")]}))
     assert (found["tasks"], found["durations_us"], found["dominant"]) == (0, {}, "idle")
+
+
+def test_durations_and_states_that_are_no_numbers_are_left_out() -> None:
+    row = {
+        "group": "g",
+        "durations_us": '{"compute": Infinity, "transfer": 5, "x": NaN}',
+        "states": '{"erred": "many", "memory": 2}',
+    }
+    (found,) = groups(make_recording({"groups": [row]}))
+    assert (found["durations_us"], found["tasks"], found["errors"]) == ({"transfer": 5}, 2, 0)

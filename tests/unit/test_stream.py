@@ -166,3 +166,11 @@ def test_a_report_says_how_many_it_left_out(monkeypatch: pytest.MonkeyPatch) -> 
     recording = make_recording({"tasks": [task(i) for i in range(9)]})
     found = stream(recording, T, T + 10**7, PREFIXES, WORKERS, Blocks()).stream
     assert (found["tasks"], found["of"]) == (4, 9)
+
+
+def test_intervals_whose_columns_disagree_are_nobodys() -> None:
+    rows = [
+        task(0, interval_action=["transfer", "disk-read"], interval_start_us=[T], interval_stop_us=[T, T + 1]),
+        task(1),
+    ]
+    assert {bar[4] for bar in bars(make_recording({"tasks": rows}))} == {"compute"}

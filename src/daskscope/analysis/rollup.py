@@ -7,7 +7,7 @@ hurt cannot fill the catalog: too many names become ``(other)``, impossible time
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +88,8 @@ class RollUp:
     #: Failures in rows beyond those kept one by one.
     uncounted: int = 0
     rows: int = 0
+    #: Characters of the texts that are kept. On the wire a text is there once, however many rows have it.
+    text_length: int = 0
 
     def total(self) -> Sums:
         total = Sums()
@@ -113,6 +115,7 @@ class RollUp:
         self.exceptions += other.exceptions
         self.uncounted += other.uncounted
         self.rows += other.rows
+        self.text_length += other.text_length
 
 
 def _add_lists(mine: dict[Any, list[int]], other: dict[Any, list[int]]) -> None:
@@ -139,6 +142,7 @@ def roll_up(table: Table) -> RollUp:
         _exceptions(table, result)
     elif table.name in ENTITIES:
         result.entities[table.name] = _entities(table)
+        result.text_length = _text_length(result.entities[table.name].values())
     return result
 
 
@@ -328,6 +332,11 @@ def _exceptions(table: Table, result: RollUp) -> None:
     result.uncounted = int(np.clip(table["count"][kept:], 1, 1 << 20).sum()) if table.rows > kept else 0
     for row in result.exceptions:
         row["count"] = min(max(row["count"], 1), 1 << 20)
+    result.text_length = _text_length(result.exceptions)
+
+
+def _text_length(rows: Iterable[Mapping[str, Any]]) -> int:
+    return sum(len(row[name]) for row in rows for name in TEXTS & row.keys())
 
 
 EXCEPTION_FIELDS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from daskscope.analysis.rollup import LARGEST
 from daskscope.model.recording import Recording
 from daskscope.report.schema import Category, Group
 
@@ -31,8 +32,12 @@ def groups(recording: Recording) -> list[Group]:
     found: list[Group] = []
     for i in order:
         group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
-        durations_us = {str(name): int(us) for name, us in _object(durations).items() if isinstance(us, (int, float))}
-        counts = _object(states)
+        durations_us = {
+            str(name): int(us)
+            for name, us in _object(durations).items()
+            if isinstance(us, (int, float)) and abs(us) <= LARGEST
+        }
+        counts = {name: n for name, n in _object(states).items() if isinstance(n, int) and abs(n) <= LARGEST}
         at = (position.get((name, computation), anywhere.get(name)) for name in needs)
         found.append(
             {
@@ -42,10 +47,10 @@ def groups(recording: Recording) -> list[Group]:
                 "span": span,
                 "start_us": start,
                 "stop_us": stop,
-                "tasks": sum(int(count) for count in counts.values() if isinstance(count, int)),
+                "tasks": sum(counts.values()),
                 "nbytes": nbytes,
                 # Dask's own counter forgets a failure once its task is forgotten.
-                "errors": max(failed.get((group, computation), 0), int(counts.get("erred", 0))),
+                "errors": max(failed.get((group, computation), 0), counts.get("erred", 0)),
                 "durations_us": durations_us,
                 "dominant": _dominant(durations_us),
                 "dependencies": sorted({where for where in at if where is not None}),

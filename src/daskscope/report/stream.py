@@ -125,12 +125,14 @@ class _Bars:
 
 def _bars(tasks: Table, kept: Array, lane_of_row: Array) -> _Bars:
     """The executions, then their intervals of other kinds."""
-    actions = tasks.lists("interval_action").take(kept)
-    starts = np.asarray(tasks.lists("interval_start_us").take(kept).flat)
-    stops = np.asarray(tasks.lists("interval_stop_us").take(kept).flat)
+    actions, begun, ended = (tasks.lists(f"interval_{name}").take(kept) for name in ("action", "start_us", "stop_us"))
     names = actions.flat
     assert isinstance(names, Strings)
-    owners = np.repeat(kept, actions.lengths)[: len(starts)]
+    starts, stops, lengths = np.asarray(begun.flat), np.asarray(ended.flat), actions.lengths
+    if not (np.array_equal(lengths, begun.lengths) and np.array_equal(lengths, ended.lengths)):
+        # No recorder writes columns that disagree, and nobody could tell which interval is whose.
+        starts, stops, lengths = starts[:0], stops[:0], np.zeros_like(lengths)
+    owners = np.repeat(kept, lengths)
     codes = names.codes[: len(starts)].astype(np.int64)
     rows = np.concatenate([kept, owners])
     return _Bars(

@@ -33,6 +33,8 @@ MOST_FRAMES = 2_000
 MOST_RAW = 256 * 1024 * 1024
 #: Rows of one body; a recorder's megabyte holds 70,000 tasks. A frame of constants has any number of them in 300 bytes.
 MOST_ROWS = 500_000
+#: Characters of text that a body may bring, all rows that name one counted: a thousand failures have 8 million.
+MOST_TEXT = 32_000_000
 
 
 async def ingest(call: Call) -> dict[str, Any]:
@@ -42,6 +44,8 @@ async def ingest(call: Call) -> dict[str, Any]:
     # Before anything is decompressed: what costs time and memory is what a batch claims, not how many bytes it has.
     _check_quota(call, sum(frame.header.rows for frame in frames), len(body))
     batches = await call.services.pools.run(PARSE, parse, frames, call.identity, delay_of(call))
+    # A text is sent once and stored with every row that has it.
+    _check_quota(call, 0, sum(batch.roll_up.text_length for batch in batches))
     if call.identity.cluster:
         await run_in_threadpool(_check_clusters, call, {batch.header.cluster for batch in batches})
     try:
@@ -100,10 +104,14 @@ def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Ba
     assert identity.account is not None
     # Without login there is one user, and the recorder knows better who it is.
     user, account = "" if identity.kind == "local" else identity.name, identity.account.id
+    batches, texts = list[Batch](), 0
     with _refused():
-        return [
-            Batch(account, user, frame.header, frame.whole, roll_up(frame.without_keys()), delay_us) for frame in frames
-        ]
+        for frame in frames:
+            batches.append(Batch(account, user, frame.header, frame.whole, roll_up(frame.without_keys()), delay_us))
+            texts += batches[-1].roll_up.text_length
+            if texts > MOST_TEXT:
+                raise bad_request("This body holds more text than is taken at once. Send it in parts.")
+    return batches
 
 
 @contextmanager

@@ -92,6 +92,8 @@ class Call:
     now_us: int
     query: Any = None
     body: Any = None
+    #: Asks the database anew who this is, and whether they may do this.
+    again: Callable[[], Identity] = lambda: NOBODY
 
     @property
     def account(self) -> Account:
@@ -151,9 +153,9 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
         call = await run_in_threadpool(_checked, route, request, services, cache)
         await _read_body(route, request, call)
         if route.changes:
-            # Asked anew, and of the database: a token is believed for half a minute, and a body may take a minute to come. What was
-            # revoked meanwhile must not make itself a token, or a member, that stays.
-            call.identity = (await run_in_threadpool(_checked, route, request, services, TokenCache())).identity
+            # A token is believed for half a minute, and a body may take a minute to come. What was revoked meanwhile must not make
+            # itself a token, or a member, that stays.
+            call.identity = await run_in_threadpool(call.again)
         if is_async:
             value = await route.handler(call)
         elif route.heavy:
@@ -213,6 +215,7 @@ def _checked(route: Route, request: Request, services: Services, cache: TokenCac
     if not all(map(_storable, request.path_params.values())):
         raise not_found("such thing")
     call = Call(request, services, identity, cache, services.clock())
+    call.again = lambda: _checked(route, request, services, TokenCache()).identity
     if route.query is not None:
         call.query = _parse_query(request, route.query)
     return call
@@ -307,6 +310,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 async def _unexpected(request: Request, error: Exception) -> Response:
     # A number to find the traceback in the log by; the traceback itself is nobody's business.
     number = secrets.token_hex(4)
-    logger.error("%s %s failed (%s)", request.method, request.scope["path"], number, exc_info=error)
+    # Its repr: a path may hold newlines, and would write lines of its own into the log.
+    logger.error("%s %r failed (%s)", request.method, request.scope["path"], number, exc_info=error)
     refusal = Refusal(500, "internal", f"The server failed. Its log has the reason under {number}.")
     return json_response(refusal.body(), 500)

@@ -20,7 +20,7 @@ from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.blobs import BlobStore, open_store
 from daskscope.storage.database import Database, detail_of
 from daskscope.storage.migrate import prepare
-from daskscope.storage.users import open_user
+from daskscope.storage.users import open_user, shut_out
 from daskscope.storage.vault import Vault, load_master_keys
 
 if TYPE_CHECKING:
@@ -112,7 +112,11 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
         clock=clock,
         prepared=prepared,
     )
-    if not settings.login:
+    if settings.login:
+        # Whoever reached the server while it asked for no login could make tokens that do everything.
+        with database.write() as connection:
+            shut_out(connection, LOCAL, clock())
+    else:
         _open_local(services)
     if not database.is_sqlite:
         from daskscope.server.relay import Relay

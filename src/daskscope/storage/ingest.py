@@ -27,6 +27,7 @@ from daskscope.storage.failures import record_failures
 from daskscope.storage.sums import saturated
 from daskscope.storage.upsert import Row, accumulate, replace_older
 from daskscope.storage.vault import Vault
+from daskscope.units import DAY
 from daskscope.wire.decode import Header
 
 #: Tables whose batches hold code, tracebacks or lines of logs: stored sealed.
@@ -34,6 +35,11 @@ SECRET = frozenset({"computations", "exceptions", "logs", "windows", "events"})
 
 #: The difference of two clocks is thought to grow by at most one part in so many: a second in a quarter of an hour.
 DRIFT = 1_000
+
+#: Workers, or clients, that are kept of a run; adding up 50,000 takes a third of a second. Further ones are not listed.
+MOST_ENTITIES = 50_000
+#: How far ahead of ours a scheduler's clock may be. A row from beyond would be the newest for ever.
+MOST_AHEAD_US = DAY
 
 #: The largest number a column holds; a header's counters may be as large.
 MOST = 2**63 - 1
@@ -176,7 +182,7 @@ def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us
     _streams(connection, arrivals)
     _sums(connection, arrivals)
     _entities(connection, vault, arrivals)
-    _clusters(connection, arrivals)
+    _clusters(connection, arrivals, now_us)
     users = _users(connection, [a.run for a in arrivals if a.total.exceptions])
     failures = record_failures(connection, vault, [(a.account, a.run, users.get(a.run, ""), a.total) for a in arrivals])
     _totals(connection, arrivals, failures, now_us)
@@ -268,7 +274,7 @@ ACTIVITY = ("span", "context", "prefix", "activity", "unit")
 def _entities(connection: Connection, vault: Vault, arrivals: list[Arrival]) -> None:
     for table in (schema.workers, schema.clients):
         rows = [{"run_id": a.run, **row} for a in arrivals for row in a.total.entities.get(table.name, {}).values()]
-        replace_older(connection, table, rows)
+        replace_older(connection, table, _within(connection, table, rows))
     computations = [
         _computation(connection, vault, a, row)
         for a in arrivals
@@ -280,7 +286,23 @@ def _entities(connection: Connection, vault: Vault, arrivals: list[Arrival]) -> 
         for a in arrivals
         for worker, (time, memory, cpu) in a.total.memories.items()
     ]
-    replace_older(connection, schema.memories, memories, newer="time_us")
+    replace_older(connection, schema.memories, _within(connection, schema.memories, memories), newer="time_us")
+
+
+def _within(connection: Connection, table: sa.Table, rows: list[Row]) -> list[Row]:
+    """Rows of entities without the new ones of runs that have as many as are kept: all of them are added up with every batch."""
+    runs, (_, name) = sorted({row["run_id"] for row in rows}), [column.name for column in table.primary_key]
+    full: set[int] = set()
+    for part in in_steps(runs):
+        counted = sa.select(table.c.run_id).where(table.c.run_id.in_(part)).group_by(table.c.run_id)
+        full |= set(connection.execute(counted.having(sa.func.count() >= MOST_ENTITIES)).scalars())
+    if not full:
+        return rows
+    known: set[tuple[int, str]] = set()
+    for part in in_steps(sorted({row[name] for row in rows if row["run_id"] in full})):
+        there = sa.select(table.c.run_id, table.c[name]).where(table.c.run_id.in_(full), table.c[name].in_(part))
+        known |= {(row[0], row[1]) for row in connection.execute(there)}
+    return [row for row in rows if row["run_id"] not in full or (row["run_id"], row[name]) in known]
 
 
 def _computation(connection: Connection, vault: Vault, arrival: Arrival, row: Mapping[str, Any]) -> Row:
@@ -299,17 +321,21 @@ def code_digest(code: str, line: int) -> str:
 NOT_TAKEN = frozenset({"cluster", "clock_offset_us"})
 
 
-def _clusters(connection: Connection, arrivals: list[Arrival]) -> None:
+def _clusters(connection: Connection, arrivals: list[Arrival], now_us: int) -> None:
     """The runs' own rows, where they are newer than what is known."""
-    rows = []
+    rows: dict[tuple[str, ...], list[Row]] = {}
     for a in arrivals:
         # A row about another cluster than the one it was sent for is nobody's.
         row = a.total.entities.get("clusters", {}).get((a.batches[0].header.cluster,))
-        if row is not None:
-            values = {f"new_{name}": value for name, value in row.items() if name not in NOT_TAKEN}
-            rows.append({**values, "this": a.run, "new_user": a.user or row["user"]})
-    if rows:
-        connection.execute(_renewing(tuple(name for name in rows[0] if name.startswith("new_"))), rows)
+        if row is None:
+            continue
+        # Whoever sent the first batch is the user, whoever sends others; without login there is the recorder's word alone.
+        refused = NOT_TAKEN | {"user"} if a.user else NOT_TAKEN
+        values = {f"new_{name}": value for name, value in row.items() if name not in refused}
+        values["new_seen_us"] = min(row["seen_us"], now_us + MOST_AHEAD_US)
+        rows.setdefault(tuple(values), []).append({**values, "this": a.run})
+    for names, mine in rows.items():
+        connection.execute(_renewing(names), mine)
 
 
 @functools.cache

@@ -158,6 +158,7 @@ def change_report(connection: Connection, report: int, values: dict[str, Any]) -
 def delete_report(connection: Connection, report: int) -> list[str]:
     """Delete a report; the paths of its files."""
     reports = schema.reports
-    row = connection.execute(sa.select(reports.c.path, reports.c.html_path).where(reports.c.id == report)).one()
+    row = connection.execute(sa.select(reports.c.path, reports.c.html_path).where(reports.c.id == report)).one_or_none()
     connection.execute(sa.delete(reports).where(reports.c.id == report))
-    return [path for path in row if path]
+    # None: somebody else deleted it at the same moment.
+    return [path for path in row or () if path]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,9 @@ from daskscope.storage.database import StorageError, insert
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
-#: Wrong passwords for one user or from one address within ``LOCK_US`` before further ones are refused unread.
-MOST_ATTEMPTS = 10
+#: Wrong passwords within ``LOCK_US`` before further ones are refused unread: from one address, and for one user from anywhere.
+#: The latter are more, or ten guesses by anybody would keep a user out.
+MOST_ATTEMPTS, MOST_FOR_A_USER = 10, 100
 LOCK_US = 15 * 60 * 1_000_000
 
 
@@ -115,23 +117,48 @@ def set_password(connection: Connection, user: int, password_hash: str) -> None:
     connection.execute(sa.delete(sessions).where(sessions.c.user_id == user))
 
 
-def check_attempts(connection: Connection, subjects: list[str], now_us: int) -> None:
-    attempts = schema.attempts
-    for row in connection.execute(sa.select(attempts).where(attempts.c.subject.in_(subjects))):
-        if row.tries >= MOST_ATTEMPTS and now_us - row.since_us < LOCK_US:
-            raise TooManyAttempts("Too many wrong passwords. Try again in a quarter of an hour.")
+def count_attempt(connection: Connection, limits: Mapping[str, int], now_us: int) -> None:
+    """Count a try by each of its subjects, and refuse it where one has had as many as it may.
 
-
-def count_attempt(connection: Connection, subjects: list[str], now_us: int) -> None:
+    Before it is looked at: of sixty that come at once, the limit are looked at.
+    """
     attempts = schema.attempts
     # What is long ago counts no more; whoever tries many names must not fill the table either.
     connection.execute(sa.delete(attempts).where(attempts.c.since_us <= now_us - LOCK_US))
-    for subject in sorted(set(subjects)):
+    for subject in sorted(limits):
         # In one statement: guesses that come at the same moment, at whichever server, all count.
         statement = insert(connection, attempts).values(subject=subject, tries=1, since_us=now_us)
         changes = {"tries": attempts.c.tries + 1}
         connection.execute(statement.on_conflict_do_update(index_elements=["subject"], set_=changes))
+    for row in connection.execute(sa.select(attempts).where(attempts.c.subject.in_(sorted(limits)))):
+        if row.tries > limits[row.subject]:
+            raise TooManyAttempts("Too many tries. Try again in a quarter of an hour.")
 
 
 def forget_attempts(connection: Connection, subject: str) -> None:
     connection.execute(sa.delete(schema.attempts).where(schema.attempts.c.subject == subject))
+
+
+def take_back_attempt(connection: Connection, subject: str) -> None:
+    """A try that was right does not count; those before it, for whomever, still do."""
+    attempts = schema.attempts
+    connection.execute(sa.update(attempts).where(attempts.c.subject == subject).values(tries=attempts.c.tries - 1))
+
+
+def has_password(connection: Connection, user: int, stored: str) -> bool:
+    """Whether a user's password is still the one that was compared: it may have been changed meanwhile."""
+    users = schema.users
+    mine = (users.c.id == user) & (users.c.disabled_us == 0)
+    return connection.execute(sa.select(users.c.password).where(mine)).scalar() == stored
+
+
+def shut_out(connection: Connection, name: str, now_us: int) -> None:
+    """End the tokens of a user who has no password, and what they may do: nobody can be asked whether they are still theirs."""
+    users, tokens = schema.users, schema.tokens
+    mine = (users.c.name == name) & (users.c.password == "")
+    number = connection.execute(sa.select(users.c.id).where(mine)).scalar()
+    if number is None:
+        return
+    connection.execute(sa.update(users).where(users.c.id == number).values(admin=0))
+    alive = (tokens.c.user_id == number) & (tokens.c.revoked_us == 0)
+    connection.execute(sa.update(tokens).where(alive).values(revoked_us=now_us))

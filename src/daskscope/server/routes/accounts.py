@@ -81,7 +81,8 @@ async def change_password(call: Call) -> dict[str, Any]:
     body: PasswordChange = call.body
     if call.identity.kind != "session":
         raise forbidden("A password is changed in a browser session.")
-    if not await check_password(call, call.identity.name, body.old):
+    number, _ = await check_password(call, call.identity.name, body.old)
+    if not number:
         raise forbidden("The old password is not right.")
     hashed = await call.services.pools.run(PASSWORD, hash_password, body.new)
     await run_in_threadpool(_store_password, call, hashed)

@@ -24,6 +24,8 @@ Secret = Annotated[str, msgspec.Meta(max_length=1000)]
 INTERVAL_S = 2
 #: Logins of command lines that may wait at once.
 MOST_LOGINS = 1_000
+#: Of them those that one address may begin in a quarter of an hour: it must not take them all.
+MOST_FROM_AN_ADDRESS = 100
 
 
 class PasswordLogin(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,42 +64,56 @@ async def log_in(call: Call) -> Response:
         raise conflict("This server asks for no login.")
     # A foreign page must not log somebody in as somebody else.
     check_origin(call.request, call.services)
-    number = await check_password(call, body.user, body.password)
+    number, stored = await check_password(call, body.user, body.password)
     if not number:
-        raise Refusal(401, "wrong_password", "The name or the password is not right.")
-    return await run_in_threadpool(_logged_in, call, number, body.user)
+        raise _wrong()
+    return await run_in_threadpool(_logged_in, call, number, body.user, stored)
 
 
-async def check_password(call: Call, user: str, password: str) -> int:
-    """The number of the user whose password this is, else 0; whoever guesses too often is refused."""
-    client = call.request.client.host if call.request.client else ""
-    subjects = [f"user {user}", f"address {client}"]
-    number, stored = await run_in_threadpool(_stored, call, subjects, user)
+def _wrong() -> Refusal:
+    return Refusal(401, "wrong_password", "The name or the password is not right.")
+
+
+async def check_password(call: Call, user: str, password: str) -> tuple[int, str]:
+    """The number of the user whose password this is, else 0, and its hash; whoever guesses too often is refused."""
+    number, stored = await run_in_threadpool(_stored, call, user)
     right = await call.services.pools.run(PASSWORD, users.password_matches, password, stored)
-    await run_in_threadpool(_remember, call, subjects, right=bool(right and number))
-    return number if right else 0
+    if not (right and number):
+        return 0, ""
+    await run_in_threadpool(_was_right, call, user)
+    return number, stored
 
 
-def _stored(call: Call, subjects: list[str], user: str) -> tuple[int, str]:
-    with call.services.database.read() as connection:
-        try:
-            users.check_attempts(connection, subjects, call.now_us)
-        except users.TooManyAttempts as error:
-            raise too_many(str(error), users.LOCK_US / 1e6) from None
+def _address(call: Call) -> str:
+    return f"address {call.request.client.host if call.request.client else ''}"
+
+
+def _stored(call: Call, user: str) -> tuple[int, str]:
+    limits = {f"user {user}": users.MOST_FOR_A_USER, _address(call): users.MOST_ATTEMPTS}
+    with call.services.database.write() as connection:
+        _count(connection, call, limits)
         return users.stored_password(connection, user)
 
 
-def _remember(call: Call, subjects: list[str], *, right: bool) -> None:
+def _count(connection: Any, call: Call, limits: dict[str, int]) -> None:
+    try:
+        users.count_attempt(connection, limits, call.now_us)
+    except users.TooManyAttempts as error:
+        raise too_many(str(error), users.LOCK_US / 1e6) from None
+
+
+def _was_right(call: Call, user: str) -> None:
     with call.services.database.write() as connection:
-        if right:
-            users.forget_attempts(connection, subjects[0])
-            return
-        users.count_attempt(connection, subjects, call.now_us)
+        users.forget_attempts(connection, f"user {user}")
+        users.take_back_attempt(connection, _address(call))
 
 
-def _logged_in(call: Call, user: int, name: str) -> Response:
+def _logged_in(call: Call, user: int, name: str, stored: str) -> Response:
     agent = call.request.headers.get("user-agent", "")
     with call.services.database.write() as connection:
+        # The password may have been changed while it was compared, which ended every session but this one.
+        if not users.has_password(connection, user, stored):
+            raise _wrong()
         secret = sessions.open_session(connection, user, agent, call.now_us)
     response = json_response({"user": name})
     response.set_cookie(
@@ -127,6 +143,7 @@ def begin_device(call: Call) -> dict[str, Any]:
     if not call.services.settings.login:
         raise conflict("This server asks for no login: nothing has to be confirmed.")
     with call.services.database.write() as connection:
+        _count(connection, call, {f"device {_address(call)}": MOST_FROM_AN_ADDRESS})
         # Anybody may begin one: what waits must have an end.
         if sessions.count_waiting(connection, call.now_us) >= MOST_LOGINS:
             raise too_many("Too many logins wait to be confirmed. Try again in some minutes.", 60)
@@ -195,7 +212,7 @@ async def set_up(call: Call) -> Response:
     await run_in_threadpool(_check_secret, call)
     hashed = await call.services.pools.run(PASSWORD, users.hash_password, call.body.password)
     user = await run_in_threadpool(_make_first, call, hashed)
-    return await run_in_threadpool(_logged_in, call, user, call.body.user)
+    return await run_in_threadpool(_logged_in, call, user, call.body.user, hashed)
 
 
 def _check_secret(call: Call) -> None:

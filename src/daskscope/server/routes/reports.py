@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
+from daskscope.analysis.rollup import clean
 from daskscope.errors import RecordingError, WireError
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
@@ -37,6 +38,9 @@ BYTES = "application/octet-stream"
 UPLOAD_S = 600.0
 #: What a recording may unpack to, as a multiple of what may be uploaded; real ones have five times their size.
 MOST_RAW_TIMES = 20
+#: Rows it may have: one for each byte, where real ones take five, and some more; each takes 230 bytes when it is read. A frame of
+#: constants has a quarter of a million of them in 300 bytes.
+SPARE_ROWS, MOST_ROWS = 500_000, 20_000_000
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 
 
@@ -94,6 +98,8 @@ async def upload_report(call: Call) -> HostedReport:
             ) from None
         except store.ReportsFull as error:
             raise too_large(str(error)) from None
+        # It may have taken ten minutes to come.
+        call.identity = await run_in_threadpool(call.again)
         return await services.pools.run(HEAVY, _upload, call, path)
 
 
@@ -185,27 +191,30 @@ def _check_raw(path: Path, limit: int) -> None:
     with path.open("rb") as file:
         # Closed when the last view of it is gone.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    claimed, offset = 0, len(FILE_MAGIC)
+    claimed, rows, offset = 0, 0, len(FILE_MAGIC)
+    most = min(SPARE_ROWS + len(data), MOST_ROWS)
     while offset < len(data):
         try:
             frame = read_frame(memoryview(data), offset)
         except WireError:
             # What follows is damaged, and will not be read.
             return
-        claimed, offset = claimed + frame.header.raw, offset + frame.size
-        if claimed > limit:
+        claimed, rows, offset = claimed + frame.header.raw, rows + frame.header.rows, offset + frame.size
+        if claimed > limit or rows > most:
             raise bad_request("This recording unpacks to more than this server takes.")
 
 
 def _facts(recording: Recording, report: Report) -> dict[str, Any]:
     clusters, totals = recording["clusters"], report["totals"]
-    return {
+    facts = {
         "cluster": str(clusters["cluster"][0]) if clusters.rows else "",
         "status": report["answer"]["status"],
         "duration_us": totals["duration_us"],
         "tasks": totals["tasks"],
         "errors": totals["errors"],
     }
+    # Whatever the recording claims: a database has neither NUL nor numbers beyond 64 bits.
+    return {name: clean(value) for name, value in facts.items()}
 
 
 def _put(call: Call, data: bytes, name: str) -> str:
