@@ -147,7 +147,7 @@ def _lists(services: Services, clusters: int, where: str) -> list[Result]:
         "clusters counted by state": lambda c: count_clusters(c, account, NOW, LOST),
         "one cluster": lambda c: find_cluster(c, account, row["cluster"], NOW, LOST),
         "computations, the newest 100": computed(),
-        "computations, a page in the middle": computed(after=(middle, "x")),
+        "computations, a page in the middle": computed(after=(middle, "x", 0)),
         "computations of one cluster": computed(run=row["id"]),
         "computations, 30 days": computed(since_us=NOW - 30 * DAY),
         "failures, the newest 100": lambda c: list_exceptions(c, vault, account),

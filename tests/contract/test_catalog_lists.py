@@ -19,7 +19,7 @@ from daskscope.storage.clusters import (
     prefixes_of,
     workers_of,
 )
-from daskscope.storage.computations import earlier_runs, list_computations
+from daskscope.storage.computations import earlier_runs, list_computations, span_of
 from daskscope.storage.failures import list_error_groups, list_exceptions, set_group_state
 from daskscope.storage.usage import usage
 from daskscope.units import DAY as DAY_US
@@ -159,14 +159,28 @@ def test_computations_come_with_their_code_and_their_sums(archive: Archive) -> N
 def test_pages_of_computations_follow_each_other(archive: Archive) -> None:
     add_cluster(archive, "c")
     archive.take([frame("computations", [computation(f"k{n}", start_us=NOW + n // 2) for n in range(7)], 1)])
+    # Clusters made alike may have computations of the same name and moment.
+    for cluster in ("d", "e"):
+        add_cluster(archive, cluster)
+        archive.take([frame("computations", [computation("k3", start_us=NOW + 1)], 1, cluster=cluster)])
     seen: list[str] = []
     after = None
     for _ in range(5):
         with archive.database.read() as connection:
             page = list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER, limit=3, after=after)
         seen += [row["computation"] for row in page]
-        after = (page[-1]["start_us"], page[-1]["computation"]) if page else after
-    assert seen == ["k6", "k5", "k4", "k3", "k2", "k1", "k0"]
+        after = (page[-1]["start_us"], page[-1]["computation"], page[-1]["run_id"]) if page else after
+    assert seen == ["k6", "k5", "k4", "k3", "k3", "k3", "k2", "k1", "k0"]
+
+
+def test_a_computation_that_was_lost_lasted_until_its_cluster_was_last_heard_of(archive: Archive) -> None:
+    run = add_cluster(archive, "c", seen_us=NOW + 60_000_000)
+    archive.take([frame("computations", [computation("k", start_us=NOW, seen_us=NOW + 2_000_000)], 1)])
+    with archive.database.read() as connection:
+        (row,) = list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER)
+        assert span_of(connection, run, "k") == (NOW, NOW + 60_000_000)
+        assert span_of(connection, run, "none") is None
+    assert row["cluster_seen_us"] == NOW + 60_000_000
 
 
 def test_earlier_runs_are_those_of_the_same_code_and_shape(archive: Archive) -> None:

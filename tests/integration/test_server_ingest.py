@@ -55,6 +55,11 @@ class TestWhole:
         assert server.send(*frames).json() == {"taken": 0, "duplicates": len(frames)}
         assert clusters(server)["once"] == 3
 
+    def test_a_failure_names_its_task(self, server: HostedServer) -> None:
+        assert server.send(*make_frames(sample_tables("named"), cluster="named")).status == 200
+        (failure,) = server.ask("GET", "/api/v1/exceptions?cluster_id=named").json()["items"]
+        assert failure["key"] == "sample-inc-2"
+
     def test_batches_may_come_in_any_order_and_in_parts(self, server: HostedServer) -> None:
         frames = make_frames(sample_tables("shuffled"), cluster="shuffled")
         random.Random(3).shuffle(frames)

@@ -190,7 +190,7 @@ class TestNews:
             page.close()
 
     def test_there_is_an_end_to_how_many_wait(self, on_sqlite: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("daskscope.server.routes.clusters.MOST_LISTENERS", 1)
+        monkeypatch.setattr("daskscope.server.live.MOST_OF_AN_ACCOUNT", 1)
         page = Listening(on_sqlite)
         until(lambda: on_sqlite.services.live.listening == 1)
         answer = on_sqlite.ask("GET", "/api/v1/live")

@@ -68,7 +68,7 @@ def test_one_whose_recording_was_ended_may_still_be_there() -> None:
 
 def test_one_that_was_lost_is_said_to_be() -> None:
     lost = ask(run(seen_us=NOW - 5 * MINUTE, peak_workers=2, peak_threads=4), state="lost")
-    assert lost.answer.startswith("Nobody knows: nothing was heard of it for 5")
+    assert lost.answer.startswith("It may not be running: nothing was heard of it for 5")
     assert lost.evidence[1:] == ("it had 2 workers with 4 threads",)
 
 

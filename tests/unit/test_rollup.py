@@ -146,3 +146,13 @@ def test_cleaned_values_are_such_as_any_database_takes() -> None:
         LARGEST,
     ]
     assert clean(-5, signed=True) == -5
+
+
+def test_a_task_that_failed_because_of_another_is_no_exception_of_its_own() -> None:
+    rows = [
+        {"type": "E", "key": "a", "count": 1},
+        *({"type": "E", "key": f"b{n}", "blamed_key": "a", "count": 1} for n in range(3)),
+    ]
+    total = roll_up(make_recording({"exceptions": rows})["exceptions"])
+    assert ([row["key"] for row in total.exceptions], total.uncounted) == (["a"], 0)
+    assert roll_up(make_recording({"exceptions": rows[1:]})["exceptions"]).exceptions == []

@@ -35,7 +35,7 @@ def explain(
     if state == "lost":
         quiet = units.duration(max(0, now_us - run["seen_us"]))
         return Explanation(
-            f"Nobody knows: nothing was heard of it for {quiet}. Its scheduler was killed, or cannot reach this server.",
+            f"It may not be running: nothing was heard of it for {quiet}. Its scheduler was killed, or cannot reach this server.",
             (f"last sign of life {units.moment(run['seen_us'])}", *_had(run), *_clock(run)),
             ("Look whether its scheduler's process or machine is still there.",),
         )

@@ -327,6 +327,10 @@ def _samples(table: Table, result: RollUp) -> None:
 
 
 def _exceptions(table: Table, result: RollUp) -> None:
+    blamed = table.strings("blamed_key")
+    # A task that failed because another one did raised nothing: its failure is the other's.
+    raised = np.flatnonzero(np.isin(blamed.codes, np.flatnonzero(blamed.values == "")))
+    table = table.take(raised)
     kept = min(table.rows, MOST_EXCEPTIONS)
     result.exceptions = list(_rows(table, EXCEPTION_FIELDS, kept))
     result.uncounted = int(np.clip(table["count"][kept:], 1, 1 << 20).sum()) if table.rows > kept else 0

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable
 MOST_BEHIND = 1_000
 #: Pages that may wait at once.
 MOST_LISTENERS = 1_000
+#: Of them those of one account: it must not keep the others from waiting.
+MOST_OF_AN_ACCOUNT = 250
 
 
 class TooManyListeners(Exception):
@@ -61,10 +63,19 @@ class Live:
     def listen(self, account: int) -> Listener:
         listener = Listener(account, asyncio.get_running_loop())
         with self._lock:
-            if len(self._listeners) >= MOST_LISTENERS:
+            if self._full(account):
                 raise TooManyListeners
             self._listeners.add(listener)
         return listener
+
+    def full(self, account: int) -> bool:
+        """Whether no more pages of an account may wait."""
+        with self._lock:
+            return self._full(account)
+
+    def _full(self, account: int) -> bool:
+        mine = sum(other.account == account for other in self._listeners)
+        return len(self._listeners) >= MOST_LISTENERS or mine >= MOST_OF_AN_ACCOUNT
 
     def leave(self, listener: Listener) -> None:
         with self._lock:

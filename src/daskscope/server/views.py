@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
+from daskscope import units
 from daskscope.analysis.cost import Cost, choose_prices, estimate
 from daskscope.server.contract import Cluster, Computation, ErrorGroup, Failure, Money
 from daskscope.storage.accounts import Account
@@ -140,8 +141,12 @@ def reason(row: Row, now_us: int) -> str:
         return "no task is running or waiting"
     busy, stuck = row["tasks_processing"] + row["tasks_queued"], row["tasks_unrunnable"]
     if busy:
-        return f"{busy:,} tasks running or waiting"
-    return f"{stuck:,} tasks cannot run: no worker has what they ask for" if stuck else "it just finished something"
+        return f"{units.counted(busy, 'task')} running or waiting"
+    return (
+        f"{units.counted(stuck, 'task')} cannot run: no worker has what is asked for"
+        if stuck
+        else "it just finished something"
+    )
 
 
 def there_us(row: Row, now_us: int) -> int:
@@ -164,7 +169,9 @@ def lived_us(row: Row, now_us: int) -> int:
 def computation_view(row: Row, account: Account, base: str, now_us: int) -> Computation:
     sums = row["sums"]
     # One that runs, until now on the scheduler's clock.
-    stop = row["stop_us"] or (now_us - row["clock_offset_us"] if row["state"] == "running" else row["seen_us"])
+    # One that was lost, until the last that was heard of its cluster.
+    last = now_us - row["clock_offset_us"] if row["state"] == "running" else max(row["seen_us"], row["cluster_seen_us"])
+    stop = row["stop_us"] or last
     cluster = quote(row["cluster"], safe="")
     return {
         "id": row["computation"],
@@ -182,7 +189,8 @@ def computation_view(row: Row, account: Account, base: str, now_us: int) -> Comp
         "n_tasks": row["tasks"],
         "states": {name: row[name] for name in ("memory", "erred", "released", "forgotten", "unfinished")},
         "n_executions": sums.get("tasks", 0),
-        "n_errors": sums.get("errors", 0),
+        # Those that raised, and those that could not run because of it.
+        "n_errors": max(sums.get("errors", 0), row["erred"]),
         "durations": {
             name: seconds(sums.get(f"{name}_us", 0)) for name in ("compute", "transfer", "disk", "deserialize")
         },

@@ -25,7 +25,7 @@ def list_computations(
     computation: str | None = None,
     same_as: Row | None = None,
     limit: int = 100,
-    after: tuple[int, str] | None = None,
+    after: tuple[int, str, int] | None = None,
 ) -> list[Row]:
     """Computations, the newest first; with the sums of their executions and their code."""
     table, runs = schema.computations, schema.runs
@@ -36,10 +36,11 @@ def list_computations(
             runs.c.name.label("cluster_name"),
             runs.c.user,
             runs.c.clock_offset_us,
+            runs.c.seen_us.label("cluster_seen_us"),
             _state(now_us, lost_after_us),
         )
         .join(runs, runs.c.id == table.c.run_id)
-        .order_by(table.c.start_us.desc(), table.c.computation.desc())
+        .order_by(table.c.start_us.desc(), table.c.computation.desc(), table.c.run_id.desc())
         .limit(limit)
     )
     if run is not None:
@@ -54,10 +55,10 @@ def list_computations(
     if same_as is not None:
         query = query.where(table.c.code_digest == same_as["code_digest"], table.c.groups == same_as["groups"])
     if after is not None:
-        start, name = after
-        query = query.where(
-            sa.or_(table.c.start_us < start, sa.and_(table.c.start_us == start, table.c.computation < name))
-        )
+        start, name, number = after
+        earlier_run = sa.and_(table.c.computation == name, table.c.run_id < number)
+        same_start = sa.and_(table.c.start_us == start, sa.or_(table.c.computation < name, earlier_run))
+        query = query.where(sa.or_(table.c.start_us < start, same_start))
     rows = [dict(row) for row in connection.execute(query).mappings()]
     sums = _sums(connection, [(row["run_id"], row["computation"]) for row in rows])
     for row in rows:
@@ -75,16 +76,17 @@ def earlier_runs(
         return []
     return list_computations(
         connection, vault, account, now_us, lost_after_us,
-        same_as=row, limit=limit, after=(row["start_us"], row["computation"]),
+        same_as=row, limit=limit, after=(row["start_us"], row["computation"], row["run_id"]),
     )  # fmt: skip
 
 
 def span_of(connection: Connection, run: int, computation: str) -> tuple[int, int] | None:
-    """When a computation began, and when it ended or was last heard of; None where there is none of that name."""
-    table = schema.computations
-    query = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us)
-    row = connection.execute(query.where(table.c.run_id == run, table.c.computation == computation)).one_or_none()
-    return (row.start_us, row.stop_us or row.seen_us) if row is not None else None
+    """When a computation began, and when it ended or its cluster was last heard of; None where there is none of that name."""
+    table, runs = schema.computations, schema.runs
+    mine = (table.c.run_id == run) & (table.c.computation == computation)
+    query = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us, runs.c.seen_us.label("cluster_seen_us"))
+    row = connection.execute(query.join(runs, runs.c.id == table.c.run_id).where(mine)).one_or_none()
+    return (row.start_us, row.stop_us or max(row.seen_us, row.cluster_seen_us)) if row is not None else None
 
 
 def large_subjects(connection: Connection, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:

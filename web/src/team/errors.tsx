@@ -105,7 +105,7 @@ export function ErrorPage({ fingerprint }: { fingerprint: string }) {
                   {may && (g.state === "resolved" || g.state === "ignored") && <Act run={() => mark("open")} testid="reopen">Open again</Act>}
                 </div>
               </div>
-              <p class="answer"><b>It happened {g.count === 1 ? "once" : `${count(g.count)} times`} on {g.n_clusters === 1 ? "1 cluster" : `${count(g.n_clusters)} clusters`}.</b> <span>{g.state === "regressed" ? "It came back after it was resolved. " : ""}{g.message}{sample && sample.type !== g.type && <>; raised as <code>{sample.type}</code>: {sample.message}</>}</span></p>
+              <p class="answer"><b>It happened {g.count === 1 ? "once" : `${count(g.count)} times`} on {g.n_clusters === 1 ? "1 cluster" : `${count(g.n_clusters)} clusters`}.</b> <span>{g.state === "regressed" ? "It came back after it was resolved. " : ""}{sample ? sample.cause_message || sample.message : g.message}{sample && sample.type !== g.type && <>; raised as <code>{sample.type}</code>: {sample.message}</>}</span></p>
               <dl class="panel metrics eq mt">
                 {[["Executions", count(g.count), `${count(g.latest.length)} of them below`], ["Clusters", count(g.n_clusters), ""], ["Users", count(g.users.length), g.users.slice(0, 4).join(", ")]].map(([label, value, note]) => (
                   <div class="metric" key={label}><dt>{label}</dt><dd class="v">{value}</dd><dd class="s" title={note}>{note}</dd></div>

@@ -57,7 +57,7 @@ function Page({ o }: { o: Overview }) {
   return (
     <>
       <p class="answer" style="margin:0" data-testid="answer">
-        <b>{live === 0 ? "No cluster runs now." : live === 1 ? "1 cluster runs now." : `${count(live)} clusters run now.`}</b> <span>{failed}{costly}.</span>
+        <b>{live === 0 ? "No cluster is up." : live === 1 ? "1 cluster is up." : `${count(live)} clusters are up.`}</b> <span>{failed}{costly}.</span>
       </p>
       <div class="stack">
         <div class="cols">
@@ -66,7 +66,7 @@ function Page({ o }: { o: Overview }) {
               <li key={c.id}>
                 <b><ClusterLink cluster={c} /></b>
                 <span class={stuck(c) ? "bad" : ""}>{stuck(c) ? "stuck" : total > 0 ? percent(done / total) : ""}</span>
-                <small title={c.reason}>{c.user} · {total > 0 && !stuck(c) ? `${count(done)} of ${count(total)} tasks` : c.reason}</small>
+                <small title={c.reason}>{c.user} · {total > 0 && !stuck(c) ? `${count(done)} of ${counted(total, "task")}` : c.reason}</small>
                 <small>{total > 0 && <span class="mbar" style="width:120px" role="img" aria-label={`${percent(done / total)} done`}><i style={{ width: `${(100 * done) / total}%`, background: "var(--accent-fill)" }} /></span>}</small>
               </li>
             ))}
@@ -76,7 +76,7 @@ function Page({ o }: { o: Overview }) {
               <li key={`${c.cluster_id} ${c.id}`}>
                 <b><Link to={[account, "clusters", c.cluster_id, "computations", c.id]}>{c.cluster_name || c.cluster_id}</Link></b>
                 <span class="muted"><Ago at={c.stop ?? c.start} /></span>
-                <small>{c.state === "lost" ? "lost with its cluster" : `${count(c.n_errors)} of ${count(c.n_tasks)} tasks failed`}</small>
+                <small>{c.state === "lost" ? "lost with its cluster" : `${count(c.n_errors)} of ${counted(c.n_tasks, "task")} failed`}</small>
                 <small>{c.user}</small>
               </li>
             ))}

@@ -11,7 +11,7 @@ export interface RailEntry {
 
 export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
   [
-    "This computation",
+    "What happened",
     [
       { view: "overview", name: "Overview", icon: "overview", key: "o" },
       { view: "stream", name: "Task stream", icon: "stream", key: "s" },

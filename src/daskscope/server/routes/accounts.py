@@ -125,8 +125,15 @@ def _store_user(call: Call, hashed: str) -> str:
 def list_members(call: Call) -> dict[str, Any]:
     with call.services.database.read() as connection:
         rows = store.list_members(connection, call.account.id)
+    asking = call.identity
     items: list[Member] = [
-        {"name": row["name"], "email": row["email"], "role": row["role"], "since": moment(row["since_us"])}
+        {
+            "name": row["name"],
+            # An owner may add anybody, who need not know.
+            "email": row["email"] if asking.admin or row["name"] == asking.name else "",
+            "role": row["role"],
+            "since": moment(row["since_us"]),
+        }
         for row in rows
     ]
     return {"items": items}

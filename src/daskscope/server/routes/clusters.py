@@ -15,7 +15,6 @@ from daskscope.analysis.explanation import explain as explanation_of
 from daskscope.server import cursor
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, OneCluster, Prefix, Worker
 from daskscope.server.failure import bad_request, conflict, not_found, unavailable
-from daskscope.server.live import MOST_LISTENERS
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
 from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds, there_us
@@ -39,6 +38,8 @@ SORTS = {
 }
 Limit = Annotated[int, msgspec.Meta(ge=1, le=cursor.MOST)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
+#: Where a page ended: a name of 500 bytes, escaped and encoded.
+Place = Annotated[str, msgspec.Meta(max_length=4_000)]
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,7 +49,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     search: Text = ""
     tag: Text = ""
     limit: Limit = 100
-    cursor: Text = ""
+    cursor: Place = ""
     sort: Literal["started", "last_seen", "tasks", "exceptions", "cluster_time", "workers", "threads"] = "started"
     up: bool = False
     #: Also which share of each cluster's threads was busy in its last hour.
@@ -227,7 +228,7 @@ def fine_metrics(call: Call) -> dict[str, Any]:
 async def live(call: Call) -> StreamingResponse:
     """Server-Sent Events: the ids of clusters that got something new."""
     news = call.services.live
-    if news.listening >= MOST_LISTENERS:
+    if news.full(call.account.id):
         raise unavailable("Too many pages wait for news. This one can ask again.", 30)
 
     async def stream() -> AsyncIterator[bytes]:

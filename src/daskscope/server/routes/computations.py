@@ -9,7 +9,7 @@ import msgspec
 from daskscope.server import cursor
 from daskscope.server.contract import OneComputation
 from daskscope.server.failure import not_found
-from daskscope.server.routes.clusters import Limit, Text, prefix_view
+from daskscope.server.routes.clusters import Limit, Place, Text, prefix_view
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
 from daskscope.server.views import computation_view
@@ -25,7 +25,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     cluster_id: Text = ""
     since: Text = ""
     limit: Limit = 100
-    cursor: Text = ""
+    cursor: Place = ""
 
 
 def run_of(call: Call, cluster: str) -> int | None:
@@ -42,7 +42,7 @@ def run_of(call: Call, cluster: str) -> int | None:
 def list_computations(call: Call) -> dict[str, Any]:
     query: ListQuery = call.query
     run = run_of(call, query.cluster_id)
-    after = cursor.decode(query.cursor, int, str)
+    after = cursor.decode(query.cursor, int, str, int)
     with call.services.database.read() as connection:
         rows = stored(
             connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us,
@@ -50,7 +50,11 @@ def list_computations(call: Call) -> dict[str, Any]:
         )  # fmt: skip
     more, rows = len(rows) > query.limit, rows[: query.limit]
     items = [computation_view(row, call.account, call.services.url, call.now_us) for row in rows]
-    return {"items": items, "next": cursor.encode(rows[-1]["start_us"], rows[-1]["computation"]) if more else None}
+    last = rows[-1] if more else None
+    return {
+        "items": items,
+        "next": cursor.encode(last["start_us"], last["computation"], last["run_id"]) if last else None,
+    }
 
 
 def get_computation(call: Call) -> OneComputation:

@@ -9,7 +9,7 @@ import msgspec
 from daskscope.server import cursor
 from daskscope.server.contract import ListedError, OneError
 from daskscope.server.failure import bad_request, not_found
-from daskscope.server.routes.clusters import Limit, Text
+from daskscope.server.routes.clusters import Limit, Place, Text
 from daskscope.server.routes.computations import run_of
 from daskscope.server.routing import Call, Route
 from daskscope.server.since import since_us
@@ -26,7 +26,7 @@ class ExceptionsQuery(msgspec.Struct, forbid_unknown_fields=True):
     cluster_id: Text = ""
     fingerprint: Text = ""
     limit: Limit = 100
-    cursor: Text = ""
+    cursor: Place = ""
 
 
 class GroupsQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class GroupsQuery(msgspec.Struct, forbid_unknown_fields=True):
     state: Text = ""
     search: Text = ""
     limit: Limit = 100
-    cursor: Text = ""
+    cursor: Place = ""
 
 
 class GroupChange(msgspec.Struct, forbid_unknown_fields=True):

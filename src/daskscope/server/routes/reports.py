@@ -23,7 +23,7 @@ from daskscope.server.contract import HostedReport
 from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.names import is_number
 from daskscope.server.pools import HEAVY
-from daskscope.server.routes.clusters import Limit, Text
+from daskscope.server.routes.clusters import Limit, Place, Text
 from daskscope.server.routing import PUBLIC, Call, Route, receive
 from daskscope.server.since import since_us
 from daskscope.server.views import moment, parsed, seconds
@@ -59,7 +59,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     since: Text = ""
     user: Text = ""
     limit: Limit = 100
-    cursor: Text = ""
+    cursor: Place = ""
 
 
 class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
