@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
@@ -153,14 +154,14 @@ def _totals(summary: Summary, split: Breakdown, recording: Recording, bins: Bins
         "recomputed": split.recomputed,
         "workers": len(summary.workers),
         "workers_lost": sum(worker.verdict in lost for worker in summary.workers),
-        "threads": _most_threads(summary),
+        "threads": _most_at_once(summary, lambda worker: worker.threads),
         "thread_us": split.thread_us,
         "compute_us": split.compute_us,
         "idle_us": split.idle_us,
         "fully_idle_us": split.fully_idle_us,
         "nbytes": sum(prefix.nbytes for prefix in summary.prefixes),
         "peak_memory": _peak(recording, bins, "process"),
-        "memory_limit": sum(worker.memory_limit for worker in summary.workers),
+        "memory_limit": _most_at_once(summary, lambda worker: worker.memory_limit),
         "spilled": _peak(recording, bins, "spilled"),
         "transferred": int(transferred.sum()),
         "parallelism": float(np.mean(parallelism(recording, bins))),
@@ -180,12 +181,12 @@ def _peak(recording: Recording, bins: Bins, measure: str) -> int:
     return int(np.nan_to_num(values).max(initial=0))
 
 
-def _most_threads(summary: Summary) -> int:
-    """Threads at the moment there were most of them."""
+def _most_at_once(summary: Summary, amount: Callable[[Worker], int]) -> int:
+    """What workers had together (threads, memory) at the moment when that was most."""
     steps = sorted(
         step
         for w in summary.workers
-        for step in ((w.start_us, w.threads), (w.end_us or summary.end_us + 1, -w.threads))
+        for step in ((w.start_us, amount(w)), (w.end_us or max(summary.end_us, w.start_us) + 1, -amount(w)))
     )
     level = most = 0
     for _, change in steps:

@@ -186,11 +186,13 @@ export function PrefixTable({ prefixes }: { prefixes: readonly Prefix[] }) {
   const columns: ViewColumn<Prefix>[] = [
     { id: "prefix", head: "Prefix", value: (p) => p.prefix, cell: (p) => <span class="mono cut" title={p.prefix}>{p.prefix}</span> },
     { id: "tasks", head: "Tasks", num: true, value: (p) => p.tasks, cell: (p) => count(p.tasks) },
+    { id: "errors", head: "Errors", num: true, value: (p) => p.errors, cell: (p) => <span class={p.errors ? "bad" : "zero"}>{count(p.errors)}</span> },
+    ...(prefixes.some((p) => p.retried > 0) ? [{ id: "retried", head: "Retried", num: true, value: (p: Prefix) => p.retried }] : []),
+    ...(prefixes.some((p) => p.killed > 0) ? [{ id: "killed", head: "Killed", num: true, value: (p: Prefix) => p.killed }] : []),
     { id: "compute", head: "Compute", num: true, value: (p) => p.compute, cell: (p) => seconds(p.compute) },
     { id: "mean", head: "Mean", num: true, value: (p) => p.mean, cell: (p) => seconds(p.mean) },
     { id: "transfer", head: "Transfer", num: true, value: (p) => p.transfer, cell: (p) => seconds(p.transfer) },
     { id: "nbytes", head: "Results", num: true, value: (p) => p.nbytes, cell: (p) => nbytes(p.nbytes) },
-    { id: "errors", head: "Errors", num: true, value: (p) => p.errors, cell: (p) => <span class={p.errors ? "bad" : "zero"}>{count(p.errors)}</span> },
   ];
   return <DataTable label="Prefixes" name="prefixes" title="What takes the time" rows={prefixes} columns={columns} rowKey={(p) => p.prefix} sort={{ id: "compute", down: true }} empty="No task has finished yet" />;
 }
@@ -203,7 +205,8 @@ function endOf(w: Worker, live: boolean): string {
 function WorkerTable({ workers, live }: { workers: readonly Worker[]; live: boolean }) {
   const columns: ViewColumn<Worker>[] = [
     { id: "worker", head: "Worker", value: (w) => w.name || w.worker, cell: (w) => <span class="cut" title={w.worker}>{w.name || w.worker}</span> },
-    { id: "state", head: "Ended", value: (w) => endOf(w, live), cell: (w) => <span class={/kill|vanished|lost/.test(w.verdict) ? "bad" : ""} title={w.evidence}>{endOf(w, live)}</span> },
+    { id: "state", head: "Ended", value: (w) => endOf(w, live), cell: (w) => <span class={/kill|vanished|lost/.test(w.verdict) ? "bad" : ""} >{endOf(w, live)}</span> },
+    ...(workers.some((w) => w.evidence) ? [{ id: "why", head: "What is known of it", value: (w: Worker) => w.evidence }] : []),
     { id: "host", head: "Host", value: (w) => w.host },
     { id: "threads", head: "Threads", num: true, value: (w) => w.nthreads },
     { id: "memory", head: "Memory", num: true, value: (w) => w.memory, cell: (w) => (w.memory ? nbytes(w.memory) : <span class="faint">not recorded</span>) },

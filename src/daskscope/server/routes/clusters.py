@@ -144,7 +144,7 @@ def _client_view(row: dict[str, Any]) -> ConnectedClient:
 
 
 def prefix_view(row: dict[str, Any]) -> Prefix:
-    compute = seconds(row["compute_us"])
+    compute, timed = seconds(row["compute_us"]), row["tasks"] - row["killed"]
     return {
         "prefix": row["prefix"],
         "tasks": row["tasks"],
@@ -157,7 +157,8 @@ def prefix_view(row: dict[str, Any]) -> Prefix:
         "disk": seconds(row["disk_us"]),
         "deserialize": seconds(row["deserialize_us"]),
         "longest": seconds(row["longest_us"]),
-        "mean": round(compute / row["tasks"], 6) if row["tasks"] else 0.0,
+        # Those that were killed with their worker have no time of their own.
+        "mean": round(compute / timed, 6) if timed > 0 else 0.0,
     }
 
 
