@@ -111,7 +111,7 @@ export function Spark({ values, label, most = Math.max(...values, 1e-12), width 
 
 /** Code, with the line that matters marked. */
 export function Source({ code, hot }: { code: string; hot: number }) {
-  return <pre class="src" tabIndex={0}>{code.split("\n").map((line, i) => <span key={i} class={i === hot ? "hot" : ""}><i>{i + 1}</i> {line}</span>)}</pre>;
+  return <pre class="src" tabIndex={0}>{code.split("\n").map((line, i) => <span key={i} class={i === hot ? "hot" : ""}><i>{i === hot ? "▸" : ""}</i> {line}</span>)}</pre>;
 }
 
 /** A table that may be wider than the window. */
