@@ -345,6 +345,20 @@ def test_rows_belong_to_the_computation_that_was_running() -> None:
     assert [row["computation"] for row in got] == ["", "c1", "c2", "c3"]
 
 
+def test_rows_that_ran_again_belong_to_the_computation_that_has_their_group() -> None:
+    bench = Bench()
+    again = Group("load-aa")
+    bench.hot.computation("c1")
+    for number, group in enumerate((bench.group, again, again, bench.group, again)):
+        if number == 4:
+            bench.hot.computation("c2")
+        bench.task(f"inc-{number}").group = group
+        bench.run(f"inc-{number}")
+    chunk = bench.hot.rotate()
+    chunk.owners[again] = "c0"
+    assert [row["computation"] for row in rows(chunk)] == ["c1", "c0", "c0", "c1", "c0"]
+
+
 def test_what_is_forgotten_is_forgotten() -> None:
     bench = Bench()
     for number in range(1000):

@@ -26,8 +26,9 @@ class FakeWorker:
 
 
 class FakeTask:
-    def __init__(self, nbytes: int) -> None:
+    def __init__(self, nbytes: int, state: str = "memory") -> None:
         self.nbytes = nbytes
+        self.state = state
 
 
 class FakeClient:
@@ -148,6 +149,23 @@ def test_what_a_client_holds_is_added_up() -> None:
     bench.round(400)
     held = [(row.get("held_keys"), row.get("held_nbytes")) for table, row in bench.rows if table == "clients"]
     assert held == [(None, None), (3, 30), (0, 0)]
+
+
+def test_what_failed_or_still_runs_is_wanted_but_not_held() -> None:
+    bench = Bench()
+    made = client(bench, 10, 20)
+    made.wants_what |= {FakeTask(-1, "erred"), FakeTask(-1, "processing"), FakeTask(-1, "no-worker")}
+    bench.round(200)
+    assert (bench.rows[-1][1]["held_keys"], bench.rows[-1][1]["held_nbytes"]) == (2, 30)
+
+
+def test_who_was_there_before_the_recording_began_keeps_its_beginning() -> None:
+    bench = Bench()
+    bench.members.joined(A, 500, 100)
+    assert (bench.rows[-1][1]["start_us"], bench.rows[-1][1]["seen_us"]) == (100, 500)
+    bench.scheduler.clients["client-1"] = FakeClient()
+    bench.members.connected("client-1", 500, 300)
+    assert (bench.rows[-1][1]["connect_us"], bench.rows[-1][1]["seen_us"]) == (300, 500)
 
 
 def test_a_client_that_only_says_it_is_there_is_written_now_and_then() -> None:

@@ -44,6 +44,7 @@ class FakeTask:
         self.group = FakeGroup(key.partition("-")[0])
         self.run_id = 4
         self.retries = 0
+        self.suspicious = 0
         self.state = "processing"
         self.exception_blame: FakeTask | None = None
         self.exception_text = ""
@@ -82,6 +83,7 @@ class Bench:
             idle_since=None,
             idle_timeout=None,
             total_nthreads=0,
+            allowed_failures=3,
             monitor=None,
         )
         self.recorder = Recorder(
@@ -168,7 +170,8 @@ def test_a_task_whose_workers_died() -> None:
     (row,) = bench.rows("exceptions")
     assert row["type"] == "KilledWorker"
     assert row["message"].startswith("Attempted to run task 'load-1' on 4 different workers")
-    assert bench.recorder.rotate().statuses == [(0, "killed")]
+    # It failed for good; only what runs again afterwards was killed.
+    assert bench.recorder.rotate().statuses == [(0, "error")]
 
 
 def test_a_task_no_worker_may_run_has_no_execution() -> None:
@@ -223,6 +226,140 @@ def test_without_keys_no_key_is_in_a_failure() -> None:
     one, two = bench.rows("exceptions")
     assert "mark" not in str([one, two])
     assert (one["key"], two["key"], two["blamed_key"]) == ("load-group", "sum-group", "load-group")
+
+
+class FollowedGroup(FakeGroup):
+    """What a computation reads of a group."""
+
+    def __init__(self, name: str, **states: int) -> None:
+        super().__init__(name)
+        self.states = states
+        self.all_durations: dict[str, float] = {}
+        self.nbytes_total = 0
+        self.start = self.stop = 0.0
+        self.types: set[str] = set()
+        self.dependencies: set[Any] = set()
+
+
+def submitted(bench: Bench, key: str, **states: int) -> FakeTask:
+    """A computation of this one task."""
+    task = bench.task(key)
+    task.group = FollowedGroup(key, **states)
+    number = len(bench.scheduler.computations)
+    bench.scheduler.computations.append(
+        SimpleNamespace(id=f"c{number}", start=float(T0), stop=-1.0, groups={task.group}, code=[])
+    )
+    bench.recorder.graph("client-1", [key])
+    return task
+
+
+@pytest.mark.parametrize(
+    ("stimulus", "state"),
+    [
+        ("client-releases-keys-1.5", "cancelled"),
+        ("cancel-key-1.5", "cancelled"),
+        ("remove-client-1.5", "cancelled"),
+        ("client-restart-1.5", "cancelled"),
+        ("client-restart-workers-1.5", "done"),
+        ("handle-worker-cleanup-1.5", "done"),
+        ("retire-workers-1.5", "done"),
+        ("check-worker-ttl-1.5", "done"),
+        ("worker-send-comm-fail-1.5", "done"),
+        ("reschedule-1.5", "done"),
+        ("", "done"),
+    ],
+)
+def test_what_nobody_wants_any_more_is_given_up_and_what_moves_is_not(stimulus: str, state: str) -> None:
+    bench = Bench()
+    task = submitted(bench, "load-1", processing=1)
+    bench.now_ns += 5 * 10**9
+    bench.recorder.executions.transition("load-1", "processing", "released", stimulus_id=stimulus)
+    assert isinstance(task.group, FollowedGroup)
+    # It ran elsewhere, if it was not given up.
+    task.group.states, task.group.stop = {"forgotten": 1}, float(T0 + 1)
+    bench.round()
+    (row,) = bench.rows("computations")
+    assert (row["state"], row["stop_us"]) == (state, US + (5_000_000 if state == "cancelled" else 1_000_000))
+
+
+def test_what_was_released_after_it_was_there_is_done() -> None:
+    bench = Bench()
+    submitted(bench, "load-1", memory=1)
+    bench.recorder.executions.transition("load-1", "memory", "released", stimulus_id="client-releases-keys-1.5")
+    bench.round()
+    assert bench.rows("computations")[0]["state"] == "done"
+
+
+@pytest.mark.parametrize("how", ["erred", "retried", "killed"])
+def test_a_failure_is_its_computations_and_not_the_last_ones(how: str) -> None:
+    bench = Bench()
+    task = submitted(bench, "load-1", memory=1)
+    submitted(bench, "sum-1", memory=1)
+    bench.now_ns += 5 * 10**9
+    if how == "killed":
+        message = {"action": "remove-worker", "worker": "w1", "processing-tasks": {"load-1"}}
+        bench.recorder.event("all", message)
+    elif how == "retried":
+        task.retries = 1
+        bench.recorder.before_task_erred({"key": "load-1", "worker": "w1", "exception_text": "ValueError('x')"})
+    else:
+        erred(bench, worker="w1", exception_text="ValueError('x')", traceback_text="")
+    assert bench.recorder.rotate().owners == {task.group: "c0"}
+    bench.recorder.failures.ripen(bench.now_ns // 1000, everything=True)
+    bench.round()
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, columns, count, _ in bench.recorder.rows.take():
+        made = columns()
+        found[name] = [{column: values[row] for column, values in made.items()} for row in range(count)]
+    states = {row["computation"]: (row["state"], row["stop_us"] - US) for row in found["computations"]}
+    assert states == {"c0": ("erred" if how == "erred" else "done", 5_000_000), "c1": ("done", 0)}
+    assert [row["computation"] for row in found.get("exceptions", [])] == ([] if how == "killed" else ["c0"])
+
+
+@pytest.mark.parametrize(
+    ("suspicious", "state", "known", "statuses"),
+    [
+        (0, "processing", {}, [(0, "killed")]),
+        (2, "processing", {}, [(0, "killed")]),
+        (3, "processing", {}, []),
+        # Newer versions have counted and decided by then.
+        (3, "processing", {"lost-computed-tasks": set()}, [(0, "killed")]),
+        (4, "erred", {"lost-computed-tasks": set()}, []),
+    ],
+)
+def test_what_a_lost_worker_was_processing_was_killed_unless_it_fails(
+    suspicious: int, state: str, known: dict[str, Any], statuses: list[tuple[int, str]]
+) -> None:
+    bench = Bench()
+    task = bench.task("load-1")
+    task.suspicious, task.state = suspicious, state
+    message = {"action": "remove-worker", "worker": "w1", "processing-tasks": {"load-1", "gone"}, **known}
+    bench.recorder.event("all", message)
+    assert bench.recorder.rotate().statuses == statuses
+
+
+ADDED, REMOVED = {"action": "add-worker"}, {"action": "remove-worker"}
+
+
+@pytest.mark.parametrize(
+    ("events", "start"),
+    [
+        ([(T0 - 50.0, ADDED), (T0 - 20.0, {"action": "x"})], -50),
+        ([(T0 - 90.0, ADDED), (T0 - 60.0, REMOVED), (T0 - 50.0, ADDED)], -50),
+        ([(T0 - 60.0, REMOVED), (T0 - 50.0, "text"), (T0 - 20.0, {"action": "x"})], -50),
+        ([(T0 + 5.0, ADDED)], 0),
+        ([], 0),
+    ],
+    ids=["added", "another had its address", "the log is cut", "the clock was set", "nothing is known"],
+)
+def test_workers_that_were_there_before_are_there_since_dask_knew_them(events: list[Any], start: int) -> None:
+    bench = Bench()
+    known = {"server_id": "s1", "name": 0, "host": "h", "nthreads": 1, "memory_limit": 0, "nanny": "", "versions": {}}
+    bench.scheduler.workers["w1"] = SimpleNamespace(processing=(), **known)
+    bench.scheduler.get_events = {"w1": tuple(events)}.__getitem__
+    bench.recorder.begin({}, {})
+    (row,) = bench.rows("workers")
+    assert (row["start_us"], row["seen_us"]) == (US + start * 1_000_000, US)
 
 
 def test_an_unknown_task_is_reported_not_raised() -> None:

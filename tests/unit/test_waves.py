@@ -52,24 +52,33 @@ class Bench:
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.spans: dict[str, FakeSpan] = {}
         self.computations: list[Any] = []
+        self.tasks: dict[str, Any] = {}
         scheduler = SimpleNamespace(
-            computations=self.computations, extensions={"spans": SimpleNamespace(spans=self.spans)}
+            computations=self.computations,
+            tasks=self.tasks,
+            extensions={"spans": SimpleNamespace(spans=self.spans)},
         )
         self.waves = Waves(scheduler, self.add, Scrubber(["hunter2hunter2"]), code=code)
 
     def add(self, table: str, **row: Any) -> None:
         self.rows.append((table, row))
 
-    def submit(self, *groups: FakeGroup, new: bool = True) -> str:
+    def submit(self, *groups: FakeGroup, new: bool = True, fresh: dict[FakeGroup, int] | None = None) -> str:
+        """Submit a graph that makes these groups; ``fresh`` tasks are of groups that are there."""
         if new:
             number = len(self.computations)
             self.computations.append(SimpleNamespace(id=f"c{number}", start=1.0 + number, groups=set(), code=[]))
         self.computations[-1].groups |= set(groups)
-        return self.waves.submitted("client-1")
+        keys = [f"{group.name}-{number}" for group, count in (fresh or {}).items() for number in range(count)]
+        owners = [group for group, count in (fresh or {}).items() for _ in range(count)]
+        self.tasks |= {
+            key: SimpleNamespace(state="released", group=group) for key, group in zip(keys, owners, strict=True)
+        }
+        return self.waves.submitted("client-1", keys)
 
-    def tick(self) -> dict[str, list[dict[str, Any]]]:
+    def tick(self, now_us: int = 99) -> dict[str, list[dict[str, Any]]]:
         self.rows.clear()
-        for _ in self.waves.round(99):
+        for _ in self.waves.round(now_us):
             pass
         found: dict[str, list[dict[str, Any]]] = {"computations": [], "groups": [], "spans": []}
         for table, row in self.rows:
@@ -130,7 +139,7 @@ def test_states(states: dict[str, Any], cancelled: bool, expected: str) -> None:
     bench = Bench()
     bench.submit(FakeGroup("inc-1", **states))
     if cancelled:
-        bench.waves.cancelled()
+        bench.waves.cancelled(None, 99)
     assert bench.tick()["computations"][0]["state"] == expected
 
 
@@ -253,7 +262,7 @@ def test_without_spans_and_computations_nothing_happens() -> None:
     bench = Bench()
     bench.waves.scheduler.extensions = {}
     assert bench.waves.submitted("client-1") == ""
-    bench.waves.cancelled()
+    bench.waves.cancelled(FakeGroup("inc-1"), 99)
     bench.submit(FakeGroup("inc-1", "s", waiting=1))
     assert bench.tick()["spans"] == []
 
@@ -297,3 +306,197 @@ def test_long_lists_of_a_group_are_cut() -> None:
     bench.submit(group)
     (row,) = bench.tick()["groups"]
     assert (len(row["types"]), max(map(len, row["types"])), len(row["dependencies"])) == (20, 200, 100)
+
+
+def test_a_computation_whose_tasks_failed_ends_with_the_last_failure() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", erred=2)
+    group.stop = 0.0
+    bench.submit(group)
+    bench.waves.failed(group, 30_000_000)
+    bench.waves.troubled(group, 40_000_000)
+    (row,) = bench.tick()["computations"]
+    assert (row["state"], row["start_us"], row["stop_us"]) == ("erred", 1_000_000, 40_000_000)
+
+
+def test_a_success_after_the_last_failure_is_the_end() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", memory=2)
+    bench.submit(group)
+    bench.waves.troubled(group, 15_000_000)
+    assert bench.tick()["computations"][0]["stop_us"] == 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("states", "stop", "expected"),
+    [
+        ({"forgotten": 3}, 0.0, ("cancelled", 99_000_000)),
+        ({"forgotten": 3}, 20.0, ("done", 20_000_000)),
+        ({"released": 2, "forgotten": 1}, 0.0, ("done", 1_000_000)),
+        ({"memory": 3}, 0.0, ("done", 1_000_000)),
+    ],
+    ids=["given up", "ran", "never needed", "there already"],
+)
+def test_what_is_over_without_having_run_was_given_up(
+    states: dict[str, Any], stop: float, expected: tuple[str, int]
+) -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", **states)
+    group.stop = stop
+    bench.submit(group)
+    (row,) = bench.tick(99_000_000)["computations"]
+    assert (row["state"], row["stop_us"]) == expected
+
+
+def test_giving_up_what_runs_for_the_second_time_does_not_undo_a_success() -> None:
+    bench = Bench()
+    group = FakeGroup("inc-1", memory=1)
+    bench.submit(group)
+    bench.tick()
+    bench.waves.cancelled(group, 99)
+    bench.waves.touched(ran(group))
+    bench.waves.repeat()
+    assert bench.tick()["computations"][0]["state"] == "done"
+
+
+def borrowed(*, seen: bool) -> tuple[Bench, FakeGroup]:
+    """20 tasks done and held, and 160 more of the same group submitted later."""
+    bench = Bench()
+    group = FakeGroup("step", memory=20)
+    group.stop = 5.0
+    bench.submit(group)
+    if seen:
+        bench.tick()
+    group.states = {"memory": 20, "released": 160}
+    bench.submit(fresh={group: 160})
+    group.states = {"memory": 20, "processing": 160}
+    return bench, group
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_computations_that_share_a_group_count_their_own_tasks(seen: bool) -> None:
+    bench, group = borrowed(seen=seen)
+    first = bench.tick()["computations"]
+    assert [(row["computation"], row["state"], row["tasks"], row["unfinished"]) for row in first] == [
+        *([] if seen else [("c0", "done", 20, 0)]),
+        ("c1", "running", 160, 160),
+    ]
+    group.states, group.stop, group.all_durations = {"memory": 180}, 9.0, {"compute": 4.0}
+    bench.waves.touched(ran(group))
+    found = bench.tick()
+    # The first is not followed again.
+    (row,) = found["computations"]
+    assert (row["computation"], row["state"], row["memory"], row["stop_us"]) == ("c1", "done", 160, 9_000_000)
+    (part,) = found["groups"]
+    assert json.loads(part["states"]) == {"memory": 160}
+    assert json.loads(part["durations_us"]) == {"compute": 2_500_000}
+    assert list(bench.waves.closed) == ["c0", "c1"]
+
+
+def test_what_becomes_of_the_tasks_of_the_first_is_not_counted_for_the_second() -> None:
+    bench, group = borrowed(seen=True)
+    # All is forgotten, whoever had it.
+    group.states, group.stop = {"memory": 0, "forgotten": 180}, 9.0
+    (row,) = bench.tick()["computations"]
+    assert (row["state"], row["tasks"], row["memory"], row["forgotten"]) == ("done", 160, 0, 160)
+
+
+def test_a_borrower_that_never_ran_was_given_up() -> None:
+    bench, group = borrowed(seen=True)
+    group.states = {"memory": 20, "forgotten": 160}
+    (row,) = bench.tick()["computations"]
+    assert (row["computation"], row["state"]) == ("c1", "cancelled")
+
+
+def test_tasks_of_the_first_that_run_again_do_not_keep_it_open() -> None:
+    bench = Bench()
+    old, new = FakeGroup("step", memory=3), FakeGroup("nap", processing=1)
+    bench.submit(old)
+    bench.submit(new)
+    # A worker died, two run again, and four more are submitted while the computation goes on.
+    old.states = {"memory": 1, "processing": 2, "released": 4}
+    bench.submit(new=False, fresh={old: 4})
+    old.states = {"memory": 1, "processing": 6}
+    rows = bench.tick()["computations"]
+    assert [(row["state"], row["tasks"], row["memory"], row["unfinished"]) for row in rows] == [
+        ("done", 3, 3, 0),
+        ("running", 5, 0, 5),
+    ]
+    old.states, new.states = {"memory": 7}, {"memory": 1}
+    (row,) = bench.tick()["computations"]
+    assert (row["state"], row["tasks"], row["groups"]) == ("done", 5, 2)
+
+
+def test_a_group_of_a_computation_nobody_saw_is_borrowed_as_well() -> None:
+    bench = Bench()
+    group = FakeGroup("step", memory=20, released=1)
+    bench.submit(fresh={group: 1})
+    group.states = {"memory": 21}
+    group.stop = 21.0
+    (row,) = bench.tick()["computations"]
+    assert (row["tasks"], row["memory"], row["stop_us"]) == (1, 1, 21_000_000)
+
+
+def test_a_graph_of_known_results_is_done() -> None:
+    bench = Bench()
+    group = FakeGroup("step", memory=2)
+    bench.submit(group)
+    bench.tasks["a"] = SimpleNamespace(state="memory", group=group)
+    bench.computations.append(SimpleNamespace(id="c1", start=2.0, groups=set(), code=[]))
+    bench.waves.submitted("client-1", ["a", "gone"])
+    rows = bench.tick()["computations"]
+    assert [(row["state"], row["tasks"], row["groups"]) for row in rows] == [("done", 2, 1), ("done", 2, 0)]
+
+
+def test_what_is_known_of_holders_is_forgotten_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 5)
+    bench = Bench()
+    group = FakeGroup("step", memory=1)
+    bench.submit(group)
+    for number in range(1, 50):
+        other = FakeGroup(f"other-{number}", memory=1)
+        group.states = {"memory": number, "released": 1}
+        bench.submit(other, fresh={group: 1})
+        group.states = {"memory": number + 1}
+        bench.waves.of(other)
+        bench.waves.troubled(other, 99)
+        (row,) = (row for row in bench.tick()["computations"] if row["computation"] == f"c{number}")
+        assert (row["tasks"], row["memory"]) == (2, 2)
+    bench.submit(FakeGroup("last", memory=1))
+    assert bench.waves.of(other) is bench.waves.closed["c49"]
+    assert len(bench.waves.closed) == 5
+    assert set(bench.waves._holders) <= {group, other}
+
+
+def test_troubles_belong_to_the_computation_that_has_the_group() -> None:
+    bench = Bench()
+    one, two = FakeGroup("one", memory=1), FakeGroup("two", memory=1)
+    bench.submit(one)
+    bench.tick()
+    bench.submit(two)
+    bench.waves.failed(one, 99_000_000)
+    found = {row["computation"]: row for row in bench.tick()["computations"]}
+    assert {name: (row["state"], row["stop_us"]) for name, row in found.items()} == {
+        "c0": ("erred", 99_000_000),
+        "c1": ("done", 20_000_000),
+    }
+    assert bench.waves.of(FakeGroup("unknown")) is bench.waves.current
+
+
+def test_what_runs_again_is_given_back_to_the_computation_that_has_the_group() -> None:
+    bench = Bench()
+    one, two = FakeGroup("one", memory=1), FakeGroup("two", memory=1)
+    bench.submit(one)
+    bench.tick()
+    bench.submit(two)
+    chunk = ran(one)
+    chunk.values += ran(two).values
+    bench.waves.touched(chunk)
+    assert chunk.owners == {one: "c0"}
+    # Of a group that is shared nobody knows whose task it was.
+    two.states = {"memory": 1, "released": 1}
+    bench.submit(FakeGroup("three"), fresh={two: 1})
+    bench.submit(FakeGroup("four"))
+    chunk = ran(two)
+    bench.waves.touched(chunk)
+    assert chunk.owners == {}

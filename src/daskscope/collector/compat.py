@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -39,6 +39,39 @@ def sources(computation: Any) -> Iterator[tuple[str, int, str]]:
                 int(getattr(frame, "lineno_relative", 0) or 0),
                 str(getattr(frame, "filename", "")),
             )
+
+
+def runs_again(scheduler: Any, task: Any, removal: Mapping[Any, Any]) -> bool:
+    """Whether a task its worker was processing runs elsewhere now that the worker is gone, and does not fail for good.
+
+    Those that fail have done so when the removal is logged. Older versions (2023.12 does) log it first, and do not say yet what
+    was lost: there a task fails that has been on too many dying workers already.
+    """
+    if "lost-computed-tasks" not in removal and task.suspicious >= scheduler.allowed_failures:
+        return False
+    return bool(task.state == "processing")
+
+
+def known_since(scheduler: Any, name: str, action: str) -> float:
+    """When the scheduler got to know a worker or a client that is there now; 0.0 where it cannot be told.
+
+    Dask keeps no such time but in its log of events: ``action`` among those under the worker's or client's own name. A log keeps
+    the last 1,000 events of a name (100,000 in older versions): where the first are gone, it was there by the oldest that is left.
+    An address that somebody else had before is told apart by when that one left.
+    """
+    get_events = getattr(scheduler, "get_events", None)
+    oldest = 0.0
+    for time, event in reversed(get_events(name) if get_events is not None else ()):
+        said = event.get("action") if type(event) is dict else None
+        # Anybody may log anything under any name.
+        if not isinstance(said, str):
+            said = ""
+        if said == "remove-worker":
+            break
+        oldest = float(time)
+        if said == action:
+            break
+    return oldest
 
 
 def worker_memory(worker: Any) -> dict[str, int]:

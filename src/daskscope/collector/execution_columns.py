@@ -42,11 +42,28 @@ def task_columns(chunk: Chunk, *, keys: bool = True) -> dict[str, Any]:
         "group": group,
         "prefix": Via("group", [group.prefix.name for group in distinct]),
         "span": Via("group", [group.span_id or "" for group in distinct]),
-        "computation": Runs(chunk.computation_starts, chunk.computation_ids),
+        "computation": _computations(chunk, groups),
         **said,
         "status": _statuses(chunk) if chunk.statuses else Const("ok"),
         "labels": Const(""),
     }
+
+
+def _computations(chunk: Chunk, groups: list[Any]) -> Runs:
+    """The computation that was current, but for groups that are known to be another one's: those ran again."""
+    if not chunk.owners:
+        return Runs(chunk.computation_starts, chunk.computation_ids)
+    starts: list[int] = []
+    values: list[str] = []
+    owner = chunk.owners.get
+    ends = [*chunk.computation_starts[1:], chunk.rows]
+    for first, end, current in zip(chunk.computation_starts, ends, chunk.computation_ids):
+        for row, group in enumerate(groups[first:end], first):
+            value = owner(group, current)
+            if not values or values[-1] != value:
+                starts.append(row)
+                values.append(value)
+    return Runs(starts, values)
 
 
 def _said(values: list[Any]) -> dict[str, Any]:

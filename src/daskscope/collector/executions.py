@@ -49,6 +49,8 @@ class Chunk:
     #: The executions that the rows needed, one row's after the other's; None or negative where they are not known by number.
     dependencies: list[int | None] = field(default_factory=list)
     edges_dropped: int = 0
+    #: Computations of groups whose rows may be none of the computation that was current then.
+    owners: dict[Any, str] = field(default_factory=dict)
     #: When it was handed over.
     seen_us: int = 0
 

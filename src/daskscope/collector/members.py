@@ -17,7 +17,7 @@ KEYS_KEPT = 100
 CLOSING_US = 10_000_000
 #: How old the last sign of a client may be in its row.
 CLIENT_SEEN_US = 30_000_000
-#: Keys of one client whose bytes are added up; beyond, -1 is written.
+#: Keys of one client that are looked at; beyond, all it wants are taken to be in memory, and -1 is written for their bytes.
 HELD_LIMIT = 200_000
 
 
@@ -45,8 +45,8 @@ class Members:
         #: Workers that left in the last moments: when the cluster closes, they were the beginning of it.
         self._just_left: deque[Member] = deque(maxlen=1000)
 
-    def joined(self, address: str, now_us: int) -> None:
-        """A worker is there."""
+    def joined(self, address: str, now_us: int, since_us: int | None = None) -> None:
+        """A worker is there, since now or before: the last row counts, so it must not cut off what an earlier recording saw."""
         worker = self.scheduler.workers[address]
         row = {
             "worker": address,
@@ -57,7 +57,7 @@ class Members:
             "nthreads": int(worker.nthreads),
             "memory_limit": int(worker.memory_limit or 0),
             "nanny": str(worker.nanny or ""),
-            "start_us": now_us,
+            "start_us": now_us if since_us is None else since_us,
             "versions": _json((worker.versions or {}).get("packages", worker.versions)),
         }
         self.workers[address] = Member(row)
@@ -146,11 +146,15 @@ class Members:
         names = [item if isinstance(item, str) else getattr(item, "address", None) for item in several]
         return [self.workers[name] for name in names if isinstance(name, str) and name in self.workers]
 
-    def connected(self, client: str, now_us: int) -> None:
-        """A client is there."""
+    def connected(self, client: str, now_us: int, since_us: int | None = None) -> None:
+        """A client is there, since now or before."""
         state = self.scheduler.clients.get(client)
         versions = getattr(state, "versions", None) or {}
-        row = {"client": client, "connect_us": now_us, "versions": _json(versions.get("packages", versions))}
+        row = {
+            "client": client,
+            "connect_us": now_us if since_us is None else since_us,
+            "versions": _json(versions.get("packages", versions)),
+        }
         self.clients[client] = row
         self._write_client(row, now_us)
 
@@ -169,13 +173,16 @@ class Members:
             state = self.scheduler.clients.get(client)
             if state is None or client not in self.clients:
                 continue
-            held = 0
-            wanted = list(state.wants_what) if len(state.wants_what) <= HELD_LIMIT else []
-            for number, task in enumerate(wanted):
-                held += max(task.nbytes, 0)
-                if not number % 100:
-                    yield
-            facts = (len(state.wants_what), held if wanted or not state.wants_what else -1)
+            facts = (len(state.wants_what), -1)
+            if facts[0] <= HELD_LIMIT:
+                keys = held = 0
+                for number, task in enumerate(list(state.wants_what)):
+                    # It also wants what failed, still runs or cannot run, and keeps nothing in memory by that.
+                    if task.state == "memory":
+                        keys, held = keys + 1, held + max(task.nbytes, 0)
+                    if not number % 100:
+                        yield
+                facts = (keys, held)
             changed = (row.get("held_keys"), row.get("held_nbytes")) != facts
             # A client that only sends heartbeats would look as if it had gone.
             stale = int(getattr(state, "last_seen", 0) * 1e6) - row.get("last_seen_us", 0) > CLIENT_SEEN_US

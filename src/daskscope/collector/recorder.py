@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from .activity import Activities
-from .compat import current_computation, spans
+from .compat import current_computation, known_since, runs_again, spans
 from .eventlog import Plain, event_row
 from .executions import Chunk, Execution, executions
 from .failures import Failure, Failures
@@ -55,6 +55,11 @@ WINDOWS = 1_000
 LOST_PER_WORKER = 1_000
 METRIC_TOPIC = "daskscope-metric"
 WINDOW_TOPIC = "daskscope-window"
+#: What a task that was processing is released by when nobody wants it any more: its future was dropped or cancelled, its client
+#: left, or a client restarted the cluster. Workers that die, retire or are restarted alone ("client-restart-workers") only send
+#: their tasks elsewhere.
+GIVEN_UP = ("client-releases-keys-", "cancel-key-", "remove-client-", "client-restart-")
+WORKERS_RESTARTED = "client-restart-workers-"
 
 
 class Recorder:
@@ -128,9 +133,9 @@ class Recorder:
         }
         self.cluster_state(now)
         for address in list(scheduler.workers):
-            self.members.joined(address, now)
+            self.members.joined(address, now, _since(scheduler, address, "add-worker", now))
         for client in list(scheduler.clients):
-            self.members.connected(client, now)
+            self.members.connected(client, now, _since(scheduler, client, "add-client", now))
 
     def repeat_entities(self) -> None:
         """Write every living entity again, for a reader that joins now."""
@@ -169,25 +174,29 @@ class Recorder:
         """A transition that is no plain success."""
         if finish == "erred":
             self.erred(key, start, kw)
-        elif stimulus.startswith("cancel-key"):
-            self.waves.cancelled()
+        elif stimulus.startswith(GIVEN_UP) and not stimulus.startswith(WORKERS_RESTARTED):
+            task = self.scheduler.tasks.get(key)
+            if task is not None:
+                self.waves.cancelled(task.group, self.now_us())
 
     def erred(self, key: Any, start: str, kw: Mapping[str, Any]) -> None:
         """A task failed for good: it raised, its worker died too often, or something it depends on failed."""
         task = self.scheduler.tasks[key]
         blame = task.exception_blame
-        self.waves.failed()
         if "exception_text" in kw:
             self._execution(key, task, kw, "error")
             self._failure(key, task, kw.get("worker", ""), str(kw["exception_text"]), str(kw.get("traceback_text", "")))
         elif "exception" in kw:
             # Made by the scheduler itself (KilledWorker, NoValidWorkerError), so unpickling it is safe.
             if start == "processing":
-                self._execution(key, task, kw, "killed")
+                # Its worker died like those before, but this time it is not run again: a failure, where "killed" is a detour.
+                self._execution(key, task, kw, "error")
             self._failure(key, task, kw.get("worker") or "", exception_text(kw["exception"]), "")
         elif blame is not None and blame.key != key:
             blamed = _text(blame.key) if self.settings.keys else blame.group.name
             self._failure(key, task, "", blame.exception_text or "", "", blamed=blamed)
+        # Last: the computation must not end before the rows just made do.
+        self.waves.failed(task.group, self.now_us())
 
     def before_task_erred(self, message: Mapping[str, Any]) -> None:
         """A worker reports a failure; where retries are left this is the only trace of it."""
@@ -200,6 +209,7 @@ class Recorder:
         self._execution(key, task, message, "retried")
         texts = str(message.get("exception_text", "")), str(message.get("traceback_text", ""))
         self._failure(key, task, message.get("worker", ""), *texts, will_retry=True)
+        self.waves.troubled(task.group, self.now_us())
 
     def event(self, topic: str, message: Any) -> None:
         """Something was logged; the same event arrives once per topic, so worker topics only feed the verdicts."""
@@ -234,9 +244,10 @@ class Recorder:
             return
         for key in islice(keys, LOST_PER_WORKER):
             task = self.scheduler.tasks.get(key)
-            # Those that failed for good because of it have been written already.
-            if task is not None and task.state == "processing":
+            # Those that fail for good because of it are written as such.
+            if task is not None and runs_again(self.scheduler, task, message):
                 self._execution(key, task, {"worker": worker}, "killed")
+                self.waves.troubled(task.group, self.now_us())
 
     def window(self, message: Mapping[str, Any]) -> None:
         """A named stretch of time begins or ends: ``window`` (its id), ``done`` at its end, and what else is known."""
@@ -359,7 +370,7 @@ class Recorder:
         blamed: str = "",
     ) -> None:
         group = task.group
-        wave = self.waves.current
+        wave = self.waves.of(group)
         name = _text(key)
         if not self.settings.keys:
             # Dask's own exceptions name the task.
@@ -400,6 +411,11 @@ class Recorder:
 
     def _labels(self, labels: Any) -> str:
         return self._plain.json(labels.items(), 2_000) if type(labels) is dict else "{}"
+
+
+def _since(scheduler: Any, name: str, action: str, now_us: int) -> int:
+    """Since when a worker or a client is there that was there before us; where that cannot be told, since now."""
+    return min(int(known_since(scheduler, name, action) * 1e6) or now_us, now_us)
 
 
 def _needs(unrunnable: Any) -> str:
