@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import sqlalchemy as sa
 from tests.archive import DAY, NOW, Archive, frame, numbered, task
 from tests.contract.test_compaction import broken_keys
 
 from daskscope.storage import schema
-from daskscope.storage.blobs import LocalStore
-from daskscope.storage.doctor import CHECKS, Patient, examine
+from daskscope.storage.blobs import BlobStore, LocalStore
+from daskscope.storage.clusters import delete_cluster
+from daskscope.storage.doctor import CHECKS, Patient, check_files, examine
 from daskscope.storage.migrate import VERSIONS
 from daskscope.storage.retention import delete_rows
 from daskscope.storage.vault import Vault
@@ -102,6 +105,62 @@ def test_a_missing_file_is_forgotten_and_its_sums_are_kept(archive: Archive) -> 
     assert texts(archive) == {}
     assert archive.run()["tasks"] == 6
     assert archive.read(run).damage == ""
+
+
+class Listing(LocalStore):
+    """A store of which something happens before or after it is listed: of a large bucket that takes minutes."""
+
+    def __init__(
+        self, inner: BlobStore, *, before: Callable[[], object] = bool, after: Callable[[], object] = bool
+    ) -> None:
+        assert isinstance(inner, LocalStore)
+        super().__init__(inner.directory)
+        self.before, self.after = before, after
+
+    def list(self) -> Iterator[tuple[str, int, float]]:
+        self.before()
+        yield from list(super().list())
+        self.after()
+
+
+def test_a_file_that_is_named_while_the_store_is_listed_is_not_missing(archive: Archive) -> None:
+    run = healthy(archive, compacted=False)
+    store = Listing(archive.store, after=lambda: archive.compact(run))
+    assert list(check_files(replace(patient(archive), store=store))) == []
+    assert archive.count(schema.files) == 1
+
+
+def test_a_file_that_is_merged_while_the_store_is_listed_is_not_missing(archive: Archive) -> None:
+    run = healthy(archive)
+    archive.take([frame("tasks", [task(9)], 6)])
+    old = path_of(archive, run)
+    store = Listing(archive.store, before=lambda: archive.compact(run))
+    assert list(check_files(replace(patient(archive), store=store))) == []
+    assert path_of(archive, run) != old
+
+
+def test_a_file_that_is_there_again_is_not_forgotten(archive: Archive) -> None:
+    run = healthy(archive)
+    path = path_of(archive, run)
+    data = archive.store.get(path)
+    archive.store.delete(path)
+    (finding,) = check_files(patient(archive))
+    archive.store.put(path, data)
+    assert finding.mend is not None
+    finding.mend()
+    assert path_of(archive, run) == path
+    assert (archive.run()["tasks_removed"], archive.read(run)["tasks"].rows) == (0, 6)
+
+
+def test_a_missing_file_of_a_run_that_is_deleted_meanwhile_is_nobodys(archive: Archive) -> None:
+    run = healthy(archive)
+    archive.store.delete(path_of(archive, run))
+    (finding,) = check_files(patient(archive))
+    with archive.database.write() as connection:
+        delete_cluster(connection, run)
+    assert finding.mend is not None
+    finding.mend()
+    assert archive.tables_naming(run) == []
 
 
 def test_a_missing_rendering_is_forgotten_and_a_missing_report_is_told_of(archive: Archive) -> None:

@@ -145,12 +145,26 @@ def test_a_key_that_a_running_server_wrapped_by_the_old_master_key_survives_a_ro
     assert main(rotate) == 0
     keys = load_master_keys(key_file)
     assert len(keys) == KEPT_KEYS
-    assert keys[1] == restarted.masters[0]
+    assert keys[1] == restarted.masters[0] == running.masters[0]
     # The second rotation wrapped everything anew: the newest key is enough, and the first of all is gone.
     with database.read() as connection:
         for number, sealed in (first, between, after):
             assert Vault(keys[:1]).open(connection, number, sealed) in (b"first", b"between", b"after")
-    assert running.masters[0] not in keys
+    services.close()
+
+
+def test_an_account_made_after_two_rotations_is_readable_after_a_restart(tmp_path: Path) -> None:
+    """The server was never restarted: the master key it began with is in no file any more."""
+    data = tmp_path / "data"
+    services = open_services(Settings(data=str(data)))
+    old = services.vault.masters[0]
+    for _ in range(2):
+        assert main(["doctor", "--rotate-keys", "--data", str(data)]) == 0
+    assert old not in load_master_keys(data / "master.key")
+    with services.database.write() as connection:
+        number = create_account(connection, services.vault, "late", NOW).id
+        sealed = services.vault.seal(connection, number, b"text")
+        assert Vault(load_master_keys(data / "master.key")).open(connection, number, sealed) == b"text"
     services.close()
 
 

@@ -217,7 +217,9 @@ class TestExplain:
     def test_a_lost_one(self, server: HostedServer, clock: MovingClock) -> None:
         assert server.send(sample_frames("lost"), token=server.make_token("mia", "ours")).status == 200
         clock.move(seconds=61)
-        assert analytics.explain("lost")["answer"].startswith("It may not be running: nothing was heard of it for 1 min")
+        assert analytics.explain("lost")["answer"].startswith(
+            "It may not be running: nothing was heard of it for 1 min"
+        )
         (cluster,) = analytics.list_clusters()
         assert (cluster["state"], cluster["status"], cluster["workers"]) == ("lost", "stopped", 0)
         assert cluster["reason"].startswith("nothing heard for 61 s")

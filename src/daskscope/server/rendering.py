@@ -23,11 +23,12 @@ from daskscope.model.table import Strings, Table
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import SCHEMA, Report
+from daskscope.server.failure import not_found
 from daskscope.server.services import Services
 from daskscope.storage.blobs import MissingBlob, new_path
 from daskscope.storage.computations import span_of
-from daskscope.storage.renderings import KeptRendering, find_rendering, keep_rendering, newest_batch
-from daskscope.storage.runs import Part, read_run
+from daskscope.storage.renderings import KeptRendering, basis_of, find_rendering, keep_rendering
+from daskscope.storage.runs import WHOLE, Part, read_steadily
 from daskscope.wire.file import concatenate
 
 _LENGTH = struct.Struct("<I")
@@ -145,10 +146,16 @@ def remembered(account: int, name: str) -> Rendering | None:
 
 def store(services: Services, account: int, rendering: Rendering) -> str:
     """Keep a rendering; its path."""
-    path = new_path(account, "renderings", "view")
+    path = remember(account, rendering)
     with services.database.read() as connection:
         sealed = services.vault.seal(connection, account, rendering.pack())
     services.store.put(path, sealed)
+    return path
+
+
+def remember(account: int, rendering: Rendering) -> str:
+    """Hold a rendering in memory, for the page that shows it now; the path it has, or would have."""
+    path = new_path(account, "renderings", "view")
     _cache.put(path, rendering)
     return path
 
@@ -160,38 +167,53 @@ def version() -> str:
 
 def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> tuple[Rendering, str]:
     """The report of a run or of one of its computations, made if what is kept is older than the newest batch; and where it lies."""
-    with services.database.read() as connection:
-        upto = newest_batch(connection, run)
+    with services.database.snapshot() as connection:
+        basis = basis_of(connection, run)
         kept = find_rendering(connection, run, computation)
-    if kept is not None and kept.upto == upto and kept.version == version():
+    if basis is None:
+        raise not_found("such cluster")
+    if kept is not None and kept.upto == basis.upto and kept.version == version():
         try:
             return load(services, account, kept.path), kept.path
         except MissingBlob:
             pass
-    rendering = render(*build(read(services, account, run, title, computation), title=title))
-    made = KeptRendering(store(services, account, rendering), rendering.nbytes, upto, version())
+    recording = read(services, account, run, title, computation)
+    rendering = render(*build(recording, title=title))
+    if recording.damage:
+        # Kept, it would say so for ever, after the file was restored as well.
+        return rendering, remember(account, rendering)
+    made = KeptRendering(store(services, account, rendering), rendering.nbytes, basis.upto, version())
     with services.database.write() as connection:
-        keep_rendering(connection, run, computation, made, services.clock())
-    if kept is not None:
+        is_kept = keep_rendering(connection, run, computation, made, basis, services.clock())
+        is_deleted = not is_kept and basis_of(connection, run) is None
+    if not is_kept:
+        services.store.delete(made.path)
+    elif kept is not None:
         services.store.delete(kept.path)
+    if is_deleted:
+        raise not_found("such cluster")
     return rendering, made.path
 
 
 def read(services: Services, account: int, run: int, title: str, computation: str = "") -> Recording:
     """The rows of a run, or those of one computation and of the time it took."""
+    if not computation:
+        recording = _rows(services, account, run, title, WHOLE)
+        # Somebody may have made a report of a part of it: that part is not the run.
+        return made_for(recording, *lifetime(recording))
     with services.database.read() as connection:
-        if not computation:
-            recording = read_run(connection, services.vault, services.store, account, run, title)
-            # Somebody may have made a report of a part of it: that part is not the run.
-            return made_for(recording, *lifetime(recording))
         span = span_of(connection, run, computation)
-        if span is None:
-            raise NoSuchComputation(computation)
-        start, stop = span
-        part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
-        recording = read_run(connection, services.vault, services.store, account, run, title, part)
+    if span is None:
+        raise NoSuchComputation(computation)
+    start, stop = span
+    part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
+    recording = _rows(services, account, run, title, part)
     selected = select(recording, Selection(start_us=start, stop_us=stop, computation=computation))
     return made_for(selected, start, stop)
+
+
+def _rows(services: Services, account: int, run: int, title: str, part: Part) -> Recording:
+    return read_steadily(services.database, services.vault, services.store, account, run, title, part)
 
 
 def made_for(recording: Recording, start_us: int, stop_us: int) -> Recording:

@@ -92,6 +92,17 @@ class Database:
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A reading transaction whose statements all see the same moment.
+
+        In SQLite every one does; PostgreSQL looks anew with each statement, and rows that move in between are in neither answer.
+        """
+        # Not set for SQLite: its driver would begin transactions itself again, late.
+        options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self.engine.connect().execution_options(**options) as connection, connection.begin():
+            yield connection
+
+    @contextmanager
     def write(self) -> Iterator[Connection]:
         if not self.is_sqlite:
             with self.engine.begin() as connection:

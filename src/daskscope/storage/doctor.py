@@ -22,7 +22,7 @@ from daskscope.storage.database import Database, DatabaseError, StorageError, de
 from daskscope.storage.ingest import lock_run, replace_sums
 from daskscope.storage.migrate import other_version
 from daskscope.storage.retention import orphans, stored_tasks
-from daskscope.storage.runs import Part, read_run
+from daskscope.storage.runs import Part, read_run, read_steadily
 from daskscope.storage.sums import summed
 from daskscope.storage.vault import Vault, unwrap
 from daskscope.wire.decode import read_frame
@@ -108,37 +108,74 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
 
 def check_files(patient: Patient) -> Iterator[Finding]:
     """Files that are named but not there."""
+    named = [(column, row) for column in _PATHS for row in _naming(patient, column)]
+    # The store after the catalog: a file that is written and named while we look is then among those that are there.
     there = {path for path, _, _ in patient.store.list()}
-    for table in (schema.files, schema.renderings):
-        with patient.database.read() as connection:
-            rows = connection.execute(sa.select(table.c.path, table.c.run_id)).all()
-        for row in rows:
-            if row.path not in there:
-                mend = _forget(patient, table, row.path)
-                lost = "its rows are lost" if table is schema.files else "it is made again when somebody looks"
-                yield Finding("files", f"{row.path} of run {row.run_id} is missing: {lost}", mend)
-    reports = schema.reports
+    for column, (path, owner) in named:
+        # And again where one is not there: it may have been deleted, and its name before it, since we read the names.
+        if path in there or not _is_missing(patient, column, path):
+            continue
+        if column.table is schema.reports:
+            yield Finding("files", f"{path} of report {owner} is missing")
+            continue
+        lost = "its rows are lost" if column.table is schema.files else "it is made again when somebody looks"
+        yield Finding("files", f"{path} of run {owner} is missing: {lost}", _forget(patient, column.table, path, owner))
+
+
+#: What names blobs.
+_PATHS = (schema.files.c.path, schema.renderings.c.path, schema.reports.c.path, schema.reports.c.html_path)
+
+
+def _naming(patient: Patient, column: sa.Column[str]) -> list[tuple[str, int]]:
+    """The paths a column names, with the number of the run or report they belong to."""
+    owner = column.table.c["number" if column.table is schema.reports else "run_id"]
+    query = sa.select(column, owner).where(column != "").order_by(owner, column)
     with patient.database.read() as connection:
-        named = connection.execute(sa.select(reports.c.number, reports.c.path, reports.c.html_path)).all()
-    for number, *paths in named:
-        for path in paths:
-            if path and path not in there:
-                yield Finding("files", f"{path} of report {number} is missing")
+        return [(path, number) for path, number in connection.execute(query)]
 
 
-def _forget(patient: Patient, table: sa.Table, path: str) -> Callable[[], None]:
+def _is_missing(patient: Patient, column: sa.Column[str], path: str) -> bool:
+    # In this order: who deletes a file takes its name away first.
+    if _is_there(patient.store, path):
+        return False
+    with patient.database.read() as connection:
+        return _is_named(connection, column, path)
+
+
+def _is_named(connection: Connection, column: sa.Column[str], path: str) -> bool:
+    return connection.execute(sa.select(column).where(column == path).limit(1)).scalar() is not None
+
+
+def _is_there(store: BlobStore, path: str) -> bool:
+    try:
+        store.get(path)
+    except MissingBlob:
+        return False
+    return True
+
+
+def _forget(patient: Patient, table: sa.Table, path: str, run: int) -> Callable[[], None]:
     def mend() -> None:
         with patient.database.write() as connection:
-            runs = schema.runs
+            # Nobody compacts the run or deletes rows of it now, and who did before left no name to find.
+            if not lock_run(connection, run) or not _is_named(connection, table.c.path, path):
+                return
+            if _is_there(patient.store, path):
+                return
             if table is schema.files:
-                # The sums stay: they count what was there.
-                lost = sa.select(table.c.run_id, table.c.rows).where(table.c.path == path, table.c.name == "tasks")
-                for row in connection.execute(lost).all():
-                    removed = runs.c.tasks_removed + row.rows
-                    connection.execute(sa.update(runs).where(runs.c.id == row.run_id).values(tasks_removed=removed))
+                _count_removed(connection, run, path)
             connection.execute(sa.delete(table).where(table.c.path == path))
 
     return mend
+
+
+def _count_removed(connection: Connection, run: int, path: str) -> None:
+    """The sums stay: they count what was there."""
+    files, runs = schema.files, schema.runs
+    lost = sa.select(files.c.rows).where(files.c.path == path, files.c.name == "tasks")
+    for rows in connection.execute(lost).scalars().all():
+        removed = runs.c.tasks_removed + rows
+        connection.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed))
 
 
 def check_compactions(patient: Patient) -> Iterator[Finding]:
@@ -171,7 +208,8 @@ def check_sums(patient: Patient) -> Iterator[Finding]:
     """Roll-ups that disagree with the rows they are sums of."""
     runs, prefixes = schema.runs, schema.prefixes
     total = summed(prefixes.c.tasks).label("tasks")
-    with patient.database.read() as connection:
+    # At one moment: a batch that comes between two of these statements would be a disagreement.
+    with patient.database.snapshot() as connection:
         rows = connection.execute(sa.select(runs.c.id, runs.c.account_id, runs.c.tasks, runs.c.tasks_removed)).all()
         by_prefix = connection.execute(sa.select(prefixes.c.run_id, total).group_by(prefixes.c.run_id)).all()
         stored = {row.id: stored_tasks(connection, row.id) for row in rows}
@@ -224,15 +262,14 @@ def check_contents(patient: Patient) -> Iterator[Finding]:
         digest = hashlib.sha256(f"{day} {row.id}".encode()).digest()
         if len(rows) > 20 and digest[0] % 20:
             continue
-        with patient.database.read() as connection:
-            try:
-                part = Part(tables=("tasks", "computations", "exceptions"))
-                recording = read_run(
-                    connection, patient.vault, patient.store, row.account_id, row.id, str(row.id), part
-                )
-            except (StorageError, MissingBlob, OSError, ValueError) as error:
-                yield Finding("contents", f"run {row.id} cannot be read: {str(error).splitlines()[0]}")
-                continue
+        try:
+            part = Part(tables=("tasks", "computations", "exceptions"))
+            recording = read_steadily(
+                patient.database, patient.vault, patient.store, row.account_id, row.id, str(row.id), part
+            )
+        except (StorageError, MissingBlob, OSError, ValueError) as error:
+            yield Finding("contents", f"run {row.id} cannot be read: {str(error).splitlines()[0]}")
+            continue
         if recording.damage:
             yield Finding("contents", f"run {row.id}: {recording.damage}")
 

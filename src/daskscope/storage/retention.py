@@ -65,7 +65,7 @@ def _remove(database: Database, store: BlobStore, account: Account, before_us: i
         old = sa.select(runs.c.id).where(runs.c.account_id == account.id, runs.c.received_us < before_us)
         with database.write() as connection:
             if not whole:
-                old = old.where(_has_rows())
+                old = old.where(has_rows())
             numbers = list(connection.execute(old.order_by(runs.c.id).limit(STEP)).scalars())
             forget = delete_cluster if whole else delete_rows
             paths = [path for number in numbers for path in forget(connection, number)]
@@ -75,7 +75,8 @@ def _remove(database: Database, store: BlobStore, account: Account, before_us: i
             return total
 
 
-def _has_rows() -> sa.ColumnElement[bool]:
+def has_rows() -> sa.ColumnElement[bool]:
+    """Whether there are rows of a run besides its sums."""
     runs, batches, files = schema.runs, schema.batches, schema.files
     buffered = sa.exists().where(batches.c.run_id == runs.c.id, batches.c.frame.is_not(None))
     return sa.or_(buffered, sa.exists().where(files.c.run_id == runs.c.id))

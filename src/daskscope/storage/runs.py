@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,19 @@ from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.blobs import BlobStore, MissingBlob
-from daskscope.storage.database import StorageError
+from daskscope.storage.database import Database, StorageError
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.parquet import from_parquet
 from daskscope.storage.vault import BrokenSeal, Vault
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import concatenate, latest, rows_by_table
+
+#: Times a run is read whose files a compaction puts together meanwhile. One merges a run every five seconds at most, and most
+#: runs are read in less: three in a row do not happen by themselves.
+ATTEMPTS = 3
+#: Rows a run may have when it is read: one for each byte that is stored of it, where real ones take five and more, and so many
+#: besides. Frames of constants claim a thousand a byte, and each takes 300 bytes of memory when it is read.
+SPARE_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class StoredBatch:
     sequence: int
     name: str
     frame: bytes
+    #: As its header says.
+    rows: int
     damage: str = ""
 
     def table(self) -> Table:
@@ -68,25 +77,33 @@ class Part:
 WHOLE = Part()
 
 
+@dataclass(frozen=True)
+class Most:
+    """How much of a buffer is read at once."""
+
+    nbytes: int
+    rows: int
+
+
 def buffered(
-    connection: Connection, vault: Vault, account: int, run: int, names: Iterable[str], most_nbytes: int = 0
+    connection: Connection, vault: Vault, account: int, run: int, names: Iterable[str], most: Most | None = None
 ) -> list[StoredBatch]:
-    """Batches that are not compacted, in the order in which they were written; the first of them up to a size, if one is given."""
+    """Batches that are not compacted, in the order in which they were written; as many as fit, and one at least."""
     table = schema.batches
     query = (
-        sa.select(table.c.id, table.c.epoch, table.c.sequence, table.c.name, table.c.frame)
+        sa.select(table.c.id, table.c.epoch, table.c.sequence, table.c.name, table.c.frame, table.c.rows)
         .where(table.c.run_id == run, table.c.frame.is_not(None), table.c.damage == "", table.c.name.in_(list(names)))
         .order_by(table.c.epoch, table.c.sequence)
         .execution_options(yield_per=100)
     )
     batches: list[StoredBatch] = []
-    nbytes = 0
-    with connection.execute(query) as rows:
-        for row in rows:
-            batches.append(_opened(connection, vault, account, row))
-            nbytes += len(row.frame)
-            if most_nbytes and nbytes >= most_nbytes:
+    nbytes = rows = 0
+    with connection.execute(query) as found:
+        for row in found:
+            nbytes, rows = nbytes + len(row.frame), rows + row.rows
+            if most is not None and batches and (nbytes > most.nbytes or rows > most.rows):
                 break
+            batches.append(_opened(connection, vault, account, row))
     return batches
 
 
@@ -97,16 +114,27 @@ def _opened(connection: Connection, vault: Vault, account: int, row: Any) -> Sto
             frame = vault.open(connection, account, frame)
         except BrokenSeal as error:
             frame, damage = b"", str(error)
-    return StoredBatch(row.id, row.epoch, row.sequence, row.name, frame, damage)
+    return StoredBatch(row.id, row.epoch, row.sequence, row.name, frame, row.rows, damage)
 
 
-def quarantined(connection: Connection, run: int) -> list[tuple[str, int]]:
-    """Batches that cannot be read and were put aside: why, and how many bytes."""
+@dataclass(frozen=True)
+class Lost:
+    """Something of a run that is stored and cannot be read."""
+
+    name: str
+    rows: int
+    nbytes: int
+    why: str
+
+
+def quarantined(connection: Connection, run: int) -> list[Lost]:
+    """Batches that cannot be read and were put aside."""
     table = schema.batches
-    query = sa.select(table.c.damage, sa.func.length(table.c.frame)).where(
+    query = sa.select(table.c.name, table.c.rows, sa.func.length(table.c.frame), table.c.damage).where(
         table.c.run_id == run, table.c.frame.is_not(None), table.c.damage != ""
     )
-    return [(why, nbytes) for why, nbytes in connection.execute(query.order_by(table.c.id))]
+    rows = connection.execute(query.order_by(table.c.id))
+    return [Lost(name, count, nbytes, _unreadable(why)) for name, count, nbytes, why in rows]
 
 
 def files_of(connection: Connection, run: int, names: Iterable[str] = TABLES) -> list[StoredFile]:
@@ -130,27 +158,96 @@ def loader(connection: Connection, vault: Vault, store: BlobStore) -> Load:
 def read_run(
     connection: Connection, vault: Vault, store: BlobStore, account: int, run: int, source: str, part: Part = WHOLE
 ) -> Recording:
-    """The run's tables. What cannot be read is said in ``damage``; it never keeps the rest from being shown."""
-    load = loader(connection, vault, store)
-    parts: dict[str, list[Table]] = {}
-    damage, damaged = "", 0
-    for file in files_of(connection, run, part.tables):
+    """The run's tables. What cannot be read is said in ``damage``; it never keeps the rest from being shown.
+
+    Within one transaction: who reads for others wants ``read_steadily``.
+    """
+    return _recording(connection, run, source, part, _read(connection, vault, store, account, run, part))
+
+
+def read_steadily(
+    database: Database, vault: Vault, store: BlobStore, account: int, run: int, source: str, part: Part = WHOLE
+) -> Recording:
+    """The run's tables at one moment, whatever a compaction does meanwhile.
+
+    It deletes the files it put together as soon as nobody names them. Where one is gone that is no longer named, nothing is lost:
+    the list is old, and a new one is read.
+    """
+    for _ in range(ATTEMPTS):
+        with database.snapshot() as connection:
+            read = _read(connection, vault, store, account, run, part)
+            recording = _recording(connection, run, source, part, read)
+        if not read.missing:
+            break
+        with database.read() as connection:
+            named = {file.path for file in files_of(connection, run, part.tables)}
+        if named.issuperset(file.path for file in read.missing):
+            break
+    return recording
+
+
+@dataclass
+class _Read:
+    """What was found of a run."""
+
+    parts: dict[str, list[Table]] = field(default_factory=dict)
+    lost: list[Lost] = field(default_factory=list)
+    #: Files that were named and are not there.
+    missing: list[StoredFile] = field(default_factory=list)
+
+
+def _read(connection: Connection, vault: Vault, store: BlobStore, account: int, run: int, part: Part) -> _Read:
+    load, read = loader(connection, vault, store), _Read()
+    files = files_of(connection, run, part.tables)
+    batches = buffered(connection, vault, account, run, part.tables)
+    _check_rows(files, batches)
+    for file in files:
         try:
             table = _table(load(account, file), file, part)
         except (MissingBlob, BrokenSeal, UnreadableFile) as error:
-            damage, damaged = damage or str(error), damaged + file.nbytes
+            read.lost.append(Lost(file.name, file.rows, file.nbytes, str(error)))
+            if isinstance(error, MissingBlob):
+                read.missing.append(file)
             continue
-        parts.setdefault(file.name, []).append(table)
-    for batch in buffered(connection, vault, account, run, part.tables):
+        read.parts.setdefault(file.name, []).append(table)
+    for batch in batches:
         try:
-            parts.setdefault(batch.name, []).append(batch.table())
+            read.parts.setdefault(batch.name, []).append(batch.table())
         except WireError as error:
-            damage, damaged = damage or _unreadable(str(error)), damaged + len(batch.frame)
-    for why, nbytes in quarantined(connection, run):
-        damage, damaged = damage or _unreadable(why), damaged + nbytes
-    tables = {name: join(name, parts[name]) for name in part.tables if name in parts}
-    counts = completeness(connection, run)
-    return Recording(source, tables, counts, damage, damaged, missing_batches(connection, run))
+            read.lost.append(Lost(batch.name, batch.rows, len(batch.frame), _unreadable(str(error))))
+    read.lost += quarantined(connection, run)
+    return read
+
+
+class TooManyRows(StorageError):
+    """A run has more rows than real ones could be in its bytes."""
+
+
+def _check_rows(files: Sequence[StoredFile], batches: Sequence[StoredBatch]) -> None:
+    rows = sum(file.rows for file in files) + sum(batch.rows for batch in batches)
+    nbytes = sum(file.nbytes for file in files) + sum(len(batch.frame) for batch in batches)
+    if rows > SPARE_ROWS + nbytes:
+        raise TooManyRows(
+            f"This run has {rows:,} rows in {nbytes:,} bytes: no recorder wrote them, and they are not read. Delete the cluster."
+        )
+
+
+def _recording(connection: Connection, run: int, source: str, part: Part, read: _Read) -> Recording:
+    tables = {name: join(name, read.parts[name]) for name in part.tables if name in read.parts}
+    counts = _without(completeness(connection, run), read.lost)
+    damage = next((lost.why for lost in read.lost), "")
+    nbytes = sum(lost.nbytes for lost in read.lost)
+    return Recording(source, tables, counts, damage, nbytes, missing_batches(connection, run))
+
+
+def _without(counts: Mapping[str, Completeness], lost: Iterable[Lost]) -> dict[str, Completeness]:
+    """How much there is of each table where some of what arrived cannot be read."""
+    left = dict(counts)
+    for part in lost:
+        known = left.get(part.name, Completeness())
+        rows = min(part.rows, known.rows)
+        left[part.name] = replace(known, rows=known.rows - rows, missing=known.missing + rows)
+    return left
 
 
 def _unreadable(why: str) -> str:

@@ -76,8 +76,8 @@ def add_master_key(path: Path) -> list[bytes]:
     return keys
 
 
-#: Master keys that stay in the file after a rotation: the new one, and the one before. A server that still runs with that one may
-#: wrap the key of a new account by it, which the next rotation wraps anew.
+#: Master keys that stay in the file after a rotation: the new one, and the one before. A server that makes an account at that
+#: moment may have read the file before, and wrap the account's key by that one; the next rotation wraps it anew.
 KEPT_KEYS = 2
 
 
@@ -169,6 +169,10 @@ class Vault:
 
         Not remembered here: a key whose transaction is rolled back must never have sealed anything.
         """
+        # Somebody may have rotated the master keys since: one that is two rotations old is in no file any more, and what it wraps
+        # is lost with this process. Accounts are rarely made, so the file is simply read.
+        if self.key_file is not None and self.key_file.is_file():
+            self.masters = load_master_keys(self.key_file)
         wrapped = wrap(self.masters[0], os.urandom(KEY_SIZE))
         connection.execute(sa.insert(account_keys).values(account_id=account, wrapped=wrapped))
 

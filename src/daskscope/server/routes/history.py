@@ -15,7 +15,7 @@ from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment, parsed
 from daskscope.storage import history as store
 from daskscope.storage.clusters import workers_of
-from daskscope.storage.runs import Part, read_run
+from daskscope.storage.runs import Part, read_steadily
 
 #: The kind of event by which the recorder says what adaptive scaling wants.
 WANTED = "wanted-workers"
@@ -28,8 +28,9 @@ def history(call: Call) -> History:
     with services.database.read() as connection:
         sums = store.sums_of(connection, row["id"], steps)
         workers = workers_of(connection, row["id"])
-        part = Part(("events",))
-        recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"], part)
+    recording = read_steadily(
+        services.database, services.vault, services.store, call.account.id, row["id"], row["name"], Part(("events",))
+    )
     there, threads = present([_life(worker, end) for worker in workers], steps)
     times, targets = _asked(recording["events"])
     return {

@@ -13,13 +13,13 @@ from daskscope.model.recording import Completeness
 from daskscope.model.table import Table
 from daskscope.server import cursor, rendering
 from daskscope.server.contract import HostedReport
-from daskscope.server.failure import not_found
+from daskscope.server.failure import Refusal, not_found
 from daskscope.server.routes.clusters import Limit, Text, find
 from daskscope.server.routes.reports import BYTES, DATA_HEADERS, add, report_view
 from daskscope.server.routing import Call, Route
 from daskscope.server.views import moment, parsed
 from daskscope.storage.reports import NewReport
-from daskscope.storage.runs import Part, read_run
+from daskscope.storage.runs import Part, read_steadily
 from daskscope.wire.layout import FILE_MAGIC
 from daskscope.wire.rows import frames_of_table
 
@@ -47,8 +47,9 @@ TASK_NUMBERS = ("start_us", "stop_us", "thread", "nbytes")
 
 def _table(call: Call, row: dict[str, Any], part: Part) -> Table:
     services, (name,) = call.services, part.tables
-    with services.database.read() as connection:
-        recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"], part)
+    recording = read_steadily(
+        services.database, services.vault, services.store, call.account.id, row["id"], row["name"], part
+    )
     return recording[name]
 
 
@@ -92,8 +93,15 @@ def list_tasks(call: Call) -> dict[str, Any]:
 def download(call: Call) -> Response:
     """The whole run as a recording file, for ``daskscope show``, ``open`` and ``export``."""
     row, services = find(call), call.services
-    with services.database.read() as connection:
-        recording = read_run(connection, services.vault, services.store, call.account.id, row["id"], row["name"])
+    recording = read_steadily(
+        services.database, services.vault, services.store, call.account.id, row["id"], row["name"]
+    )
+    if recording.damage and not any(table.rows for table in recording.tables.values()):
+        # A file without a batch has nothing that could say what is not in it.
+        raise Refusal(500, "damaged", f"Nothing of this cluster can be read: {recording.damage}")
+    # A file says that it is incomplete by the numbers of batches it does not have: those that never came, and of what is damaged
+    # one. The gap is behind the first batch, for a reader takes the first number for where the recording began.
+    gap = recording.missing_batches + bool(recording.damage)
     parts, sequence = [FILE_MAGIC], 0
     for name, table in recording.tables.items():
         part = recording.completeness.get(name, Completeness())
@@ -110,6 +118,8 @@ def download(call: Call) -> Response:
         )
         parts += frames
         sequence += len(frames)
+        if frames and gap:
+            sequence, gap = sequence + gap, 0
     return Response(b"".join(parts), media_type=BYTES, headers=DATA_HEADERS)
 
 
