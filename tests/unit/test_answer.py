@@ -89,6 +89,12 @@ def test_nothing_ran() -> None:
     assert answered(tasks=[]) == Answer("idle", "Nothing ran.", "No task finished while this was recorded.")
 
 
+def test_what_ended_before_a_task_had_finished_did_run() -> None:
+    given_up = answered("cancelled", tasks=[])
+    assert given_up == Answer("finished", "Cancelled after 1 min 40 s.", "None of its tasks had finished.")
+    assert answered("lost", tasks=[]).headline == "Lost after 1 min 40 s."
+
+
 def test_where_no_thread_is_known_nothing_is_claimed() -> None:
     assert answered("done", tasks=[{"status": "ok"}], workers=[]).reason == "How busy its threads were is not known."
 

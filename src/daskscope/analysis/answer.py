@@ -32,7 +32,9 @@ def answer(recording: Recording, split: Breakdown | None = None) -> Answer:
     start, stop = extent(recording)
     states = Counter(recording["computations"]["state"].tolist())
     took = units.duration(stop - start)
-    if not recording["tasks"].rows and not recording["exceptions"].rows and not states["running"]:
+    nothing = not recording["tasks"].rows and not recording["exceptions"].rows
+    # What was lost or given up while its first tasks ran has no execution, and did run.
+    if nothing and not (states["running"] or states["lost"] or states["cancelled"]):
         return Answer("idle", "Nothing ran.", _why_nothing(recording))
     if states["running"]:
         return Answer("running", f"Still running after {took}.", _where_time_went(recording, split, start, stop))
@@ -41,7 +43,8 @@ def answer(recording: Recording, split: Breakdown | None = None) -> Answer:
     if states["erred"] or (not states and _failed(recording)):
         return Answer("erred", _headline(states, "erred", "Failed", took), _what_failed(recording))
     if states["cancelled"] and not states["done"]:
-        return Answer("finished", f"Cancelled after {took}.", _where_time_went(recording, split, start, stop))
+        why = "None of its tasks had finished." if nothing else _where_time_went(recording, split, start, stop)
+        return Answer("finished", f"Cancelled after {took}.", why)
     return Answer("finished", f"Finished in {took}.", _where_time_went(recording, split, start, stop))
 
 

@@ -42,7 +42,7 @@ export function Overview() {
           <Failure text={report.failure} />
         </div>
       )}
-      {report.totals.tasks === 0 && (
+      {report.answer.status === "idle" && (
         <Panel class="mt">
           <Empty title="Nothing was computed while this was recorded" snippet={HOW}>Everything inside of the block is recorded, on the cluster of the current client:</Empty>
         </Panel>
