@@ -202,6 +202,8 @@ class Computation(TypedDict):
     durations: dict[str, float]
     nbytes: int
     n_groups: int
+    #: Graphs that Dask put together, because they came while others ran; the code is that of the first.
+    n_submissions: int
     span: str
     client: str
     url: str

@@ -196,6 +196,7 @@ def computation_view(row: Row, account: Account, base: str, now_us: int) -> Comp
         },
         "nbytes": sums.get("nbytes", 0),
         "n_groups": row["groups"],
+        "n_submissions": row["submissions"],
         "span": row["span"],
         "client": row["client"],
         "url": f"{base}/{account.name}/clusters/{cluster}/computations/{quote(row['computation'], safe='')}",

@@ -225,6 +225,7 @@ export interface Computation {
   durations: Record<string, number>;
   nbytes: number;
   n_groups: number;
+  n_submissions: number;
   span: string;
   client: string;
   url: string;
@@ -251,6 +252,7 @@ export interface OneComputation {
   durations: Record<string, number>;
   nbytes: number;
   n_groups: number;
+  n_submissions: number;
   span: string;
   client: string;
   url: string;

@@ -42,7 +42,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
               <div class="title">
                 <ComputationPill state={c.state} />
                 <h1><code>{callOf(c)}</code></h1>
-                <span class="faint" data-testid="compared">{compared(c)}{counted(c.n_tasks, "task")} · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}</span>
+                <span class="faint" data-testid="compared">{compared(c)}{counted(c.n_tasks, "task")}{c.n_submissions > 1 && <span title="Dask puts together what is submitted while something runs; the code is that of the first"> of {count(c.n_submissions)} submissions</span>} · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}</span>
               </div>
               <div class="folds">
                 <details data-testid="code">
