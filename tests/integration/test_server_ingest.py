@@ -68,6 +68,20 @@ class TestWhole:
         assert server.send(*frames, *frames).json() == {"taken": 0, "duplicates": 2 * len(frames)}
         assert clusters(server)["shuffled"] == 3
 
+    def test_pages_of_events_follow_each_other_while_more_come(self, server: HostedServer) -> None:
+        def send(epoch: int, *moments: int) -> None:
+            rows = [{"time_us": moment, "topic": "t", "kind": str(moment), "detail": "{}"} for moment in moments]
+            assert server.send(*make_frames({"events": rows}, cluster="eventful", epoch=epoch)).status == 200
+
+        send(1, *range(1, 8))
+        seen, cursor = list[str](), ""
+        for page in range(3):
+            answer = server.ask("GET", f"/api/v1/clusters/eventful/events?limit=3&cursor={cursor}").json()
+            seen += [item["kind"] for item in answer["items"]]
+            cursor = answer["next"] or ""
+            send(2 + page, 100 + page)
+        assert (seen, cursor) == (["7", "6", "5", "4", "3", "2", "1"], "")
+
     def test_a_body_that_comes_in_chunks_is_taken(self, server: HostedServer) -> None:
         body = sample_frames("chunked")
         parts = (body[i : i + 100] for i in range(0, len(body), 100))

@@ -58,18 +58,20 @@ def list_events(call: Call) -> dict[str, Any]:
     row = find(call)
     events = _table(call, row, Part(("events",)))
     place = cursor.decode(query.cursor, int)
-    first = min(place[0], events.rows) if place and place[0] > 0 else 0
     order = np.argsort(events["time_us"], kind="stable")[::-1]
     if query.topic:
         order = order[events["topic"][order] == query.topic]
+    # Counted from the oldest: those that come meanwhile are the newest.
+    left = min(max(place[0], 0), len(order)) if place else len(order)
+    first = len(order) - left
     chosen = events.take(order[first : first + query.limit])
     columns = [chosen[name].tolist() for name in ("time_us", "topic", "kind", "worker", "detail")]
     items = [
         {"time": moment(time), "topic": topic, "kind": kind, "worker": worker, "detail": parsed(detail, {})}
         for time, topic, kind, worker, detail in zip(*columns, strict=True)
     ]
-    more = first + query.limit < len(order)
-    return {"items": items, "next": cursor.encode(first + query.limit) if more else None, "total": len(order)}
+    rest = left - query.limit
+    return {"items": items, "next": cursor.encode(rest) if rest > 0 else None, "total": len(order)}
 
 
 def list_tasks(call: Call) -> dict[str, Any]:
