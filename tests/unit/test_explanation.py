@@ -113,6 +113,12 @@ def test_one_that_is_between_two_pieces_of_work_is_not_called_idle() -> None:
     assert ask(run()).answer.startswith("No task runs or waits at this moment, and Dask does not call it idle yet")
 
 
+def test_one_that_is_silent_may_be_gone_before_it_is_called_lost() -> None:
+    quiet = "nothing was heard of it for 40.0 s: it may be gone"
+    assert ask(run(tasks_processing=1, seen_us=NOW - 40_000_000)).evidence[0] == quiet
+    assert not any("heard" in line for line in ask(run(tasks_processing=1, seen_us=NOW - 20_000_000)).evidence)
+
+
 def test_clients_are_told_of_with_what_they_hold() -> None:
     held = client(held_keys=3, held_nbytes=2048)
     answer = ask(run(), held, client(client="gone", disconnect_us=1), client(client="fire-and-forget"))

@@ -15,6 +15,8 @@ from daskscope import units
 
 #: Clocks that differ by less are not spoken of: a batch may take as long to arrive.
 CLOCKS_DIFFER_US = 5_000_000
+#: A recorder says every ten seconds that a cluster is there, and may be late once.
+QUIET_US = 25_000_000
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,15 @@ def explain(
     # Dask lists what nobody waits for under a client of its own; it is there even when it holds nothing.
     present = [client for client in clients if not client["disconnect_us"]]
     connected = [client for client in present if client["client"] != "fire-and-forget" or client["held_keys"]]
-    evidence = [*_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us), *_clock(run)]
+    evidence = [*_silence(run, now_us), *_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us), *_clock(run)]
     if per_hour > 0:
         evidence.append(f"it costs about {units.dollars(per_hour)} an hour")
     return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected)))
+
+
+def _silence(run: Mapping[str, Any], now_us: int) -> list[str]:
+    quiet = now_us - run["seen_us"]
+    return [f"nothing was heard of it for {units.duration(quiet)}: it may be gone"] if quiet > QUIET_US else []
 
 
 def _finished(run: Mapping[str, Any], now_us: int) -> Explanation:
