@@ -44,7 +44,13 @@ def explain(
     # Dask lists what nobody waits for under a client of its own; it is there even when it holds nothing.
     present = [client for client in clients if not client["disconnect_us"]]
     connected = [client for client in present if client["client"] != "fire-and-forget" or client["held_keys"]]
-    evidence = [*_silence(run, now_us), *_tasks(run), *_clients(connected, now_us), *_idleness(run, now_us), *_clock(run)]
+    evidence = [
+        *_silence(run, now_us),
+        *_tasks(run),
+        *_clients(connected, now_us),
+        *_idleness(run, now_us),
+        *_clock(run),
+    ]
     if per_hour > 0:
         evidence.append(f"it costs about {units.dollars(per_hour)} an hour")
     return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected)))
