@@ -58,7 +58,8 @@ def list_computations(
         start, name, number = after
         earlier_run = sa.and_(table.c.computation == name, table.c.run_id < number)
         same_start = sa.and_(table.c.start_us == start, sa.or_(table.c.computation < name, earlier_run))
-        query = query.where(sa.or_(table.c.start_us < start, same_start))
+        # Said twice: PostgreSQL finds the place in its index by the first, and would read all that is newer for the second.
+        query = query.where(table.c.start_us <= start, sa.or_(table.c.start_us < start, same_start))
     rows = [dict(row) for row in connection.execute(query).mappings()]
     sums = _sums(connection, [(row["run_id"], row["computation"]) for row in rows])
     for row in rows:
