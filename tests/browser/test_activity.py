@@ -44,9 +44,9 @@ def test_a_click_on_the_time_bar_filters_the_page_and_back_undoes_it(visit: Visi
     expect(page.get_by_role("columnheader", name="Lost or failed")).to_be_visible()
     expect(page.get_by_test_id("activity-panels")).to_contain_text("Lost or failed by function")
     functions = page.get_by_role("region", name="Lost or failed by function").locator("li .n")
-    assert set(functions.all_inner_texts()) == want
+    eventually(page, lambda: set(functions.all_inner_texts()), want)
     assert "activity=failed" in hash_of(page)
-    assert pixels(page) != bars
+    eventually(page, lambda: pixels(page) != bars, True)
 
     page.go_back()
 
