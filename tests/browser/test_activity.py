@@ -44,7 +44,9 @@ def test_a_click_on_the_time_bar_filters_the_page_and_back_undoes_it(visit: Visi
     expect(page.get_by_role("columnheader", name="Lost or failed")).to_be_visible()
     expect(page.get_by_test_id("activity-panels")).to_contain_text("Lost or failed by function")
     functions = page.get_by_role("region", name="Lost or failed by function").locator("li .n")
-    eventually(page, lambda: set(functions.all_inner_texts()), want)
+    # The eight that took most: on a slow machine more is lost with the worker that is killed.
+    eventually(page, functions.count, min(len(want), 8))
+    assert set(functions.all_inner_texts()) <= want
     assert "activity=failed" in hash_of(page)
     eventually(page, lambda: pixels(page) != bars, True)
 
