@@ -76,7 +76,7 @@ def pages(newest: str, shared: int) -> dict[str, Page]:
         "a computation": Page(f"{worked}/computations/{COMPUTATION}", "h1", "[data-viewer]", viewer=True),
         "errors": Page("/local/errors", "h1", "[data-testid=error-row]", 100),
         "an error": Page(f"/local/errors/{group_name(7)}", "h1", "[data-testid=page-error] tbody tr", 10),
-        "reports": Page("/local/reports", "h1", "[data-testid=report-row]", 300),
+        "reports": Page("/local/reports", "h1", "[data-testid=report-row]", 100),
         "a report": Page(f"/local/reports/{shared}", "[data-viewer]", "[data-viewer]", viewer=True),
         "usage": Page("/local/usage", "h1", "[data-testid=page-usage] tbody tr", 20),
         "usage of a year by cluster": Page(
