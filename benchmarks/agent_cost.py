@@ -1,4 +1,4 @@
-"""What the agent costs a worker with two busy threads, and whether its profile names the hot line."""
+"""Measure the cost of the agent in a worker with two busy threads, and check that its profile finds the hot line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def busy(seed: int, seconds: float) -> float:
 
 
 def spent(dask_worker: Any) -> dict[str, float]:
-    """CPU seconds of the sampler's looks and of the agent's own thread so far."""
+    """Return the CPU seconds of the sampler and of the agent's own thread so far."""
     agent = dask_worker.plugins["daskscope-agent"]
     sampler = agent._probes.sampler
     return {

@@ -1,8 +1,8 @@
-"""How long every page of the web app takes until it can be used, with a year of a team's history behind a real server.
+"""Measure how long each page of the web app takes to become usable, with a real server and a year of a team's history.
 
-A page can be used when its own heading and its rows are on the screen, nothing on it is still loading, and the main thread has
-answered a key that was pressed after that. Each visit is a browser profile of its own: nothing is cached. The clock starts with
-the navigation. Beside each figure: the slowest answer of the server, and what scripts, styles and layout took of the main thread.
+A page is usable when its heading and rows are visible, nothing is loading, and the main thread has then responded to a key.
+Each visit has a new browser profile without a cache. The clock starts with the navigation. Each figure comes with the slowest
+response of the server, and the time of scripts, styles and layout on the main thread.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from benchmarks.history import CLUSTERS, COMPUTATIONS, USERS, History, group_nam
 from benchmarks.ingest import served
 from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
+from daskscope.model.states import SCOPES
 from daskscope.model.table import Strings, Table, object_array
 from daskscope.model.tables import TABLES
-from daskscope.server.identity import COOKIE
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
 from daskscope.storage.accounts import set_member
-from daskscope.storage.sessions import open_session
-from daskscope.storage.tokens import SCOPES, create_token
+from daskscope.storage.sessions import NewSession, open_session
+from daskscope.storage.tokens import create_token
 from daskscope.storage.users import create_user
 from daskscope.testing.factories import make_frames
-from daskscope.wire.rows import frames_of_table
+from daskscope.wire.file import frames_of_table
 
 BAR_S = 1.5
 VISITS = 3
-#: Of the computation that has rows: a report of so many takes the longest of what people look at every day.
+#: Tasks of the computation that has rows: the largest report that people open every day.
 TASKS = 100_000
 WORKED = "worked"
 COMPUTATION = "worked-computation"
-#: What is typed into the search of 10,000 clusters: 111 have it in their name.
+#: Search text: 111 of 10,000 clusters have it in their name.
 SOUGHT = "-77"
 WINDOW = {"width": 1600, "height": 900}
 PATIENCE_MS = 60_000
@@ -54,18 +54,18 @@ PATIENCE_MS = 60_000
 
 @dataclass(frozen=True)
 class Page:
-    """Where a page is, and what must be on the screen."""
+    """The path of a page, and what must be visible."""
 
     path: str
     heading: str
     rows: str
     count: int = 1
-    #: It has the viewer on it, which says itself when it is drawn.
+    #: Whether the page has the viewer, which reports when it is drawn.
     viewer: bool = False
 
 
 def pages(newest: str, shared: int) -> dict[str, Page]:
-    """Every page of the app; of the clusters the newest, and of the reports that with this number."""
+    """Return every page of the app, with the newest cluster and the given report."""
     worked = f"/local/clusters/{WORKED}"
     return {
         "home": Page("/local", "[data-testid=answer]", "[data-testid=cluster-row]", 100),
@@ -93,7 +93,7 @@ def run(clusters: int = CLUSTERS) -> list[Result]:
         began = time.perf_counter()
         caller = _fill(Path(name), clusters)
         print(f"    a year made in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-        # Its clusters that live were heard of when they were made, and nobody speaks for them.
+        # Running clusters were last seen when the history was made, and send nothing.
         flags = ("--login", "--data", name, "--lost-after", "86400", "--keep-rows-days", "0", "--compact-after", "1")
         with served(*flags) as (address, process), sync_playwright() as playwright:
             url, memory = f"http://{address}", [_mib(process)]
@@ -117,7 +117,7 @@ def run(clusters: int = CLUSTERS) -> list[Result]:
         ),
         at_most("memory of the server with a year of history, idle", memory[0], 200, " MiB"),
         Result(
-            "the same after all pages",
+            "memory of the server after all pages",
             f"{memory[2]:.0f} MiB",
             note=f"{memory[1]:.0f} MiB once it had taken, compacted and rendered {TASKS:,} tasks",
         ),
@@ -130,11 +130,11 @@ def _mib(process: psutil.Process) -> float:
 
 @dataclass(frozen=True)
 class Visit:
-    """One look at a page: seconds until it could be used, and where they went."""
+    """One visit of a page: seconds until it was usable, and their breakdown."""
 
     usable: float
     shown: float
-    #: Of the slowest answer: what was asked, seconds, kB.
+    #: Path, seconds and kB of the slowest response.
     asked: str
     answered: float
     size: float
@@ -153,35 +153,33 @@ def _result(what: str, visits: list[Visit]) -> Result:
     return at_most(f"app: {what}", best.usable, BAR_S, " s", note)
 
 
-# ---------------------------------------------------------------- what there is to look at
+# ---------------------------------------------------------------- data
 
 
 @dataclass(frozen=True)
 class Caller:
-    """An owner of the account: a browser's session, and a token."""
+    """An owner of the account, with a browser session and a token."""
 
-    session: str
+    session: NewSession
     token: str
 
 
 def _fill(directory: Path, clusters: int) -> Caller:
     services = open_services(Settings(data=str(directory)))
     try:
-        now, account = services.clock(), services.local_account
+        now, account = services.archive.clock(), services.local_account
         History(services, now, clusters).fill()
-        with services.database.write() as connection:
-            user = create_user(connection, "olga", "", now).id
-            set_member(connection, account, user, "owner", now)
-            _, token = create_token(
-                connection, account=account, user=user, scopes=frozenset(SCOPES), now_us=now, label="benchmark"
-            )
-            return Caller(open_session(connection, user, "benchmark", now), token)
+        with services.archive.write() as tx:
+            user = create_user(tx, "olga", "").id
+            set_member(tx, account, user, "owner")
+            _, token = create_token(tx, account=account, user=user, scopes=frozenset(SCOPES), label="benchmark")
+            return Caller(open_session(tx, user, "benchmark"), token)
     finally:
         services.close()
 
 
 def _work(url: str, caller: Caller) -> int:
-    """A cluster that sent its rows and ended, once it is compacted and rendered; the number of a report of it."""
+    """Create a cluster that sent its rows, ended and was compacted and rendered; return the ID of a report of it."""
     recording = synthetic.recording(TASKS)
     tasks = recording["tasks"]
     all_of_one = Strings(np.zeros(tasks.rows, dtype=np.int32), object_array([COMPUTATION]))
@@ -204,22 +202,22 @@ def _work(url: str, caller: Caller) -> int:
 
 def _ask(url: str, caller: Caller, method: str, path: str, body: bytes | None = None) -> bytes:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
-    connection.request(method, path, body, {"Authorization": f"Bearer {caller.token}"})
-    response = connection.getresponse()
+    tx = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    tx.request(method, path, body, {"Authorization": f"Bearer {caller.token}"})
+    response = tx.getresponse()
     text = response.read()
-    connection.close()
+    tx.close()
     assert response.status in (200, 201), (path, text[:300])
     return text
 
 
-# ---------------------------------------------------------------- looking
+# ---------------------------------------------------------------- measuring
 
-#: Remembers when it could first be said that the page is there, and when a key was answered.
+#: Stores when the page was first shown, and when a key was handled.
 LISTEN = """
 addEventListener("keydown", () => requestAnimationFrame(() => { window.answered ??= performance.now(); }));
 """
-#: True once heading and rows are on the screen and nothing is loading; the moment is kept.
+#: True once heading and rows are visible and nothing is loading; the time is stored.
 SHOWN = """([heading, rows, count, viewer]) => {
     const seen = (one) => one.getClientRects().length > 0;
     const there = [...document.querySelectorAll(heading)].some((one) => seen(one) && (viewer || one.textContent.trim() !== ""));
@@ -234,9 +232,11 @@ ANSWERS = """() => performance.getEntriesByType("resource").filter((one) => one.
 
 
 def _profile(browser: Any, url: str, caller: Caller) -> Any:
-    """A browser that was never here, but for its session."""
+    """Open a new browser profile with a session."""
     context = browser.new_context(viewport=WINDOW)
-    context.add_cookies([{"name": COOKIE, "value": caller.session, "url": url}])
+    cookie = f"daskscope_{urlsplit(url).port}"
+    context.add_cookies([{"name": cookie, "value": caller.session.cookie, "url": url}])
+    context.add_init_script(f"localStorage.setItem('daskscope-page:', '{caller.session.page}')")
     return context
 
 
@@ -273,7 +273,7 @@ def _wait(page: Any, action: Callable[[], Any], path: str) -> None:
         raise AssertionError(f"{path} was not there in time: {page.locator('body').inner_text()[:500]}") from None
 
 
-#: True once every line has the text in its name.
+#: True once every row has the text in its name.
 FOUND = """(text) => {
     const rows = [...document.querySelectorAll("[data-testid=cluster-row] a.name")];
     return rows.length > 0 && rows.every((one) => one.textContent.includes(text));
@@ -281,7 +281,7 @@ FOUND = """(text) => {
 
 
 def _typed(browser: Any, url: str, caller: Caller) -> float:
-    """Seconds from the last key until the list has what was looked for, and nothing else."""
+    """Return the seconds from the last key until the list shows exactly the matching rows."""
     context = _profile(browser, url, caller)
     page = context.new_page()
     page.goto(f"{url}/local/clusters?since=all", wait_until="commit")

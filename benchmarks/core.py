@@ -1,8 +1,8 @@
-"""A real Scheduler with fake workers: the state machine's own cost, without the noise of comms and processes.
+"""Measure a real Scheduler with fake workers: the cost of the state machine without the noise of comms and processes.
 
-Every task lives its whole life (arrives, is assigned, finishes, is released and forgotten) through the scheduler's own
-handlers; only the workers' messages are made up. CPU time of many short segments, the variants interleaved in random
-order, gives minima and p10 that a shared machine cannot blur.
+Every task passes through all states (arrives, is assigned, finishes, is released and forgotten) in the scheduler's own
+handlers; only the workers' messages are fake. Variants alternate in random order in many short segments, whose minima and p10
+of CPU time are stable even on a shared machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 
 
 class SilentComm:
-    """Stands in for a worker's connection: swallows what is written and never has anything to read."""
+    """A fake connection of a worker: ignores writes and never has data to read."""
 
     def __init__(self) -> None:
         self.closed_event = asyncio.Event()
@@ -55,7 +55,7 @@ METRICS: dict[str, Any] = {
 
 
 async def start_scheduler(workers: int = 4) -> Any:
-    # Stealing is for workers that answer; with these it fails its own assertions and logs a traceback per task.
+    # Stealing needs workers that respond; here it would fail its own assertions and log a traceback per task.
     dask.config.set({"distributed.scheduler.worker-saturation": 1.1, "distributed.scheduler.work-stealing": False})
     scheduler = await Scheduler(dashboard=False, port=0, host="127.0.0.1", validate=False)
     for i in range(workers):
@@ -89,7 +89,7 @@ async def start_scheduler(workers: int = 4) -> Any:
 
 
 def graph(kind: str, n: int) -> tuple[dict[Any, Any], set[Any]]:
-    """``map``: n hashed keys; ``deps``: a chunked array that is reduced in a tree of fan-in 4."""
+    """Return a graph: ``map`` has n hashed keys, ``deps`` a chunked array that is reduced in a tree of fan-in 4."""
     from dask._task_spec import Task, TaskRef
 
     if kind == "map":
@@ -108,7 +108,7 @@ def graph(kind: str, n: int) -> tuple[dict[Any, Any], set[Any]]:
 
 
 def run_segment(scheduler: Any, kind: str, n: int) -> int:
-    """Put n tasks through their whole life; returns how many finished."""
+    """Run n tasks through all states; return how many finished."""
     dsk, keys = graph(kind, n)
     ordered = dict(zip(dsk, range(len(dsk))))
     scheduler._create_taskstate_from_graph(
@@ -151,14 +151,14 @@ def run_segment(scheduler: Any, kind: str, n: int) -> int:
     return finished
 
 
-#: Rounds that only warm up caches and Dask's own averages.
+#: Rounds that warm up caches and Dask's own averages.
 WARM_UP = 3
 
 Variant = Callable[[Any], SchedulerPlugin | None]
 
 
 async def measure(variants: Mapping[str, Variant], kind: str, *, rounds: int, tasks: int) -> dict[str, list[float]]:
-    """CPU microseconds per task of each variant, one number per round; a round has every variant once, in random order."""
+    """Return CPU microseconds per task of each variant by round; a round runs every variant once, in random order."""
     scheduler = await start_scheduler()
     results: dict[str, list[float]] = {name: [] for name in variants}
     order, rng = list(variants), random.Random(0)
@@ -175,7 +175,7 @@ def _one_segment(scheduler: Any, variant: Variant, kind: str, tasks: int) -> flo
     plugin = variant(scheduler)
     if plugin is not None:
         scheduler.plugins["bench"] = plugin
-    # Each segment pays for the garbage it makes itself, not for that of the one before.
+    # Each segment pays for its own garbage, not for that of the previous one.
     gc.collect()
     before = time.process_time()
     finished = run_segment(scheduler, kind, tasks)

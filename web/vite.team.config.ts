@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-// The app of the server: files with hashed names, so that browsers may keep them for ever. Relative, so that any path will do.
+// The app of the server. File names are hashed, so that browsers can cache them forever; URLs are relative, so that any base path works.
 export default defineConfig({
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },

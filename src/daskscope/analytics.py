@@ -1,4 +1,4 @@
-"""Record a cluster for its whole life, and ask a server what all clusters did.
+"""Record a cluster for its whole lifetime, and query a server.
 
 From a client: ``daskscope.analytics.register()``. On the scheduler's machine, without touching any client::
 
@@ -9,23 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import sys
 from collections.abc import Awaitable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import dask.config
 import distributed
 
-from daskscope.client import credentials
 from daskscope.client.calling_code import calling_code, can_send
-from daskscope.client.config import settings
+from daskscope.client.config import option, settings
 from daskscope.client.connection import ask, find_client, install
 from daskscope.client.listing import Listing
-from daskscope.client.server import Server, configured_url, find_server
-from daskscope.client.tokens import create_api_token, list_api_tokens, revoke_api_token
-from daskscope.collector.plugin import ClusterPlugin
+from daskscope.client.server import Server, configured_url, find_server, find_token
+from daskscope.client.token_exchange import TokenExchange, forget, shares_process
+from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError, ServerError
 
@@ -48,12 +50,14 @@ __all__ = [
 logger = logging.getLogger("daskscope")
 
 OWNER = "register"
-#: Clients of this process that send code because they registered.
-_sending: set[str] = set()
+#: Clusters whose page has been printed in this process.
+_announced: set[str] = set()
+#: IDs of the clients in this process that send code because they registered.
+_clients_sending_code: set[str] = set()
 
-NOWHERE = (
-    "There is nowhere to record to. Set a server, dask.config.set({'daskscope.server': 'http://…'}) or "
-    "DASK_DASKSCOPE__SERVER=http://…, or a directory on the scheduler's machine, "
+NO_DESTINATION = (
+    "There is nowhere to record to. Set a server with dask.config.set({'daskscope.server': 'http://…'}) or "
+    "DASK_DASKSCOPE__SERVER=http://…, or a directory on the scheduler's machine with "
     "dask.config.set({'daskscope.directory': '/path'}) or DASK_DASKSCOPE__DIRECTORY=/path."
 )
 
@@ -61,66 +65,87 @@ NOWHERE = (
 # ---------------------------------------------------------------- recording
 
 
-def register(client: distributed.Client | None = None) -> Awaitable[None] | None:
-    """Record this client's cluster from now on, until it closes. Calling it again changes nothing.
+def register(client: distributed.Client | None = None) -> Awaitable[str] | str:
+    """Record this client's cluster from now on, until it closes. Further calls have no effect.
 
-    With an asynchronous client the result has to be awaited.
+    Prints and returns the URL of the cluster's page, or the directory on the scheduler's machine.
+    With an asynchronous client, await the result.
     """
     client = find_client(client)
-    chosen = _settings(name=dask.config.get("daskscope.name") or _program())
+    chosen = _settings(name=option("daskscope.name") or _default_name())
     return client.sync(_register, client, chosen)  # type: ignore[no-any-return]
 
 
-async def _register(client: distributed.Client, chosen: Settings) -> None:
+async def _register(client: distributed.Client, chosen: Settings) -> str:
+    cluster = str(client.scheduler_info().get("id", ""))
     if chosen.server:
-        cluster = str(client.scheduler_info().get("id", ""))
         chosen = await asyncio.get_running_loop().run_in_executor(None, _with_ingest_token, chosen, cluster)
     await install(client, chosen, OWNER, lasting=True)
-    if chosen.code and can_send(client) and client.id not in _sending:
-        # Read by this process at each submission; without it no code is ever sent to the scheduler.
-        _sending.add(client.id)
+    if chosen.code and can_send(client) and client.id not in _clients_sending_code:
+        # Dask reads this setting at each submission, and sends no code without it.
+        _clients_sending_code.add(client.id)
         calling_code.acquire()
+    place = _page(chosen, cluster)
+    if cluster not in _announced:
+        _announced.add(cluster)
+        sys.stdout.write(f"daskscope records this cluster: {place}\n")
+    return place
+
+
+def _page(chosen: Settings, cluster: str) -> str:
+    """Return where to look at the recording."""
+    if not chosen.server:
+        return chosen.directory
+    server = chosen.server.rstrip("/")
+    return f"{server}/{quote(chosen.account)}/clusters/{quote(cluster)}" if chosen.account else server
 
 
 def _with_ingest_token(chosen: Settings, cluster: str) -> Settings:
-    """Trade the user's token for one that may write to this cluster and nothing else: only that one travels."""
-    server = Server(chosen.server, chosen.account, credentials.find(chosen.server, chosen.account))
+    """Exchange the user's token for one that can only write to this cluster; only the latter is sent to the scheduler."""
+    server = Server(chosen.server, chosen.account, find_token(chosen.server, chosen.account))
     try:
         answer = server.call("POST", "ingest-tokens", body={"cluster": cluster})
     except ServerError as error:
         if error.status:
             raise
-        if server.token:
-            # A user's own token never goes to a scheduler, where anybody who may run code there could read it.
-            raise ServerError(f"{error} Registering needs the server once, for a token; recording does not.") from None
-        # A server without login needs no token, and the recorder itself says that it is away.
-        return chosen
+        # Never send a user's own token to a scheduler: anyone who can run code there could read it.
+        raise ServerError(
+            f"{error} Registering needs the server once to get a token; recording does not need it."
+        ) from None
     return Settings.of({**chosen.plain(), "token": answer["token"], "account": answer["account"]})
 
 
 def unregister(client: distributed.Client | None = None) -> Awaitable[None] | None:
-    """Stop recording this client's cluster; harmless where it is not recorded."""
+    """Stop recording this client's cluster. Does nothing if it is not recorded.
+
+    With an asynchronous client, await the result.
+    """
     client = find_client(client)
     return client.sync(_unregister, client)  # type: ignore[no-any-return]
 
 
 async def _unregister(client: distributed.Client) -> None:
-    if client.id in _sending:
-        _sending.discard(client.id)
+    if client.id in _clients_sending_code:
+        _clients_sending_code.discard(client.id)
         calling_code.release()
     await ask(client, "unsubscribe", reader=OWNER)
 
 
 async def dask_setup(scheduler: Any) -> None:
-    """Entry point of ``dask scheduler --preload daskscope.analytics``. Never raises: that would end the scheduler."""
+    """Start recording a scheduler: the entry point of ``dask scheduler --preload daskscope.analytics``.
+
+    Never raises, because an exception would end the scheduler.
+    """
     try:
-        if dask.config.get("daskscope.analytics.disabled"):
+        if option("daskscope.analytics.disabled"):
             return
         if not isinstance(scheduler, distributed.Scheduler):
             raise DaskscopeError(
-                "Preload daskscope.analytics in the scheduler only: it reaches the workers from there."
+                "Preload daskscope.analytics only in the scheduler: the recorder reaches the workers from there."
             )
-        plugin = ClusterPlugin(_preloaded(_settings(name=dask.config.get("daskscope.name") or "")))
+        plugin = await _preloaded_plugin(
+            _settings(name=option("daskscope.name") or _preloaded_name()), str(scheduler.id)
+        )
         plugin.owners.add(OWNER)
         await plugin.start(scheduler)
         if plugin.scheduler is not None:
@@ -130,33 +155,55 @@ async def dask_setup(scheduler: Any) -> None:
         logger.warning("daskscope: this cluster is not recorded. %s", text)
 
 
-def _preloaded(chosen: Settings) -> Settings:
-    """With the token of this machine: it stays here, and the server need not be up yet."""
+async def _preloaded_plugin(chosen: Settings, cluster: str) -> ClusterPlugin:
+    """Return the plugin of a preload, which never has the token of this machine, but one for this cluster only.
+
+    If the server is down, the exchange of the token is left to the plugin's sender.
+    """
     if not chosen.server:
-        return chosen
-    return Settings.of({**chosen.plain(), "token": credentials.find(chosen.server, chosen.account)})
+        return ClusterPlugin(chosen)
+    token = find_token(chosen.server, chosen.account)
+    is_dedicated = not shares_process()
+    if is_dedicated:
+        forget(token)
+    exchange = TokenExchange(Server(chosen.server, chosen.account, token), cluster, only_ingest=is_dedicated)
+    del token
+    try:
+        await asyncio.get_running_loop().run_in_executor(None, exchange.attempt)
+    except ServerError as error:
+        # A refusal is final; the recorder reports it once, and keeps what it records on disk.
+        logger.debug("daskscope: %s", error)
+    plugin = ClusterPlugin(replace(chosen, account=exchange.account))
+    plugin.post = exchange
+    return plugin
 
 
-def _program() -> str:
-    """What a cluster is called where nobody gave it a name: the script, or that it is a notebook."""
+def _default_name() -> str:
+    """Return the default name of a cluster: the file name of the notebook or the script."""
     if "ipykernel" in sys.modules:
-        return "notebook"
+        # Jupyter tells its kernels the path of the notebook.
+        return Path(os.environ.get("JPY_SESSION_NAME", "")).name or "notebook"
     name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
     return "" if name.startswith("-") else name
 
 
+def _preloaded_name() -> str:
+    """Return the default name of a cluster that nobody registered: the scheduler's host and start time."""
+    return f"{socket.gethostname()} {datetime.now().astimezone():%Y-%m-%d %H:%M}"
+
+
 def _settings(name: str) -> Settings:
-    server, directory = configured_url(), dask.config.get("daskscope.directory")
+    server, directory = configured_url(), option("daskscope.directory")
     if not server and not directory:
-        raise DaskscopeError(NOWHERE)
+        raise DaskscopeError(NO_DESTINATION)
     return settings(server=server, directory=str(directory or ""), name=str(name))
 
 
-# ---------------------------------------------------------------- asking a server
+# ---------------------------------------------------------------- querying a server
 
 
 def list_clusters(account: str | None = None, since: str | None = "7 days", user: str | None = None) -> Listing:
-    """Clusters of an account, the newest first; ``since=None`` for all history."""
+    """List the clusters of an account, newest first; ``since=None`` lists all of them."""
     items = find_server(account).items("clusters", since=since or "all", user=user)
     columns = ("name", "user", "state", "start", "duration", "n_tasks", "n_exceptions", "workers", "url")
     return Listing(items, columns, "No clusters yet. Connect one: daskscope.analytics.register()")
@@ -165,14 +212,14 @@ def list_clusters(account: str | None = None, since: str | None = "7 days", user
 def list_computations(
     cluster_id: str | None = None, scheduler_id: str | None = None, account: str | None = None
 ) -> Listing:
-    """Computations of a cluster, the newest first; either id will do."""
-    cluster = _one(cluster_id, scheduler_id)
+    """List the computations of a cluster, newest first; give one of the two IDs."""
+    cluster = _cluster(cluster_id, scheduler_id)
     items = find_server(account).items("computations", cluster_id=cluster)
     return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "code"), "No computations.")
 
 
 def list_events(cluster_id: str, account: str | None = None) -> Listing:
-    """What happened on a cluster: workers that came and went, scaling, stalls, topics on the allow-list."""
+    """List the events of a cluster: workers that joined and left, scaling, stalls, and allowed topics."""
     items = find_server(account).items(f"clusters/{quote(cluster_id, safe='')}/events")
     return Listing(items, ("time", "topic", "kind", "worker", "detail"), "No events.")
 
@@ -184,35 +231,72 @@ def list_exceptions(
     cluster_id: str | None = None,
     scheduler_id: str | None = None,
 ) -> Listing:
-    """Failures of an account or a cluster, the newest first, with their tracebacks."""
+    """List the failures of an account or a cluster, newest first, with their tracebacks."""
     cluster = cluster_id or scheduler_id
     items = find_server(account).items("exceptions", since=since or "all", user=user, cluster_id=cluster)
-    return Listing(items, ("time", "user", "type", "message", "prefix", "count"), "Nothing failed.")
+    return Listing(items, ("time", "user", "type", "message", "prefix", "count"), "No failures.")
 
 
 def list_errors(account: str | None = None, since: str | None = None, state: str | None = None) -> Listing:
-    """Failures that are the same, grouped: how often, since when, on how many clusters, whose."""
+    """List error groups: failures with the same cause, with their count, first and last time, and clusters."""
     items = find_server(account).items("errors", since=since, state=state)
     return Listing(
-        items, ("state", "type", "message", "count", "n_clusters", "first_seen", "last_seen"), "Nothing failed."
+        items, ("state", "type", "message", "count", "n_clusters", "first_seen", "last_seen"), "No failures."
     )
 
 
 def explain(cluster_id: str, account: str | None = None) -> dict[str, Any]:
-    """Why that cluster is still running: the ``answer`` in a sentence, its ``evidence``, and ``advice``."""
+    """Explain why a cluster is still running: ``answer`` (a sentence), ``evidence`` and ``advice``."""
     result: dict[str, Any] = find_server(account).get(f"clusters/{quote(cluster_id, safe='')}/explain")
     return result
 
 
 def close(cluster_id: str, account: str | None = None) -> None:
-    """Ask a cluster to shut down: its recorder is told with the next batch it sends, a few seconds from now.
+    """Ask a cluster to shut down. Its recorder gets the request with its next batch, within a few seconds.
 
-    Best effort: a cluster whose ``daskscope.analytics.close.allow`` is off does not listen.
+    Best effort: a cluster with ``daskscope.analytics.close.allow`` off ignores the request.
     """
     find_server(account).call("POST", f"clusters/{quote(cluster_id, safe='')}/close", body={})
 
 
-def _one(cluster_id: str | None, scheduler_id: str | None) -> str:
+def create_api_token(
+    *, label: str | None = None, days_to_expire: int | None = None, scopes: list[str] | None = None
+) -> dict[str, Any]:
+    """Create a token. Its secret is in ``token`` and cannot be retrieved later.
+
+    It expires after ``days_to_expire`` days (90 by default; 0 means never), and no later than the token you use now, which
+    needs the scope ``tokens``: sign in with ``daskscope login --create-tokens``.
+    """
+    body = {"label": label or "", "days_to_expire": days_to_expire}
+    result: dict[str, Any] = find_server().call(
+        "POST", "tokens", body={**body, **({"scopes": scopes} if scopes else {})}
+    )
+    return result
+
+
+def list_api_tokens(include_inactive: bool = False) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002 (the known order)
+    """List your tokens, by identifier."""
+    items = find_server().get("tokens", include_inactive=str(include_inactive).lower())["items"]
+    return {str(item["id"]): item for item in items}
+
+
+def revoke_api_token(*, identifier: str | None = None, label: str | None = None) -> dict[str, Any]:
+    """Revoke one token, given by its identifier or its label.
+
+    All tokens created with it are revoked too: ``recorders`` and ``tokens`` in the result count them.
+    """
+    if (identifier is None) == (label is None):
+        raise DaskscopeError("Give either identifier= or label=.")
+    if identifier is None:
+        matching = [key for key, item in list_api_tokens().items() if item["label"] == label]
+        if len(matching) != 1:
+            raise DaskscopeError(f"{len(matching)} tokens have the label {label!r}. Give identifier= instead.")
+        identifier = matching[0]
+    result: dict[str, Any] = find_server().call("DELETE", f"tokens/{quote(identifier, safe='')}")
+    return result
+
+
+def _cluster(cluster_id: str | None, scheduler_id: str | None) -> str:
     if not (cluster_id or scheduler_id):
-        raise ValueError("Name a cluster: cluster_id= or scheduler_id=.")
+        raise ValueError("Give a cluster: cluster_id= or scheduler_id=.")
     return str(cluster_id or scheduler_id)

@@ -1,25 +1,25 @@
-"""Every exception daskscope raises on purpose.
+"""Exceptions that daskscope raises on purpose.
 
 ::
 
-    DaskscopeError            a user can do something about it; the text says what
+    DaskscopeError            the user can act on it; the message says how
     ├── RecordingError        a recording cannot be read or written
     │   ├── NotARecording     the file is something else
     │   ├── NewerFormat       written by a newer daskscope
-    │   └── WireError         bytes that are no valid frame (damaged, cut off, or hostile)
+    │   └── WireError         not a valid frame (damaged, cut off, or hostile)
     ├── NoClient              there is no Dask client to record
     ├── ClusterError          the cluster cannot be observed
-    ├── ServerError           a daskscope server cannot be reached, or refuses
+    ├── ServerError           a daskscope server cannot be reached, or refuses the request
     └── MissingExtra          an optional package is not installed
 
-Anything else that escapes is a bug of ours and is left loud.
+Any other exception is a bug in daskscope and is not caught.
 """
 
 from __future__ import annotations
 
 
 class DaskscopeError(Exception):
-    """Base of all errors a user can act on; ``exit_code`` is what the command line returns."""
+    """Base class of all errors a user can act on; ``exit_code`` is the exit status of the command line."""
 
     exit_code = 1
 
@@ -37,7 +37,7 @@ class NewerFormat(RecordingError):
 
 
 class WireError(RecordingError):
-    """Bytes that are no valid frame."""
+    """The bytes are not a valid frame."""
 
 
 class NoClient(DaskscopeError):
@@ -49,11 +49,15 @@ class ClusterError(DaskscopeError):
 
 
 class ServerError(DaskscopeError):
-    """A daskscope server cannot be reached, or refuses; ``status`` is 0 where it did not answer."""
+    """A daskscope server cannot be reached, or refuses the request.
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    ``status`` is 0 if it did not answer, ``code`` is empty if the response is not one of daskscope's API.
+    """
+
+    def __init__(self, message: str, status: int = 0, code: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
 
 
 class MissingExtra(DaskscopeError):

@@ -1,18 +1,13 @@
-"""Numbers for people: the only place that turns microseconds, bytes and counts into words.
+"""Format numbers for people: the only module that turns microseconds, bytes and counts into text.
 
-Everything else passes plain numbers around, with the unit in the name. Texts are short, say their unit, and never claim more
-digits than a reader can use: three at most, fewer where the number is exact.
+All other code passes plain numbers around, with the unit in the name. Texts are short, carry their unit, and have three
+significant digits at most.
 """
 
 from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta, timezone
-from typing import NewType
-
-#: Integer microseconds: a length of time, or a moment since the epoch on the scheduler's clock.
-Microseconds = NewType("Microseconds", int)
-Bytes = NewType("Bytes", int)
 
 MILLISECOND = 1_000
 SECOND = 1_000_000
@@ -22,19 +17,19 @@ DAY = 24 * HOUR
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-#: Shown where a value is not known.
+#: Shown for an unknown value.
 NOTHING = "–"
 
 
 def duration(us: float) -> str:
-    """A length of time: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 d 4 h``."""
+    """Format a duration: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 d 4 h``."""
     if round(us) < 0:
         return "-" + duration(-us)
-    # Each step compares the rounded number, so that 999.6 ms is 1.00 s and not 1000 ms.
+    # Compare rounded numbers, so that 999.6 ms becomes 1.00 s and not 1000 ms.
     if round(us) < MILLISECOND:
         return f"{abs(round(us))} µs"
     if round(us / MILLISECOND) < 1000:
-        return f"{_three(us / MILLISECOND)} ms"
+        return f"{_three_digits(us / MILLISECOND)} ms"
     if us < 59.95 * SECOND:
         return f"{us / SECOND:.2f} s" if us < 9.995 * SECOND else f"{us / SECOND:.1f} s"
     seconds = round(us / SECOND)
@@ -48,7 +43,7 @@ def duration(us: float) -> str:
 
 
 def nbytes(n: float) -> str:
-    """A number of bytes in binary units: ``0 B``, ``1023 B``, ``1.5 GiB``."""
+    """Format a number of bytes in binary units: ``0 B``, ``1023 B``, ``1.5 GiB``."""
     if round(n) < 0:
         return "-" + nbytes(-n)
     if round(n) < 1024:
@@ -57,21 +52,21 @@ def nbytes(n: float) -> str:
     value = n / 1024**power
     if round(value) >= 1024 and power + 1 < len(_BINARY):
         power, value = power + 1, value / 1024
-    return f"{_three(value)} {_BINARY[power]}" if value < 1000 else f"{value:,.0f} {_BINARY[power]}"
+    return f"{_three_digits(value)} {_BINARY[power]}" if value < 1000 else f"{value:,.0f} {_BINARY[power]}"
 
 
 def count(n: int) -> str:
-    """A whole number with thousands separated: ``1,234,567``."""
+    """Format a whole number with thousands separators: ``1,234,567``."""
     return f"{n:,}"
 
 
 def counted(n: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: ``1 task``, ``2 tasks``, ``0 tasks``."""
+    """Format a number with its noun: ``1 task``, ``2 tasks``, ``0 tasks``."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def percent(x: float) -> str:
-    """A share as a percentage: ``0 %``, ``0.3 %``, ``42 %``; a share that is not all is never shown as 100 %."""
+    """Format a share as a percentage: ``0 %``, ``0.3 %``, ``42 %``; only a share of 1 is shown as 100 %."""
     if x < 0:
         return "-" + percent(-x)
     if 0 < x < 0.001:
@@ -82,7 +77,7 @@ def percent(x: float) -> str:
 
 
 def dollars(x: float) -> str:
-    """An amount of money: ``$0``, ``<$0.01``, ``$1.24``, ``$1,240``."""
+    """Format an amount of money: ``$0``, ``<$0.01``, ``$1.24``, ``$1,240``."""
     if x < 0:
         return "-" + dollars(-x)
     if x < 0.005:
@@ -90,8 +85,13 @@ def dollars(x: float) -> str:
     return f"${x:,.2f}" if x < 999.995 else f"${x:,.0f}"
 
 
+def about_dollars(x: float) -> str:
+    """Format an estimated amount for running text: ``less than $0.01``, ``about $1.24``."""
+    return "less than $0.01" if 0 < x < 0.005 else f"about {dollars(x)}"
+
+
 def ago(us: float) -> str:
-    """How long something is past: ``now``, ``40 s ago``, ``5 min ago``, ``3 h ago``, ``yesterday``, ``6 weeks ago``."""
+    """Format how long ago something happened: ``now``, ``40 s ago``, ``5 min ago``, ``3 h ago``, ``yesterday``, ``6 weeks ago``."""
     if us < 10 * SECOND:
         return "now"
     if us < MINUTE:
@@ -107,7 +107,7 @@ def ago(us: float) -> str:
 
 
 def quantity(value: float, unit: str) -> str:
-    """An amount of any unit; the units Dask uses are shown in the form people know."""
+    """Format an amount of any unit; Dask's own units are shown in their familiar form."""
     if not math.isfinite(value * SECOND):
         return f"{value} {unit}".rstrip()
     if unit == "seconds":
@@ -121,7 +121,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def moment(us: int) -> str:
-    """A moment in UTC to the second, as ISO 8601: ``2026-11-15T22:01:07Z``; 0 is a moment that is not known."""
+    """Format a time in UTC to the second, as ISO 8601: ``2026-11-15T22:01:07Z``; 0 means unknown."""
     if us == 0:
         return NOTHING
     try:
@@ -131,8 +131,8 @@ def moment(us: int) -> str:
     return when.isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _three(value: float) -> str:
-    """Three digits at most, without a fraction of zeros."""
+def _three_digits(value: float) -> str:
+    """Format with three digits at most, without trailing zeros."""
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,7 +1,8 @@
-"""A real cluster in a process of its own, registered as the docs say, which does what it is told line by line."""
+"""A real cluster in a subprocess, registered as documented. It runs commands from stdin, one per line."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from daskscope import analytics
 
 
 class LiveCluster:
-    """Workers, a scheduler and a client elsewhere; ``tell`` returns once the cluster has done it."""
+    """A cluster and a client in a subprocess. ``tell`` returns after the command has finished."""
 
     def __init__(self, server: str, token: str, name: str) -> None:
         environment = {
@@ -29,7 +30,7 @@ class LiveCluster:
         )
 
     def __enter__(self) -> LiveCluster:
-        self._heard("registered")
+        self._expect("registered")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -46,9 +47,9 @@ class LiveCluster:
         assert self._process.stdin is not None
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
         self._process.stdin.flush()
-        self._heard("done")
+        self._expect("done")
 
-    def _heard(self, word: str) -> None:
+    def _expect(self, word: str) -> None:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line == f"{word}\n", line
@@ -81,7 +82,9 @@ def say(word: str) -> None:
 def main() -> None:
     cluster: Any = distributed.LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0")
     client: Any = distributed.Client(cluster)
-    analytics.register(client)
+    # Standard output is for the test.
+    with contextlib.redirect_stdout(sys.stderr):
+        analytics.register(client)
     say("registered")
     held: list[Any] = []
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What browser tests share: reports as files, pages that are watched, and words for what a reader does."""
+"""Helpers of the browser tests: report files, watched pages and user actions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from playwright.sync_api import Dialog, Locator, Page, Request, expect
+from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Request, expect
+from tests.hosted import HostedServer
 from tests.unit.test_html import HOSTILE, T, hostile_tables
 
+from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.report.blocks import decode
@@ -20,11 +22,11 @@ from daskscope.report.schema import Block, Cube, Report
 
 VIEWS = (
     "overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors",
-    "code", "groups", "path", "events", "tables",
+    "code", "groups", "path", "events", "environment", "tables",
 )  # fmt: skip
 #: Views that follow the selected time.
 TIMED = ("overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors", "code", "events")
-#: Two slow cores shared with others.
+#: Long, for slow and shared machines.
 PATIENCE_MS = 20_000
 WIDE = (1280, 900)
 NARROW = (390, 844)
@@ -32,15 +34,26 @@ NARROW = (390, 844)
 Visit = Callable[..., Page]
 
 
+def sign_in(context: BrowserContext, server: HostedServer, user: str) -> str:
+    """Sign a user in, as the sign-in page does, and return the value of the session cookie."""
+    cookie = server.make_session(user)
+    context.add_cookies([{"name": server.cookie_name, "value": cookie, "url": server.url, "httpOnly": True}])
+    page = context.new_page()
+    page.goto(f"{server.url}/login")
+    page.evaluate("secret => localStorage.setItem('daskscope-page:', secret)", server.page_secrets[cookie])
+    page.close()
+    return cookie
+
+
 @dataclass(frozen=True)
 class ReportFile:
-    """A report on disk, and what was put into it."""
+    """A report on disk and its data."""
 
     path: Path
     recording: Recording
     report: Report
     blocks: dict[str, bytes]
-    #: The recording's own file, where it has one.
+    #: The file of the recording, if there is one.
     source: Path | None = None
 
     @property
@@ -51,7 +64,7 @@ class ReportFile:
         return [*decode(block, self.blocks[block["block"]])]
 
     def total(self, cube: Cube, measure: str, **where: str) -> float:
-        """The sum of a measure over all bins, of the rows with these keys."""
+        """Sum a measure over all bins of the rows with these keys."""
         codes = {name: cube["keys"][name].index(text) for name, text in where.items()}
         columns = {name: self.column(cube["columns"][name]) for name in where}
         values = self.column(cube["columns"][measure])
@@ -62,7 +75,8 @@ class ReportFile:
 def write_report(
     directory: Path, name: str, recording: Recording, *, title: str = "", source: Path | None = None, **texts: str
 ) -> ReportFile:
-    report, blocks = build(recording, title=title or name, **texts)
+    start, stop = extent(recording)
+    report, blocks = build(recording, start, stop, title=title or name, **texts)
     path = directory / f"{name}.html"
     path.write_text(render(report, blocks), encoding="utf-8")
     return ReportFile(path, recording, report, blocks, source)
@@ -70,7 +84,7 @@ def write_report(
 
 @dataclass
 class Watch:
-    """Everything a page must not do: ask for anything, complain, break, or let data run."""
+    """Collects what a page must not do: send requests, log errors, throw, open dialogs."""
 
     url: str
     problems: list[str] = field(default_factory=list)
@@ -83,7 +97,7 @@ class Watch:
         page.add_init_script("window.alert = (text) => console.error('alert ' + text)")
 
     def requested(self, request: Request) -> None:
-        # A blob is made by the page itself: the worker that draws the task stream, and exported tables.
+        # The page creates blobs itself, for the task stream worker and exported tables.
         if request.url.partition("#")[0] != self.url and not request.url.startswith("blob:"):
             self.problems.append(f"request: {request.url[:200]}")
 
@@ -97,13 +111,13 @@ class Watch:
 
 
 def ready(page: Page) -> Page:
-    """Waits until what the page shows first is drawn."""
+    """Wait for the first paint."""
     page.wait_for_function("document.documentElement.dataset.ready === '1'", timeout=PATIENCE_MS)
     return page
 
 
 def go(page: Page, view: str) -> Locator:
-    """Opens a view as a reader does, and waits until nothing in it is loading."""
+    """Open a view through the navigation and wait until it has loaded."""
     page.get_by_test_id(f"nav-{view}").click()
     return settled(page, view)
 
@@ -116,7 +130,7 @@ def settled(page: Page, view: str) -> Locator:
 
 
 class Counted(NamedTuple):
-    """“7 of 12 tasks”, as numbers."""
+    """The numbers of “7 of 12 tasks”."""
 
     inside: int
     of: int
@@ -133,7 +147,7 @@ def number(text: str) -> int:
 
 
 def drag(page: Page, target: Locator, start: float, stop: float, at: float = 0.5) -> None:
-    """Drags from one share of the width to another with the mouse."""
+    """Drag with the mouse between two positions, given as shares of the width."""
     target.scroll_into_view_if_needed()
     box = target.bounding_box()
     assert box is not None
@@ -146,7 +160,7 @@ def drag(page: Page, target: Locator, start: float, stop: float, at: float = 0.5
 
 
 def select_time(page: Page, start: float, stop: float) -> Counted:
-    """Selects a part of the run on the ruler; what was selected before is cleared first."""
+    """Clear the selection and select a part of the run on the ruler."""
     whole(page)
     drag(page, page.get_by_test_id("ruler"), start, stop)
     expect(page.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
@@ -158,8 +172,18 @@ def whole(page: Page) -> None:
     expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
 
 
+def choose(page: Page, testid: str, *options: str) -> None:
+    """Check options of a multiple choice, and close it."""
+    button = page.get_by_test_id(testid)
+    button.click()
+    for option in options:
+        page.locator(".colmenu fieldset").get_by_label(option, exact=True).check()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+
+
 def eventually(page: Page, get: Callable[[], object], want: object) -> None:
-    """What follows the selection does so a moment later."""
+    """Poll until `get` returns `want`."""
     for _ in range(PATIENCE_MS // 50):
         if get() == want:
             return
@@ -168,7 +192,7 @@ def eventually(page: Page, get: Callable[[], object], want: object) -> None:
 
 
 def rows(page: Page, testid: str) -> list[list[str]]:
-    """The texts of a table's rows."""
+    """Return the cell texts of the rows of a table."""
     found = page.get_by_test_id(testid)
     cells = "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
     return cast(list[list[str]], found.evaluate_all(cells))
@@ -179,11 +203,11 @@ def hash_of(page: Page) -> str:
 
 
 def data_images(page: Page) -> int:
-    """Elements that only data could have put there."""
+    """Count elements that only injected data could create."""
     return page.locator("img, iframe, object, embed, [onerror], [onload], a[href^='javascript:']").count()
 
 
-#: Texts that break pages, besides the one that would run: attributes, templates, prototypes, directions, length, halves of pairs.
+#: Hostile texts: attributes, templates, prototypes, text direction, length, unpaired surrogates.
 NASTY = (
     '"><svg onload=alert(1)>',
     "' onmouseover='alert(1)",
@@ -200,7 +224,7 @@ NASTY = (
 
 
 def nasty_tables() -> dict[str, list[dict[str, Any]]]:
-    """Hostile texts in every column of every table that may hold a text."""
+    """Return tables with hostile texts in every text column."""
     tables = {name: [_row(name, text, i) for i, text in enumerate((HOSTILE, *NASTY))] for name in TABLES}
     for name, made in hostile_tables().items():
         tables[name] = made + tables[name][1:]

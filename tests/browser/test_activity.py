@@ -1,4 +1,4 @@
-"""A part of the time bar chosen: what is below speaks of that activity alone, until it is taken back."""
+"""A click on the time bar filters the page by activity until the filter is cleared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def part(page: Page, category: str) -> None:
 
 
 def prefixes_with(report: ReportFile, category: str) -> set[str]:
-    """Functions that have any time in it."""
+    """Return the prefixes with thread time in a category."""
     cube = report.report["time_by_prefix"]
     names = [name for name in cube["keys"]["prefix"] if name]
     return {name for name in names if report.total(cube, "us", category=category, prefix=name) > 0}
@@ -30,7 +30,7 @@ def pixels(page: Page) -> str:
     return cast(str, page.get_by_test_id("stream-canvas").evaluate("canvas => canvas.toDataURL()"))
 
 
-def test_a_click_on_the_time_bar_filters_the_page_and_back_undoes_it(visit: Visit, real: ReportFile) -> None:
+def test_a_click_on_the_time_bar_filters_the_page_and_back_clears_it(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     settled(page, "overview")
     everything, bars = shown(page), pixels(page)
@@ -39,12 +39,12 @@ def test_a_click_on_the_time_bar_filters_the_page_and_back_undoes_it(visit: Visi
 
     part(page, "failed")
 
-    expect(page.get_by_test_id("activity-chip")).to_contain_text("activity: lost or failed")
+    expect(page.get_by_test_id("activity-chip")).to_contain_text("Activity: lost or failed")
     eventually(page, lambda: shown(page), want)
     expect(page.get_by_role("columnheader", name="Lost or failed")).to_be_visible()
-    expect(page.get_by_test_id("activity-panels")).to_contain_text("Lost or failed by function")
-    functions = page.get_by_role("region", name="Lost or failed by function").locator("li .n")
-    # The eight that took most: on a slow machine more is lost with the worker that is killed.
+    expect(page.get_by_test_id("activity-panels")).to_contain_text("Lost or failed by task prefix")
+    functions = page.get_by_role("region", name="Lost or failed by task prefix").locator("li .n")
+    # At most eight prefixes are shown. On slow machines more tasks are lost with the killed worker.
     eventually(page, functions.count, min(len(want), 8))
     assert set(functions.all_inner_texts()) <= want
     assert "activity=failed" in hash_of(page)
@@ -57,22 +57,22 @@ def test_a_click_on_the_time_bar_filters_the_page_and_back_undoes_it(visit: Visi
     eventually(page, lambda: pixels(page), bars)
 
 
-def test_the_sum_by_worker_is_that_of_the_bar(visit: Visit, real: ReportFile) -> None:
+def test_the_total_by_worker_equals_the_time_bar(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#overview?activity=cpu")
     total = next(share["us"] for share in real.report["split"] if share["category"] == "cpu")
     cube = real.report["time_by_worker"]
     workers = [w for w in cube["keys"]["worker"] if real.total(cube, "us", category="cpu", worker=w)]
     panel = page.get_by_role("region", name="CPU by worker")
 
-    expect(panel.locator(".pfoot .push")).to_have_text(f"{units.duration(total)} in all")
+    expect(panel.locator(".pfoot .push")).to_have_text(f"{units.duration(total)} in total")
     expect(panel.locator("li")).to_have_count(len(workers))
     widths = panel.locator("li .b i").evaluate_all("bars => bars.map(bar => bar.offsetWidth)")
     assert max(widths) > 30 and min(widths) > 0
 
 
-def test_keys_choose_and_take_back(visit: Visit, real: ReportFile) -> None:
+def test_the_filter_is_set_and_cleared_with_keys(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
-    button = page.locator(".legend button").filter(has_text="CPU")
+    button = page.locator(".legend button").and_(page.get_by_title("Show only CPU", exact=True))
     button.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("activity-chip")).to_contain_text("CPU")
@@ -91,24 +91,24 @@ def test_keys_choose_and_take_back(visit: Visit, real: ReportFile) -> None:
     expect(page.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
 
 
-def test_fine_metrics_follow(visit: Visit, real: ReportFile) -> None:
+def test_fine_metrics_follow_the_filter(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     part(page, "cpu")
     expect(page.get_by_test_id("activity-chip")).to_be_visible()
 
     view = go(page, "fine")
 
-    expect(page.get_by_test_id("fine-activity")).to_have_value("cpu")
-    table = view.locator("section[aria-label='All sums'] tbody tr")
+    expect(page.get_by_test_id("activity-chip")).to_contain_text("CPU")
+    table = view.locator("section[aria-label='All metrics'] tbody tr")
     expect(table.first).to_be_visible()
     activities = set(table.locator("td:nth-child(3)").all_inner_texts())
-    assert activities == {"thread-cpu"}
+    assert "thread-cpu" in activities and all(activity.endswith("-cpu") for activity in activities)
     page.get_by_test_id("activity-chip").click()
     expect(table.filter(has_text="thread-noncpu").first).to_be_visible()
 
 
 @pytest.mark.parametrize("view", ["memory", "workers"])
-def test_views_that_do_not_follow_do_not_pretend(visit: Visit, real: ReportFile, view: str) -> None:
+def test_views_without_activities_do_not_show_the_filter(visit: Visit, real: ReportFile, view: str) -> None:
     page = visit(real, "#overview?activity=transfer")
     expect(page.get_by_test_id("activity-chip")).to_be_visible()
 
@@ -119,8 +119,8 @@ def test_views_that_do_not_follow_do_not_pretend(visit: Visit, real: ReportFile,
     expect(page.get_by_test_id("activity-chip")).to_contain_text("transfer")
 
 
-@pytest.mark.parametrize("by", ["Function", "Span"])
-def test_however_it_is_split_the_whole_is_the_same(visit: Visit, real: ReportFile, by: str) -> None:
+@pytest.mark.parametrize("by", ["Task prefix", "Span"])
+def test_idle_time_has_the_same_share_in_every_split(visit: Visit, real: ReportFile, by: str) -> None:
     page = visit(real)
     page.get_by_test_id("split-switch").get_by_role("button", name=by).click()
     idle = page.locator(".timebar .a-idle")
@@ -129,3 +129,24 @@ def test_however_it_is_split_the_whole_is_the_same(visit: Visit, real: ReportFil
 
     parts = {share["category"]: share["us"] for share in real.report["split"]}
     assert share == pytest.approx(parts["idle"] / sum(parts.values()), abs=0.03)
+
+
+def test_reasons_of_waiting_and_idle_time_are_listed_and_idle_follows_the_selection(
+    visit: Visit, real: ReportFile
+) -> None:
+    page = visit(real)
+    split = {share["category"]: share for share in real.report["split"]}
+    for category in ("noncpu", "idle"):
+        listed = page.get_by_test_id(f"reasons-{category}")
+        want = sorted(split[category]["reasons"], key=lambda reason: -reason["us"])
+        assert want
+        expect(listed.locator("tbody th")).to_have_text([reason["label"] for reason in want])
+        expect(listed.locator("tbody tr").first).to_contain_text(units.duration(want[0]["us"]))
+        expect(listed.locator("thead")).to_contain_text(units.duration(split[category]["us"]))
+
+    select_time(page, 0, 0.4)
+    idle = page.get_by_test_id("reasons-idle").locator("thead")
+    expect(idle).to_contain_text("in the selected time")
+    expect(idle).not_to_contain_text(units.duration(split["idle"]["us"]))
+    page.get_by_test_id("split-switch").get_by_role("button", name="Span").click()
+    expect(page.get_by_test_id("reasons")).to_have_count(0)

@@ -1,4 +1,4 @@
-"""A real browser at a real server: hostile pages have no power wherever they are opened, and our own pages work."""
+"""A real browser and server: uploaded hostile pages have no access, and our own pages work."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Frame, Page, expect
-from tests.browser.support import settled
+from tests.browser.support import settled, sign_in
+from tests.hosted import PASSWORD, HostedServer
+from tests.samples import sample_frames, sample_recording
 
 from daskscope import open_recording
 from daskscope.report.document import report_page
-from daskscope.server.identity import COOKIE
-from daskscope.testing.hosted import PASSWORD, HostedServer
-from daskscope.testing.samples import sample_frames, sample_recording
 
 ROOT = Path(__file__).parents[2]
-#: Tries everything a page can do to whoever opened it, and writes down what worked.
+#: Tries to attack the visitor in every way and lists what worked.
 HOSTILE = """<!doctype html><title>hostile</title><pre id="out"></pre><script>
 const got = {};
 async function tryIt(name, work) {
-  try { got[name] = String(await work()); } catch (error) { got[name] = "refused"; }
+  const late = new Promise((resolve, reject) => setTimeout(reject, 1000));
+  try { got[name] = String(await Promise.race([work(), late])); } catch (error) { got[name] = "refused"; }
 }
 (async () => {
   await tryIt("cookie", () => document.cookie || "refused");
@@ -55,6 +55,16 @@ async function tryIt(name, work) {
     frame.onload = () => { try { resolve(frame.contentDocument.body.textContent || reject()); } catch (error) { reject(error); } };
     document.body.append(frame);
   }));
+  await tryIt("popup", () => { if (!window.open(ORIGIN + "/healthz")) throw 1; return "opened"; });
+  await tryIt("webrtc", () => new RTCPeerConnection().createDataChannel("x").label + "created");
+  await tryIt("webrtc in a frame", () => new Promise((resolve, reject) => {
+    const asked = "<script>parent.postMessage(typeof RTCPeerConnection, '*')<" + "/script>";
+    window.onmessage = (event) => (event.data === "function" ? resolve("created") : reject());
+    const frame = document.createElement("iframe"); frame.srcdoc = asked; document.body.append(frame);
+    const host = document.createElement("div"); document.body.append(host);
+    host.attachShadow({ mode: "closed" }).innerHTML = "<iframe></iframe>";
+    setTimeout(reject, 500);
+  }));
   await tryIt("worker", () => { navigator.serviceWorker.register; throw 1; });
   await tryIt("form", () => {
     const form = document.createElement("form"); form.method = "POST"; form.action = ORIGIN + "/api/v1/tokens";
@@ -76,7 +86,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
 
 @pytest.fixture(scope="module")
 def uploaded(server: HostedServer) -> dict[str, Any]:
-    """A hostile page that was uploaded, for members and for whoever has the link."""
+    """An uploaded hostile page that members and anyone with the link can open."""
     page = HOSTILE.replace("ORIGIN", f"'{server.url}'").encode()
     answer = server.ask("POST", "/api/v1/reports?visibility=public", page, token=server.make_token("olga", "ours"))
     made: dict[str, Any] = answer.json()
@@ -85,14 +95,10 @@ def uploaded(server: HostedServer) -> dict[str, Any]:
 
 @pytest.fixture
 def context(browser: Browser, server: HostedServer) -> Iterator[BrowserContext]:
-    """A browser that is logged in, with something to steal in every place."""
+    """A signed-in browser with cookies and storage to steal."""
     with browser.new_context() as context:
-        context.add_cookies(
-            [
-                {"name": COOKIE, "value": server.make_session("olga"), "url": server.url, "httpOnly": True},
-                {"name": "canary", "value": "readable", "url": server.url},
-            ]
-        )
+        sign_in(context, server, "olga")
+        context.add_cookies([{"name": "canary", "value": "readable", "url": server.url}])
         page = context.new_page()
         page.goto(f"{server.url}/login")
         page.evaluate("localStorage.setItem('canary', 'readable')")
@@ -101,8 +107,8 @@ def context(browser: Browser, server: HostedServer) -> Iterator[BrowserContext]:
         yield context
 
 
-def asked(server: HostedServer) -> dict[str, float]:
-    """How often the server was asked what a hostile page asks; a browser does not tell it that nothing was sent."""
+def request_counts(server: HostedServer) -> dict[str, float]:
+    """Count the requests that a hostile page would send, as seen by the server."""
     names = ("me", "create_token", "live", "healthz")
     return {
         label: n
@@ -112,7 +118,7 @@ def asked(server: HostedServer) -> dict[str, float]:
 
 
 def ready(page: Page) -> None:
-    # Not with a function: our policy allows no text to become one.
+    # wait_for_function would violate our content security policy.
     page.wait_for_selector("html[data-ready='1']", state="attached")
 
 
@@ -122,32 +128,38 @@ def outcome(frame: Page | Frame) -> dict[str, str]:
     return {name: value for name, value in got.items() if value != "refused"}
 
 
+def ticket_for(server: HostedServer, context: BrowserContext, uploaded: dict[str, Any]) -> str:
+    """Return the query with which our page opens the uploaded HTML."""
+    cookie = next(c["value"] for c in context.cookies(server.url) if c["name"] == server.cookie_name)
+    answer = server.ask("GET", f"/api/v1/reports/{uploaded['id']}/html/ticket", session=cookie)
+    return f"?ticket={answer.json()['ticket']}"
+
+
 class TestHostilePage:
     @pytest.mark.parametrize(
         "place",
         [
-            "/ours/reports/{id}/html",
             "/api/v1/reports/{id}/html",
             "/api/v1/shared/{share}/html",
         ],
     )
-    def test_opened_by_itself_it_reaches_nothing(
+    def test_opened_directly_it_is_shown_in_its_frame(
         self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext, place: str
     ) -> None:
-        before = asked(server)
         page = context.new_page()
-        page.goto(server.url + place.format(id=uploaded["id"], share=uploaded["url"].rpartition("/")[2]))
+        address = place.format(id=uploaded["id"], share=uploaded["url"].rpartition("/")[2])
+        page.goto(server.url + address + ticket_for(server, context, uploaded))
+        page.wait_for_selector("iframe")
 
-        assert outcome(page) == {}
-        assert page.evaluate("origin") == "null"
-        assert page.url.endswith("/html")
-        assert asked(server) == before
+        assert "/html" not in page.url
+        assert outcome(page.frames[1]) == {}
+        assert page.frames[1].evaluate("origin") == "null"
 
     @pytest.mark.parametrize("shared", [False, True], ids=["for members", "by its link"])
-    def test_in_our_page_it_reaches_nothing(
+    def test_embedded_in_our_page_it_has_no_access(
         self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext, shared: bool
     ) -> None:
-        before = asked(server)
+        before = request_counts(server)
         page = context.new_page()
         url = uploaded["url"] if shared else f"{server.url}/ours/reports/{uploaded['id']}"
         page.goto(url)
@@ -157,25 +169,38 @@ class TestHostilePage:
         assert outcome(frame) == {}
         assert frame.evaluate("origin") == "null"
         assert page.url == url
-        # The app around it asks who it is for, and listens for changes; the page of a link asks nothing.
+        # The app requests the user and live changes; a shared page requests nothing.
         own = {} if shared else {"me 2xx": 1, "live 2xx": 1}
-        more = {label: n - before.get(label, 0) for label, n in asked(server).items() if n != before.get(label, 0)}
+        more = {
+            label: n - before.get(label, 0) for label, n in request_counts(server).items() if n != before.get(label, 0)
+        }
         assert {label: n for label, n in more.items() if n > own.get(label, 0)} == {}
 
-    def test_opened_from_a_page_of_ours_it_does_not_reach_its_opener(
+    def test_opened_from_our_page_it_cannot_access_its_opener(
         self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext
     ) -> None:
         page = context.new_page()
         page.goto(f"{server.url}/login")
         with context.expect_page() as opened:
-            page.evaluate("url => { window.open(url); }", f"{server.url}/ours/reports/{uploaded['id']}/html")
+            address = f"{server.url}/api/v1/reports/{uploaded['id']}/html{ticket_for(server, context, uploaded)}"
+            page.evaluate("url => { window.open(url); }", address)
 
-        assert outcome(opened.value) == {}
+        opened.value.wait_for_selector("iframe")
+        assert outcome(opened.value.frames[1]) == {}
 
-    def test_a_frame_of_another_site_shows_none_of_our_pages(
+    def test_a_browser_that_does_not_say_what_it_wants_gets_the_sandbox_as_well(
+        self, server: HostedServer, uploaded: dict[str, Any]
+    ) -> None:
+        token = server.make_token("olga", "ours")
+        answer = server.ask("GET", f"/api/v1/reports/{uploaded['id']}/html", token=token)
+        assert answer.status == 200
+        assert answer.headers["Content-Security-Policy"].startswith("sandbox allow-scripts;")
+        assert "allow-popups" not in answer.headers["Content-Security-Policy"]
+
+    def test_other_sites_cannot_embed_our_pages(
         self, server: HostedServer, uploaded: dict[str, Any], context: BrowserContext
     ) -> None:
-        places = ("/login", "/device", f"/ours/reports/{uploaded['id']}", f"/ours/reports/{uploaded['id']}/html")
+        places = ("/login", "/device", f"/ours/reports/{uploaded['id']}", f"/api/v1/reports/{uploaded['id']}/html")
         frames = "".join(f'<iframe src="{server.url}{place}"></iframe>' for place in places)
         with Site(f"<!doctype html>{frames}") as site:
             page = context.new_page()
@@ -192,7 +217,7 @@ def stolen(server: HostedServer) -> list[Any]:
 
 
 class Site:
-    """Another site, on another name."""
+    """A site with another host name."""
 
     def __init__(self, page: str) -> None:
         class Handler(BaseHTTPRequestHandler):
@@ -217,7 +242,7 @@ class Site:
 
 
 class TestCrossSite:
-    def test_a_page_of_another_site_changes_nothing_with_the_cookies_of_its_visitor(
+    def test_another_site_cannot_use_the_cookies_of_its_visitor(
         self, server: HostedServer, context: BrowserContext
     ) -> None:
         script = f"""<!doctype html><script>
@@ -233,14 +258,14 @@ class TestCrossSite:
             page = context.new_page()
             page.goto(site)
             page.wait_for_selector("html[data-done]", state="attached")
-            # What was not refused before it was sent cannot be read; it was refused at the server.
+            # Browsers hide the responses to no-cors requests; the server refused them.
             assert (
                 page.evaluate("document.documentElement.dataset.done.split(',').slice(2).join()") == "rejected,rejected"
             )
 
         assert stolen(server) == []
         cookies = {cookie["name"] for cookie in context.cookies(server.url)}
-        assert COOKIE in cookies
+        assert server.cookie_name in cookies
 
 
 class TestOurPages:
@@ -251,7 +276,7 @@ class TestOurPages:
         page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
         return page, problems
 
-    def test_a_hosted_recording_is_shown_whole(self, server: HostedServer, context: BrowserContext) -> None:
+    def test_a_hosted_recording_is_shown(self, server: HostedServer, context: BrowserContext) -> None:
         token = server.make_token("olga", "ours")
         report = server.ask("POST", "/api/v1/reports?visibility=public", sample_recording(), token=token).json()
         page, problems = self.watched(context)
@@ -262,7 +287,7 @@ class TestOurPages:
             expect(settled(page, "stream").locator("canvas").first).to_be_visible()
         assert problems == []
 
-    def test_an_uploaded_page_of_ours_is_shown_whole_in_the_sandbox(
+    def test_our_uploaded_report_is_shown_in_the_sandbox(
         self, server: HostedServer, context: BrowserContext, tmp_path: Path
     ) -> None:
         (tmp_path / "run.daskscope").write_bytes(sample_recording())
@@ -274,10 +299,10 @@ class TestOurPages:
         frame.wait_for_selector("html[data-ready='1']", state="attached")
         frame.get_by_test_id("nav-stream").click()
         expect(frame.get_by_test_id("view-stream").locator("canvas").first).to_be_visible()
-        # A field of it would like to have the cursor at once, which a frame may not.
+        # Frames must not autofocus a field.
         assert [problem for problem in problems if "autofocus" not in problem] == []
 
-    def test_an_uploaded_page_of_dasks_is_shown_in_the_sandbox(
+    def test_an_uploaded_dask_report_is_shown_in_the_sandbox(
         self, server: HostedServer, context: BrowserContext
     ) -> None:
         dasks = (ROOT / "tests" / "data" / "dask-reports" / "bokeh3.html").read_bytes()
@@ -295,34 +320,32 @@ class TestOurPages:
             ready(page)
         assert problems == []
 
-    def test_a_person_logs_in_and_comes_back_to_where_they_wanted_to(
-        self, server: HostedServer, browser: Browser
-    ) -> None:
+    def test_sign_in_leads_back_to_the_requested_page(self, server: HostedServer, browser: Browser) -> None:
         assert server.send(sample_frames("wanted"), token=server.make_token("olga", "ours")).status == 200
         with browser.new_context() as context:
             page, problems = self.watched(context)
             page.goto(f"{server.url}/ours/clusters/wanted")
-            self.log_in(page)
+            self.sign_in(page)
             page.wait_for_url(f"{server.url}/ours/clusters/wanted*")
             expect(page.get_by_test_id("page-cluster")).to_be_visible()
-            # The app asks who it is for, and learns that nobody has logged in yet.
+            # The request for the current user returns 401 before sign-in.
             assert [problem for problem in problems if "401" not in problem] == []
 
     @pytest.mark.parametrize(
         "following",
         ["//127.0.0.1:9", "/\\127.0.0.1:9", "/%09/127.0.0.1:9", "http:127.0.0.1:9", "javascript:alert(1)", "%0A//x"],
     )
-    def test_nobody_is_sent_elsewhere_after_logging_in(
+    def test_sign_in_never_redirects_to_another_site(
         self, server: HostedServer, browser: Browser, following: str
     ) -> None:
         with browser.new_context() as context:
             page = context.new_page()
             page.goto(f"{server.url}/login?next={following}")
-            self.log_in(page)
+            self.sign_in(page)
             page.wait_for_url(lambda url: "/login" not in url)
             assert page.evaluate("location.origin") == server.url
 
-    def test_the_first_user_is_made_with_the_link(self, browser: Browser, tmp_path: Any) -> None:
+    def test_the_setup_link_creates_the_first_user(self, browser: Browser, tmp_path: Any) -> None:
         with HostedServer(tmp_path, login=True) as fresh, browser.new_context() as context:
             page, problems = self.watched(context)
             page.goto(fresh.set_up)
@@ -330,22 +353,24 @@ class TestOurPages:
                 page.locator(f"[name={name}]").fill(value)
             page.get_by_role("button").click()
             page.wait_for_url(f"{fresh.url}/lovelace")
-            expect(page.get_by_text("No cluster has been recorded yet")).to_be_visible()
-            cookie = next(c for c in context.cookies() if c["name"] == COOKIE)
-            assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
+            expect(page.get_by_text("No clusters recorded yet")).to_be_visible()
+            cookie = next(c for c in context.cookies() if c["name"] == fresh.cookie_name)
+            assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
             assert problems == []
 
-    def log_in(self, page: Page) -> None:
+    def sign_in(self, page: Page) -> None:
         page.locator("[name=user]").fill("olga")
         page.locator("[name=password]").fill(PASSWORD)
         page.get_by_role("button").click()
 
-    def test_a_command_lines_login_is_confirmed(self, server: HostedServer, context: BrowserContext) -> None:
+    def test_a_command_line_sign_in_is_approved(self, server: HostedServer, context: BrowserContext) -> None:
         begun = server.ask("POST", "/api/v1/device", {"label": "olga@<b>laptop</b>"}).json()
         page, problems = self.watched(context)
         page.goto(begun["verification_url"])
-        expect(page.locator("form p").first).to_contain_text("olga@<b>laptop</b> asks for a token")
-        page.get_by_role("button", name="Confirm").click()
+        page.locator("[name=user_code]").fill(begun["user_code"])
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_test_id("device-request")).to_contain_text("olga@<b>laptop</b>")
+        page.get_by_role("button", name="Approve").click()
         expect(page.get_by_role("status")).to_contain_text("Go back to your terminal")
         collected = server.ask("POST", "/api/v1/device/token", {"device_code": begun["device_code"]}).json()
         assert collected["account"] == "ours"

@@ -1,15 +1,15 @@
-"""The address is the state of the page: links, Back, themes, help and the palette."""
+"""The state of the page is in the URL: links, Back, themes, help and the palette."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from tests.browser.support import ReportFile, Visit, go, hash_of, ready, rows, select_time, selection
+from tests.browser.support import ReportFile, Visit, choose, go, hash_of, ready, rows, select_time, selection
 
 
 def copied(page: Page) -> str:
-    page.get_by_role("button", name="Copy link to this view").click()
+    page.get_by_role("button", name="Copy link").click()
     expect(page.get_by_role("status")).to_contain_text("Link copied")
     text: str = page.evaluate("navigator.clipboard.readText()")
     return text
@@ -37,10 +37,10 @@ def test_a_copied_link_opens_the_same_view_selection_and_filters(visit: Visit, r
     expect(other.locator(".flamestatus")).to_have_text(said, use_inner_text=True)
 
 
-def test_a_link_copied_at_once_has_the_last_change(visit: Visit, real: ReportFile) -> None:
+def test_a_link_copied_right_away_has_the_last_change(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#fine")
-    # Without waiting for the address to follow.
-    page.get_by_test_id("fine-prefix").select_option("spin")
+    # Do not wait for the URL to update.
+    choose(page, "fine-prefix", "spin")
     assert copied(page).endswith("#fine?prefix=spin")
 
 
@@ -58,7 +58,7 @@ def test_a_link_keeps_sort_and_filter_of_a_table(visit: Visit, real: ReportFile)
     assert rows(other, "worker-row") == before
 
 
-def test_an_opened_item_is_in_the_link(visit: Visit, real: ReportFile) -> None:
+def test_the_link_includes_the_open_item(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#workers")
     page.get_by_test_id("worker-row").first.click(position={"x": 5, "y": 5})
     expect(page.get_by_test_id("worker-detail")).to_be_visible()
@@ -95,7 +95,7 @@ def test_a_broken_link_opens_the_overview(visit: Visit, real: ReportFile) -> Non
         page.close()
 
 
-def test_items_that_do_not_exist_are_no_error(visit: Visit, real: ReportFile) -> None:
+def test_links_to_missing_items_cause_no_error(visit: Visit, real: ReportFile) -> None:
     for link in ("#workers?item=99", "#errors?item=99", "#stream?item=999999", "#groups?item=-3", "#tables?table=none"):
         page = visit(real, link)
         view = link[1:].partition("?")[0]
@@ -133,11 +133,11 @@ def test_help_opens_and_closes(visit: Visit, real: ReportFile) -> None:
     help_ = page.get_by_test_id("help")
     page.keyboard.press("?")
     expect(help_).to_be_visible()
-    for word in ("Zoom in and out", "Search or jump to", "Task stream", "Light or dark"):
+    for word in ("Zoom in and out", "Search (also Ctrl K)", "Task stream", "Switch theme"):
         expect(help_).to_contain_text(word)
     page.keyboard.press("Escape")
     expect(help_).to_be_hidden()
-    page.get_by_role("button", name="Keys and help").click()
+    page.get_by_role("button", name="Keyboard shortcuts").click()
     expect(help_).to_be_visible()
     help_.get_by_role("button", name="Close").click()
     expect(help_).to_be_hidden()
@@ -190,7 +190,7 @@ def test_the_palette_finds_views_prefixes_workers_and_tasks(visit: Visit, real: 
 
     page.keyboard.press("/")
     search.fill("there is nothing like this")
-    expect(palette).to_contain_text("Nothing matches")
+    expect(palette).to_contain_text("No results for")
     page.keyboard.press("Escape")
     expect(palette).to_be_hidden()
     expect(page.get_by_test_id("task-detail")).to_be_visible()
@@ -199,7 +199,7 @@ def test_the_palette_finds_views_prefixes_workers_and_tasks(visit: Visit, real: 
 def test_help_opens_from_the_palette(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     page.keyboard.press("/")
-    page.get_by_test_id("palette-search").fill("keys and help")
+    page.get_by_test_id("palette-search").fill("keyboard shortcuts")
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("help")).to_be_visible()
     expect(page.get_by_test_id("palette")).to_be_hidden()
@@ -209,7 +209,7 @@ def test_help_opens_from_the_palette(visit: Visit, real: ReportFile) -> None:
     expect(page.get_by_test_id("palette-search")).to_be_focused()
 
 
-def test_arrows_choose_in_the_palette(visit: Visit, real: ReportFile) -> None:
+def test_arrow_keys_select_in_the_palette(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     page.keyboard.press("/")
     expect(page.get_by_test_id("palette-search")).to_be_focused()

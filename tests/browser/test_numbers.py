@@ -1,4 +1,4 @@
-"""The page says what Python says: the same numbers as the analysis, and as ``daskscope show --json``, digit by digit."""
+"""The page shows the same numbers as the analysis and ``daskscope show --json``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from tests.browser.support import ReportFile, Visit, rows
 
 from daskscope import units
 from daskscope.analysis.summary import Summary, extent, summarise
+from daskscope.model.states import VERDICT_TEXT
 from daskscope.report.document import since
 
 
 @pytest.fixture(scope="module")
 def summary(real: ReportFile) -> Summary:
-    """Of the window that the report is about."""
+    """Summary of the time window of the report."""
     return summarise(since(real.recording, extent(real.recording)[0]))
 
 
 def shown(real: ReportFile) -> dict[str, Any]:
-    """What the command line says about the same file."""
+    """Return the output of ``daskscope show --json``."""
     command = [sys.executable, "-c", "from daskscope.cli.main import main; main()", "show", "--json", str(real.source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
@@ -44,7 +45,7 @@ def test_python_and_the_command_line_agree(real: ReportFile, summary: Summary) -
     assert [asdict(p)["total_us"] for p in summary.prefixes] == [p["total_us"] for p in real.report["prefixes"]]
 
 
-def test_the_overview(visit: Visit, real: ReportFile, summary: Summary) -> None:
+def test_the_overview_shows_the_totals(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real)
     start, stop = extent(real.recording)
     failed = sum(error.count - error.retried for error in summary.errors)
@@ -59,11 +60,11 @@ def test_the_overview(visit: Visit, real: ReportFile, summary: Summary) -> None:
     legend = [text.split("\n") for text in page.locator(".legend li").all_inner_texts()]
     assert [line[0].strip() for line in legend] == [share["label"] for share in real.report["split"]]
     for share, text in zip(real.report["split"], page.locator(".legend li").all_inner_texts(), strict=True):
-        assert units.duration(share["us"]) in text
+        assert (units.duration(share["us"]) if share["us"] else "–") in text
     assert sum(share["us"] for share in real.report["split"]) == real.report["totals"]["thread_us"]
 
 
-def test_the_prefix_table(visit: Visit, real: ReportFile, summary: Summary) -> None:
+def test_the_prefix_table_shows_the_summary(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real)
     expect(page.get_by_test_id("prefix-row").first).to_be_visible()
     heads = [head.strip() for head in page.get_by_role("region", name="By task prefix").locator("th").all_inner_texts()]
@@ -82,10 +83,10 @@ def test_the_prefix_table(visit: Visit, real: ReportFile, summary: Summary) -> N
         assert row["Max"] == units.duration(prefix.max_us)
         assert row["Output"] == units.nbytes(prefix.nbytes)
         assert row["Errors"] == units.count(prefix.errors)
-        assert row["Recomputed"] == (units.duration(prefix.recomputed_us) if prefix.recomputed_us else "0")
+        assert row["Recomputed"] == (units.duration(prefix.recomputed_us) if prefix.recomputed_us else "–")
 
 
-def test_the_errors(visit: Visit, real: ReportFile, summary: Summary) -> None:
+def test_the_errors_view_shows_the_summary(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real, "#errors")
     told = shown(real)["errors"]
 
@@ -97,28 +98,30 @@ def test_the_errors(visit: Visit, real: ReportFile, summary: Summary) -> None:
     assert metric(page, "executions") == units.count(summary.errors[0].count)
 
 
-def test_the_workers(visit: Visit, real: ReportFile, summary: Summary) -> None:
+def test_the_workers_view_shows_the_summary(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real, "#workers")
     told = shown(real)["workers"]
     heads = [head.strip() for head in page.get_by_test_id("view-workers").locator("th").all_inner_texts()]
     found = [dict(zip(heads, row, strict=True)) for row in rows(page, "worker-row")]
 
     assert len(found) == len(summary.workers) == len(told)
-    by_name = {(row["Worker"], row["End"]): row for row in found}
+    by_name = {(row["Worker"], row["Status"]): row for row in found}
     for worker in summary.workers:
-        row = by_name[worker.name, worker.verdict or "connected"]
+        row = by_name[worker.name, VERDICT_TEXT.get(worker.verdict, worker.verdict) or "connected"]
         assert row["Tasks"] == units.count(worker.tasks)
         assert row["Busy"] == units.percent(worker.utilisation)
         assert row["Threads"] == str(worker.threads)
         assert row["Peak memory"] == units.nbytes(worker.peak_memory)
-        assert row["Results lost"] == units.count(worker.lost_count)
+        assert row["Lost results"] == units.count(worker.lost_count)
     lost = next(worker for worker in summary.workers if worker.verdict)
-    page.get_by_test_id("worker-row").filter(has_text=lost.verdict).click(position={"x": 5, "y": 5})
+    page.get_by_test_id("worker-row").filter(has_text=VERDICT_TEXT.get(lost.verdict, lost.verdict)).click(
+        position={"x": 5, "y": 5}
+    )
     expect(page.get_by_test_id("worker-detail")).to_contain_text(lost.evidence)
     expect(page.get_by_test_id("worker-detail")).to_contain_text(units.duration(lost.busy_us))
 
 
-def test_findings_say_what_they_could_save(visit: Visit, real: ReportFile) -> None:
+def test_findings_show_the_estimated_saving(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     if len(real.report["findings"]) > 3:
         page.get_by_role("button", name=re.compile("Show . more")).click()
@@ -136,18 +139,16 @@ def test_findings_say_what_they_could_save(visit: Visit, real: ReportFile) -> No
         expect(card.get_by_test_id("gain")).to_have_text(said)
 
 
-def test_the_critical_path_says_what_it_covers(visit: Visit, real: ReportFile) -> None:
+def test_the_critical_path_shows_its_length(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#path")
     path, run = real.report["critical_path"], real.report["totals"]["duration_us"]
     answer = page.get_by_test_id("path-answer")
 
-    expect(answer).to_contain_text(
-        f"{units.duration(path['length_us'])}, {units.percent(path['length_us'] / run)} of the run"
-    )
+    expect(answer).to_contain_text(f"{units.duration(path['length_us'])} of {units.duration(run)}")
     expect(answer).to_contain_text(f"{path['steps'][-1]['prefix']}, which stopped last")
 
 
-def test_what_was_not_sampled_is_not_nothing(visit: Visit, empty: ReportFile, many: ReportFile) -> None:
+def test_memory_without_samples_is_not_recorded(visit: Visit, empty: ReportFile, many: ReportFile) -> None:
     for report in (empty, many):
         assert report.report["totals"]["peak_memory"] == 0
         assert metric(visit(report), "memory") == "not recorded"

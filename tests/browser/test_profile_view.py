@@ -1,9 +1,9 @@
-"""The flame graph: search, zoom, direction and filters; fine metrics: units, functions and spans."""
+"""The flame graph (search, zoom, direction, filters) and fine metrics (units, prefixes, spans)."""
 
 from __future__ import annotations
 
 from playwright.sync_api import Page, expect
-from tests.browser.support import ReportFile, Visit, hash_of
+from tests.browser.support import ReportFile, Visit, choose, hash_of
 
 from daskscope import units
 
@@ -11,7 +11,7 @@ STATUS = "[data-testid=view-profile] .flamestatus"
 
 
 def pixels(page: Page) -> str:
-    """A picture of the flame graph, to see that it changed."""
+    """Return the flame graph as an image, to detect changes."""
     shown: str = page.get_by_test_id("flame-canvas").evaluate("canvas => canvas.toDataURL()")
     return shown
 
@@ -24,22 +24,22 @@ def amount(report: ReportFile, count: int) -> str:
     return units.duration(count * report.report["flame"]["seconds_per_sample"] * 1e6)
 
 
-def test_a_search_dims_and_says_how_much_matches(visit: Visit, real: ReportFile) -> None:
+def test_a_search_fades_other_frames_and_shows_the_matching_share(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#profile")
     expect(page.get_by_test_id("flame-canvas")).to_be_visible()
     before = pixels(page)
 
     page.get_by_test_id("flame-search").fill("spin")
 
-    expect(page.locator(STATUS)).to_contain_text("“spin” is in")
-    share = page.locator(STATUS).inner_text().partition("“spin” is in ")[2]
+    expect(page.locator(STATUS)).to_contain_text("“spin” matches")
+    share = page.locator(STATUS).inner_text().partition("“spin” matches ")[2]
     assert share[:1].isdigit() and not share.startswith("0 %")
     assert pixels(page) != before
     page.get_by_test_id("flame-search").fill("no such function")
-    expect(page.locator(STATUS)).to_contain_text("is in 0 %")
+    expect(page.locator(STATUS)).to_contain_text("matches 0 %")
 
 
-def test_a_click_zooms_and_leads_back(visit: Visit, real: ReportFile) -> None:
+def test_a_click_zooms_in_and_a_button_zooms_out(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#profile")
     canvas = page.get_by_test_id("flame-canvas")
     expect(canvas).to_be_visible()
@@ -47,7 +47,7 @@ def test_a_click_zooms_and_leads_back(visit: Visit, real: ReportFile) -> None:
     before = pixels(page)
     expect(page.locator(STATUS)).to_contain_text("all compute")
 
-    # The third row: below all samples and the call of a task is the function that took longest.
+    # The third row has the hottest function, below all samples and the task call.
     canvas.click(position={"x": 20, "y": 50})
     page.mouse.move(0, 0)
 
@@ -59,7 +59,7 @@ def test_a_click_zooms_and_leads_back(visit: Visit, real: ReportFile) -> None:
     assert pixels(page) == before
 
 
-def test_arrows_walk_and_enter_zooms(visit: Visit, real: ReportFile) -> None:
+def test_arrow_keys_move_and_enter_zooms(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#profile")
     page.get_by_test_id("flame-canvas").focus()
     page.keyboard.press("ArrowDown")
@@ -99,10 +99,10 @@ def test_a_prefix_has_its_own_profile(visit: Visit, real: ReportFile) -> None:
     page.wait_for_function("location.hash.includes('prefix=spin')")
 
 
-def test_every_kind_of_stack_can_be_chosen_and_left(visit: Visit, real: ReportFile) -> None:
+def test_every_kind_of_stack_can_be_selected(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#profile")
     kinds = real.report["flame"]["cube"]["keys"]["kind"]
-    group = page.get_by_role("group", name="Whose stacks")
+    group = page.get_by_role("group", name="Stacks")
     for kind in [*kinds, *kinds]:
         group.get_by_role("button", name=kind, exact=True).click()
         expect(page.get_by_test_id("view-profile").locator(".callout").first).to_contain_text(
@@ -119,46 +119,77 @@ def test_a_prefix_of_the_overview_leads_to_its_profile(visit: Visit, real: Repor
 
 
 def fine(report: ReportFile, unit: str, **where: str) -> str:
-    """The sum that the panel “By function” names."""
+    """Return the total of the panel “By task prefix”."""
     return units.quantity(
         report.total(report.report["activities"], "value", unit=unit, context="execute", **where), unit
     )
 
 
-def test_units_of_fine_metrics(visit: Visit, real: ReportFile) -> None:
+def test_every_unit_of_fine_metrics_can_be_selected(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#fine")
     switch = page.get_by_test_id("unit-switch")
-    by_function = page.get_by_role("region", name="By function")
+    by_prefix = page.get_by_role("region", name="By task prefix")
     all_units = real.report["activities"]["keys"]["unit"]
     assert {"seconds", "bytes", "count", "events"} <= set(all_units)
-    # There and back again: the first of them is what is shown without a choice.
+    page.get_by_test_id("fine-internal").check()
+    # Twice, because the first unit is the default.
     for unit in [*all_units, *all_units]:
         switch.get_by_role("button", name=unit or "no unit", exact=True).click()
         chosen = switch.locator("[aria-pressed=true]")
         expect(chosen).to_have_text(unit or "no unit")
         if unit in ("seconds", "bytes", "count", "events"):
-            expect(by_function).to_contain_text(f"{fine(real, unit)} in all")
+            expect(by_prefix).to_contain_text(f"{fine(real, unit)} in total")
 
 
-def test_functions_and_spans_filter_fine_metrics(visit: Visit, real: ReportFile) -> None:
+def test_prefixes_and_spans_filter_fine_metrics(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#fine")
-    by_function = page.get_by_role("region", name="By function")
-    expect(by_function).to_contain_text(f"{fine(real, 'seconds')} in all")
+    by_prefix = page.get_by_role("region", name="By task prefix")
+    expect(by_prefix).to_contain_text(f"{fine(real, 'seconds')} in total")
 
-    page.get_by_test_id("fine-prefix").select_option("read_events")
-    expect(by_function).to_contain_text(f"{fine(real, 'seconds', prefix='read_events')} in all")
+    choose(page, "fine-prefix", "read_events")
+    expect(by_prefix).to_contain_text(f"{fine(real, 'seconds', prefix='read_events')} in total")
     expect(page.get_by_role("region", name="By activity")).to_contain_text("my-reader")
-    page.get_by_role("button", name="Clear").click()
-    expect(by_function).to_contain_text(f"{fine(real, 'seconds')} in all")
+    page.get_by_role("button", name="Clear filters").click()
+    expect(by_prefix).to_contain_text(f"{fine(real, 'seconds')} in total")
 
     span = next(s for s in real.report["spans"] if s["name"] == "reading")
     page.get_by_label("Span").select_option(span["span"])
-    expect(by_function).to_contain_text(f"{fine(real, 'seconds', span=span['span'])} in all")
+    expect(by_prefix).to_contain_text(f"{fine(real, 'seconds', span=span['span'])} in total")
     page.wait_for_function("location.hash.includes('span=')")
+
+
+def test_several_prefixes_and_activities_can_be_chosen(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#fine")
+    by_prefix = page.get_by_role("region", name="By task prefix")
+    cube = real.report["activities"]
+    where = {"unit": "seconds", "context": "execute", "activity": "thread-cpu"}
+    want = sum(real.total(cube, "value", prefix=prefix, **where) for prefix in ("read_events", "spin"))
+
+    choose(page, "fine-prefix", "read_events", "spin")
+    choose(page, "fine-activity", "thread-cpu")
+
+    expect(page.get_by_test_id("fine-prefix")).to_have_text("2 prefixes")
+    expect(by_prefix).to_contain_text(f"{units.quantity(want, 'seconds')} in total")
+    expect(page.get_by_test_id("fine-legend")).to_have_text("CPU")
+    page.wait_for_function("location.hash.includes('label=thread-cpu')")
+    page.reload()
+    expect(by_prefix).to_contain_text(f"{units.quantity(want, 'seconds')} in total")
+
+
+def test_internal_metrics_of_dask_are_shown_on_request(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#fine")
+    contexts = page.locator("section[aria-label='All metrics'] tbody td:first-child")
+    expect(contexts.filter(has_text="execute").first).to_be_visible()
+    expect(contexts.filter(has_text="tick-duration")).to_have_count(0)
+    expect(page.get_by_test_id("hit-rate")).to_contain_text("Inputs from memory: ")
+
+    page.get_by_test_id("fine-internal").check()
+
+    expect(contexts.filter(has_text="tick-duration")).to_have_count(1)
 
 
 def test_a_custom_metric_is_counted(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#fine?unit=events")
     total = fine(real, "events", activity="my-reader")
     assert total.endswith(" events")
-    expect(page.get_by_role("region", name="By function")).to_contain_text(f"{total} in all")
+    expect(page.get_by_role("region", name="By task prefix")).to_contain_text(f"{total} in total")

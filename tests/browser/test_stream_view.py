@@ -1,4 +1,4 @@
-"""The task stream: a click finds the task, a drag selects time, the table has the same tasks."""
+"""The task stream: a click opens a task, a drag selects time, the table lists the same tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.support import PATIENCE_MS, ReportFile, Visit, drag, hash_of, number, rows, selection
 
-#: The bars as one text, and how many pixels they have.
+#: The canvas as a data URL, and its number of opaque pixels.
 PICTURE = "canvas => canvas.toDataURL()"
 INKED = """canvas => {
     const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -15,7 +15,7 @@ INKED = """canvas => {
 
 
 def click_a_task(page: Page) -> None:
-    """Clicks where the table says that a long task is; lanes are found from the top down."""
+    """Click into the lanes from the top down until a task opens."""
     canvas = page.get_by_test_id("stream-canvas")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
@@ -24,7 +24,7 @@ def click_a_task(page: Page) -> None:
     for y in range(4, int(box["height"]), 5):
         for share in (0.1, 0.15, 0.2, 0.5):
             page.mouse.click(box["x"] + share * box["width"], box["y"] + y)
-            # The answer comes from a worker; a click beside a task has none.
+            # The answer comes from a worker; a click next to a bar has none.
             page.wait_for_timeout(60)
             if detail.count():
                 return
@@ -38,7 +38,7 @@ def test_a_click_opens_the_task(visit: Visit, real: ReportFile) -> None:
 
     detail = page.get_by_test_id("task-detail")
     expect(detail.locator("dl")).to_be_visible(timeout=PATIENCE_MS)
-    key = detail.locator("p.mono").inner_text().removesuffix("copy").strip()
+    key = detail.locator("p.mono").inner_text().removesuffix("Copy").strip()
     tasks = real.recording["tasks"]
     assert key in set(tasks["key"].tolist())
     facts = dict(zip(detail.locator("dt").all_inner_texts(), detail.locator("dd").all_inner_texts(), strict=True))
@@ -58,17 +58,17 @@ def test_a_click_opens_the_task(visit: Visit, real: ReportFile) -> None:
     expect(detail).to_have_count(0)
 
 
-def test_the_task_has_neighbours(visit: Visit, real: ReportFile) -> None:
+def test_brackets_open_the_next_task(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#stream?item=0")
     expect(page.get_by_test_id("task-detail")).to_contain_text(f"1 of {real.report['stream']['tasks']}")
 
     page.keyboard.press("]")
     expect(page.get_by_test_id("task-detail")).to_contain_text(f"2 of {real.report['stream']['tasks']}")
-    page.get_by_test_id("task-detail").get_by_role("button", name="Zoom to it").click()
+    page.get_by_test_id("task-detail").get_by_role("button", name="Zoom to task").click()
     assert selection(page).inside < real.report["totals"]["tasks"]
 
 
-def test_a_failed_task_names_its_error(visit: Visit, real: ReportFile) -> None:
+def test_a_failed_task_links_to_its_error(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#stream")
     page.get_by_test_id("stream-as-table").click()
     page.get_by_test_id("filter-task-stream").fill("divide")
@@ -81,12 +81,12 @@ def test_a_failed_task_names_its_error(visit: Visit, real: ReportFile) -> None:
     expect(page.get_by_test_id("traceback")).to_contain_text("return number / 0")
 
 
-def test_the_table_has_the_tasks_of_the_selection(visit: Visit, real: ReportFile) -> None:
+def test_the_table_lists_the_tasks_of_the_selection(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#stream")
     page.get_by_test_id("stream-as-table").click()
     expect(page.get_by_test_id("stream-row").first).to_be_visible()
-    # Killed executions have no bar that could be listed apart from the others: every execution is there.
-    assert f"{real.report['stream']['tasks']} of {real.report['stream']['of']} tasks have a bar" in (
+    # Every execution is listed, including those of killed workers.
+    assert f"{real.report['stream']['tasks']} of {real.report['stream']['of']} tasks shown" in (
         page.get_by_test_id("view-stream").inner_text()
     )
 
@@ -112,7 +112,7 @@ def test_the_wheel_zooms_only_with_control(visit: Visit, many: ReportFile) -> No
     assert selection(page).inside < 20_000
 
 
-def test_bars_are_drawn_in_many_colours(visit: Visit, many: ReportFile) -> None:
+def test_bars_have_many_colours(visit: Visit, many: ReportFile) -> None:
     page = visit(many, "#stream")
     canvas = page.get_by_test_id("stream-canvas")
 
@@ -132,7 +132,7 @@ def test_bars_are_drawn_in_many_colours(visit: Visit, many: ReportFile) -> None:
     assert number(page.get_by_test_id("nav-workers").locator(".n").inner_text()) == 200
 
 
-def test_without_workers_the_page_draws_by_itself(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
+def test_the_page_draws_without_web_workers(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
     with_worker = visit(real, "#stream")
     drawn = with_worker.get_by_test_id("stream-canvas").evaluate(PICTURE)
     context.add_init_script("delete window.Worker; delete window.OffscreenCanvas;")
@@ -146,8 +146,8 @@ def test_without_workers_the_page_draws_by_itself(context: BrowserContext, visit
     expect(page.get_by_test_id("task-detail").locator("dl")).to_be_visible()
 
 
-def test_a_worker_that_does_not_start_is_replaced(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
-    # As where a policy forbids workers made of blobs: there is one, but it ends with an error.
+def test_the_page_draws_if_the_web_worker_fails(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
+    # As with a content security policy that forbids blob workers: the worker fails with an error.
     context.add_init_script(
         """window.Worker = class {
             constructor() { setTimeout(() => this.onerror?.({message: "refused"}), 50); }
@@ -158,3 +158,16 @@ def test_a_worker_that_does_not_start_is_replaced(context: BrowserContext, visit
 
     assert page.get_by_test_id("stream-canvas").evaluate(INKED) > 1_000
     click_a_task(page)
+
+
+def test_lanes_of_a_small_cluster_fill_the_window(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#stream")
+    canvas = page.get_by_test_id("stream-canvas")
+    for height in (900, 1200):
+        page.set_viewport_size({"width": 1440, "height": height})
+        page.wait_for_function(
+            "height => { const box = document.querySelector('[data-testid=stream-canvas]').getBoundingClientRect();"
+            " return box.height > 0.4 * height && box.bottom < height; }",
+            arg=height,
+        )
+    expect(canvas).to_be_visible()

@@ -1,4 +1,4 @@
-"""Tables: sort, filter, choose columns, take away."""
+"""Tables: sort, filter, choose columns, export."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def exported(page: Page, panel: Locator, kind: str) -> str:
     return Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
-def test_a_head_sorts_and_sorts_the_other_way(visit: Visit, real: ReportFile) -> None:
+def test_a_column_header_sorts_in_both_directions(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     panel = page.get_by_role("region", name="By task prefix")
     counts = sorted((prefix["count"] for prefix in real.report["prefixes"]), reverse=True)
@@ -36,7 +36,7 @@ def test_a_head_sorts_and_sorts_the_other_way(visit: Visit, real: ReportFile) ->
     assert rows(page, "prefix-row")[0][0].lower() == min(name.lower() for name in names)
 
 
-def test_a_filter_keeps_what_matches_and_says_so(visit: Visit, real: ReportFile) -> None:
+def test_a_filter_shows_matching_rows_and_their_number(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     panel = page.get_by_role("region", name="By task prefix")
     of = len(real.report["prefixes"])
@@ -46,12 +46,12 @@ def test_a_filter_keeps_what_matches_and_says_so(visit: Visit, real: ReportFile)
     expect(page.get_by_test_id("prefix-row")).to_have_count(1)
     expect(panel).to_contain_text(f"1 of {of}")
     page.get_by_test_id("filter-prefixes").fill("nothing like this")
-    expect(panel).to_contain_text("Nothing matches “nothing like this”")
-    panel.get_by_role("button", name="Clear the filter").click()
+    expect(panel).to_contain_text("No rows match “nothing like this”")
+    panel.get_by_role("button", name="Clear filter").click()
     expect(page.get_by_test_id("prefix-row")).to_have_count(of)
 
 
-def test_csv_has_what_is_shown(visit: Visit, real: ReportFile) -> None:
+def test_csv_contains_the_visible_rows(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     panel = page.get_by_role("region", name="By task prefix")
 
@@ -69,7 +69,7 @@ def test_csv_has_what_is_shown(visit: Visit, real: ReportFile) -> None:
     assert [row["prefix"] for row in json.loads(exported(page, panel, "JSON"))] == ["spin"]
 
 
-def test_csv_holds_no_formula(visit: Visit, hostile: ReportFile) -> None:
+def test_csv_contains_no_formulas(visit: Visit, hostile: ReportFile) -> None:
     page = visit(hostile)
 
     table = list(csv.reader(io.StringIO(exported(page, page.get_by_role("region", name="By task prefix"), "CSV"))))
@@ -98,7 +98,7 @@ def test_every_table_shows_its_rows(visit: Visit, real: ReportFile) -> None:
         assert made[0] == [column["name"] for column in table["columns"]]
 
 
-def test_a_table_of_tasks_says_what_the_recording_says(visit: Visit, real: ReportFile) -> None:
+def test_the_task_table_matches_the_recording(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#tables?table=tasks")
     panel = page.get_by_role("region", name="tasks", exact=True)
     expect(panel.get_by_test_id("table-row").first).to_be_visible()

@@ -1,12 +1,15 @@
-"""Every view of every kind of report opens, from a file, without a network."""
+"""Every view of every report opens from a file without network access."""
 
 from __future__ import annotations
+
+import re
+from importlib.metadata import version
 
 import pytest
 from playwright.sync_api import expect
 from tests.browser.support import VIEWS, ReportFile, Visit, data_images, go, hash_of, number, rows
 
-#: What must be in each view of a real run: a test id or a selector, and at least how many of them.
+#: Required content of each view: a test ID or selector, and the minimum count.
 SHOWN = {
     "overview": ("prefix-row", 10),
     "stream": ("stream-canvas", 1),
@@ -16,10 +19,11 @@ SHOWN = {
     "bandwidth": ("table.data tbody tr", 2),
     "workers": ("worker-row", 3),
     "errors": ("error-row", 2),
-    "code": ("pre.src", 4),
+    "code": ("pre.src", 3),
     "groups": ("group-row", 10),
     "path": ("path-row", 1),
     "events": ("event-row", 4),
+    "environment": ("table.data tbody tr", 10),
     "tables": ("table-row", 1),
 }
 
@@ -39,7 +43,7 @@ def test_every_view_of_a_real_run_shows_data(visit: Visit, real: ReportFile) -> 
     assert short == {}
 
 
-def test_the_first_view_can_be_chosen(visit: Visit, real: ReportFile) -> None:
+def test_a_link_opens_a_view(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#workers")
 
     expect(page.get_by_test_id("view-workers")).to_be_visible()
@@ -47,14 +51,14 @@ def test_the_first_view_can_be_chosen(visit: Visit, real: ReportFile) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_hostile_names_run_nothing(visit: Visit, hostile: ReportFile, view: str) -> None:
+def test_hostile_names_are_not_executed(visit: Visit, hostile: ReportFile, view: str) -> None:
     page = visit(hostile, f"#{view}")
     shown = page.get_by_test_id(f"view-{view}")
     expect(shown).to_be_visible()
     expect(shown.locator("[aria-busy=true]")).to_have_count(0)
 
     assert data_images(page) == 0
-    # A reader who opens rows, hovers and searches sees texts only, too.
+    # Opening rows and searching shows text only, too.
     for row in shown.locator("tbody tr.click").all()[:3]:
         if not row.is_visible():
             break
@@ -68,7 +72,7 @@ def test_hostile_names_run_nothing(visit: Visit, hostile: ReportFile, view: str)
     assert data_images(page) == 0
 
 
-def test_hostile_texts_are_shown_as_they_are(visit: Visit, hostile: ReportFile) -> None:
+def test_hostile_texts_are_shown_verbatim(visit: Visit, hostile: ReportFile) -> None:
     page = visit(hostile)
 
     expect(page.get_by_role("heading", level=1)).to_have_text(hostile.report["title"])
@@ -84,10 +88,10 @@ def test_every_table_of_a_hostile_recording_opens(visit: Visit, hostile: ReportF
         assert data_images(page) == 0
 
 
-def test_nothing_recorded_is_said_in_words(visit: Visit, empty: ReportFile) -> None:
+def test_empty_reports_say_what_is_missing(visit: Visit, empty: ReportFile) -> None:
     page = visit(empty)
     for view in VIEWS:
-        # Never an endless "loading", never a broken number.
+        # No endless loading, no broken numbers.
         shown = go(page, view)
         text = shown.inner_text()
         assert not any(word in text for word in ("NaN", "undefined", "null", "Infinity", "[object")), (view, text)
@@ -95,14 +99,42 @@ def test_nothing_recorded_is_said_in_words(visit: Visit, empty: ReportFile) -> N
         assert any(word in text.lower() for word in ("no ", "not ", "nothing")), (view, text)
 
 
-def test_nothing_recorded_teaches_how_to_record(visit: Visit, empty: ReportFile) -> None:
+def test_events_are_sentences_with_their_detail_behind_a_disclosure(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#events?kind=update-graph")
+    cell = page.get_by_test_id("event-row").first.locator("details")
+    expect(cell.locator("summary")).to_have_text(re.compile(r"^[\d,]+ tasks? (was|were) submitted$"))
+    expect(cell.locator("pre")).to_be_hidden()
+    cell.locator("summary").click()
+    expect(cell.locator("pre")).to_contain_text('"status": "OK"')
+
+
+def test_the_environment_lists_versions_and_configuration(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#environment")
+    panel = page.get_by_test_id("view-environment")
+    versions = panel.get_by_role("region", name="Package versions")
+    expect(versions.locator("tbody tr").filter(has_text="distributed")).to_contain_text(version("distributed"))
+    settings = panel.get_by_role("region", name="Configuration of the scheduler")
+    expect(settings.locator("tbody tr").filter(has_text="distributed.worker.memory.target")).to_have_count(1)
+
+
+def test_the_workers_view_shows_the_load_of_the_scheduler(visit: Visit, real: ReportFile) -> None:
+    page = visit(real, "#workers")
+    plots = page.get_by_test_id("scheduler")
+    expect(plots.get_by_role("img", name="Scheduler CPU over time")).to_be_visible()
+    loop = plots.get_by_role("img", name="Scheduler event loop over time")
+    loop.focus()
+    loop.press("End")
+    expect(plots.get_by_test_id("readout").last).to_contain_text("Delay")
+
+
+def test_empty_reports_show_how_to_record(visit: Visit, empty: ReportFile) -> None:
     page = visit(empty)
     expect(page.locator(".snippet")).to_contain_text("with daskscope.performance_report(")
     page.locator(".snippet").get_by_role("button", name="Copy").click()
     assert "performance_report" in page.evaluate("navigator.clipboard.readText()")
 
 
-def test_twenty_thousand_tasks(visit: Visit, many: ReportFile) -> None:
+def test_a_report_of_20_000_tasks(visit: Visit, many: ReportFile) -> None:
     page = visit(many)
 
     assert number(page.get_by_test_id("metric-tasks").inner_text()) == 20_000
@@ -112,5 +144,5 @@ def test_twenty_thousand_tasks(visit: Visit, many: ReportFile) -> None:
     go(page, "stream")
     page.get_by_test_id("stream-as-table").click()
     expect(page.get_by_test_id("stream-row").first).to_be_visible()
-    # Only rows that can be seen are in the page.
+    # Only visible rows are rendered.
     assert page.get_by_test_id("stream-row").count() < 200

@@ -1,6 +1,6 @@
-"""A few seconds of real work with something for every view; run as a program: workload.py FILE.
+"""A few seconds of real work with data for every view. Run as a program: workload.py FILE.
 
-It runs in a process of its own because Playwright leaves an event loop running in the one of the tests.
+It runs in a subprocess because Playwright keeps an event loop running in the test process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Client: Any = distributed.Client
 
 
 def spin(number: int) -> int:
-    """Computes for a moment, so that the profile has something to show."""
+    """Compute for 60 ms, to have samples in the profile."""
     stop = time.perf_counter() + 0.06
     total = number
     while time.perf_counter() < stop:
@@ -45,7 +45,7 @@ def divide(number: int) -> float:
 
 
 def flaky(place: str) -> str:
-    """Fails the first time."""
+    """Fail the first time."""
     try:
         os.close(os.open(place, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -54,7 +54,7 @@ def flaky(place: str) -> str:
 
 
 def die() -> None:
-    """Ends its worker: what is on it is lost."""
+    """Kill the worker, so that its results are lost."""
     os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""What a recording adds up to equals what Dask itself counts, on every version of Dask and Python we support."""
+"""The sums of a recording equal Dask's own counters, on every supported version of Dask and Python."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import dask.array
 import distributed
 import pytest
+from tests.processes import Processes, until
 
 import daskscope
 from daskscope import Recording
 from daskscope.collector.compat import group_durations_us
-from daskscope.testing.processes import Processes, until
 
 pytestmark = pytest.mark.compat
 
@@ -35,7 +35,7 @@ FINE = ("execute", "gather-dep", "get-data")
 
 
 class Truth(NamedTuple):
-    """What the scheduler counted itself, and what was recorded."""
+    """The scheduler's own counters, and the recording."""
 
     recording: Recording
     tasks: dict[str, int]
@@ -58,7 +58,7 @@ def truth(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Truth]:
             naps = client.map(time.sleep, [0.05] * 8, pure=False)
             failed = client.submit(operator.truediv, 1, 0)
             distributed.wait([total, *naps, failed])
-            # Held until here, so that Dask still knows every group.
+            # Hold the futures until here, so that Dask does not forget a group.
             groups = [group for group in cluster.scheduler.task_groups.values() if group.prefix.name != "finalize"]
             until(lambda: all(not group.states["processing"] for group in groups))
         for group in groups:
@@ -84,17 +84,17 @@ def test_the_recording_is_whole(truth: Truth) -> None:
     assert list(recording["workers"]["agent"]) == ["running", "running"]
 
 
-def test_tasks_by_prefix_are_those_of_dask(truth: Truth) -> None:
+def test_tasks_by_prefix_equal_dasks(truth: Truth) -> None:
     executed = Counter(truth.recording["tasks"]["prefix"])
 
     assert {name: executed[name] for name in truth.tasks} == truth.tasks
 
 
-def test_seconds_by_prefix_and_action_are_those_of_dask(truth: Truth) -> None:
+def test_seconds_by_prefix_and_action_equal_dasks(truth: Truth) -> None:
     table = truth.recording["tasks"]
     spent: Counter[tuple[str, str]] = Counter()
     for row in range(table.rows):
-        # Dask adds up what successful tasks did.
+        # Dask adds up successful tasks only.
         if table["status"][row] != "ok":
             continue
         prefix = table["prefix"][row]
@@ -104,12 +104,12 @@ def test_seconds_by_prefix_and_action_are_those_of_dask(truth: Truth) -> None:
             spent[prefix, action] += int(stop - start)
 
     assert set(spent) >= set(truth.durations_us)
-    # Where Dask keeps float seconds, they are rounded once in the end, and ours once per task.
+    # Older versions of Dask add up float seconds, which are rounded once at the end; the recording rounds once per task.
     tolerance = len(table["prefix"])
     assert {key: spent[key] for key in truth.durations_us} == pytest.approx(truth.durations_us, abs=tolerance)
 
 
-def test_fine_metrics_are_those_of_dask(truth: Truth) -> None:
+def test_fine_metrics_equal_dasks(truth: Truth) -> None:
     table = truth.recording["activities"]
     added: Counter[tuple[str, ...]] = Counter()
     for context, prefix, activity, unit, value in zip(
@@ -143,7 +143,7 @@ def test_the_calling_code_is_recorded(truth: Truth) -> None:
 
 
 def other_pythons() -> list[str]:
-    """Interpreters of other combinations, with the newest distributed; see scripts/compat."""
+    """Return interpreters of other Python versions with the newest distributed; see scripts/compat."""
     found = [ROOT / ".venv" / "bin" / "python", *sorted(ROOT.glob(".venvs/*/bin/python"))]
     return [str(path) for path in found if os.access(path, os.X_OK)]
 
@@ -158,7 +158,7 @@ def test_a_cluster_of_another_python_is_recorded(python: str, tmp_path: Path) ->
     with Processes(tmp_path / "processes", python=python) as processes:
         processes.scheduler()
         processes.worker("worker")
-        # Dask warns that versions differ, which is the point.
+        # Dask warns that versions differ, which is intended here.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client = Client(scheduler_file=str(processes.scheduler_file))

@@ -1,4 +1,4 @@
-"""What every store of blobs must do: a directory, an S3 that keeps its promises, and one that ignores conditions."""
+"""The contract of every blob store: a directory, an S3 that honours conditional puts, and one that ignores them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def test_a_blob_is_read_back_as_it_was_written(blob_store: BlobStore) -> None:
     assert {path: blob_store.get(path) for path in blobs} == blobs
 
 
-def test_a_large_blob_is_whole(blob_store: BlobStore) -> None:
-    data = bytes(range(256)) * 40_000  # 10 MB: more than the piece in which objects are sent
+def test_a_large_blob_is_complete(blob_store: BlobStore) -> None:
+    data = bytes(range(256)) * 40_000  # 10 MB: more than one part of an upload
     blob_store.put("1/large", data)
     assert blob_store.get("1/large") == data
 
 
-def test_a_blob_that_is_not_there_is_missing_and_says_so(blob_store: BlobStore) -> None:
+def test_reading_a_missing_blob_suggests_daskscope_doctor(blob_store: BlobStore) -> None:
     with pytest.raises(MissingBlob, match="daskscope doctor"):
         blob_store.get("1/never/written")
 
 
-def test_a_deleted_blob_is_gone_and_deleting_it_again_does_nothing(blob_store: BlobStore) -> None:
+def test_deleting_a_blob_twice_does_no_harm(blob_store: BlobStore) -> None:
     blob_store.put("1/a", b"a")
     blob_store.delete("1/a")
     blob_store.delete("1/a")
@@ -39,7 +39,7 @@ def test_a_deleted_blob_is_gone_and_deleting_it_again_does_nothing(blob_store: B
     assert list(blob_store.list()) == []
 
 
-def test_blobs_are_listed_with_their_size_and_when_they_were_written(blob_store: BlobStore) -> None:
+def test_blobs_are_listed_with_their_size_and_time(blob_store: BlobStore) -> None:
     before = time.time()
     blob_store.put("1/runs/7/a", b"123")
     blob_store.put("2/b", b"12345")
@@ -48,12 +48,12 @@ def test_blobs_are_listed_with_their_size_and_when_they_were_written(blob_store:
     assert all(before - 5 < moment < time.time() + 5 for _, moment in listed.values())
 
 
-def test_a_path_is_never_given_twice() -> None:
+def test_paths_are_unique() -> None:
     assert len({new_path(1, "runs/1", "tasks.parquet") for _ in range(1000)}) == 1000
 
 
-def test_writers_in_many_threads_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Deleting the last blob of a directory removes the directory, at the moment at which another writes into it."""
+def test_concurrent_writers_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Deleting the last blob of a directory removes the directory, just when another thread writes to it."""
     blob_store = LocalStore(tmp_path / "store")
     failures: list[BaseException] = []
 
@@ -76,10 +76,10 @@ def test_writers_in_many_threads_do_not_disturb_each_other(tmp_path: Path) -> No
     assert list(blob_store.list()) == []
 
 
-def test_the_two_kinds_of_s3_differ_where_it_must_not_matter(
+def test_only_one_of_the_s3_servers_honours_conditional_puts(
     strong_s3: str, weak_s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason why nothing of ours relies on conditional puts."""
+    """The reason why our code does not rely on conditional puts."""
     import obstore
     from obstore.exceptions import AlreadyExistsError
     from tests import services
@@ -96,7 +96,7 @@ def test_the_two_kinds_of_s3_differ_where_it_must_not_matter(
     assert (strong.get("once"), weak.get("once")) == (b"first", b"second")
 
 
-def test_a_store_that_cannot_be_reached_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_store_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests import services
 
     for name, value in services.ACCESS.items():
@@ -113,13 +113,13 @@ def test_a_local_path_cannot_leave_the_store(tmp_path: Path) -> None:
             store.put(path, b"")
 
 
-def test_a_local_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_local_write_leaves_no_file(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "store")
     with pytest.raises(TypeError):
         store.put("1/a", "no bytes")  # type: ignore[arg-type]
     assert list(store.list()) == []
 
 
-def test_a_store_of_another_kind_is_refused() -> None:
-    with pytest.raises(StorageError, match="no store"):
+def test_an_unknown_kind_of_store_is_refused() -> None:
+    with pytest.raises(StorageError, match="not a store"):
         open_store("gs://bucket/prefix")

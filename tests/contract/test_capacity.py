@@ -1,4 +1,4 @@
-"""What a run had at once, at most; it is still known when the run is over. On SQLite and on PostgreSQL."""
+"""The peak number of workers, threads and bytes of a run, also after its end. On SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 from tests.archive import NOW, Archive, frame
 
-from daskscope.analysis.rollup import LARGEST
+from daskscope.analysis.limits import LARGEST
 
 SECOND, GIB = 1_000_000, 1 << 30
 
 
 def worker(name: str, start: int, end: int = 0, **values: Any) -> dict[str, Any]:
-    """A worker's life, in seconds from now; 0: it is still there."""
+    """Return a worker with its start and end in seconds from now; an end of 0 means that it is still running."""
     row = {
         "server_id": name,
         "worker": f"tcp://{name}",
@@ -30,11 +30,11 @@ def peaks(archive: Archive) -> tuple[int, int, int]:
     return run["peak_workers"], run["peak_threads"], run["peak_memory_limit"]
 
 
-def test_the_most_a_run_had_is_kept_when_its_workers_are_gone(archive: Archive) -> None:
-    archive.take([frame("workers", [worker("a", 0), worker("b", 1)], 0)])
+def test_the_peak_of_a_run_is_kept_after_its_workers_left(archive: Archive) -> None:
+    archive.ingest([frame("workers", [worker("a", 0), worker("b", 1)], 0)])
     assert peaks(archive) == (2, 4, 2 * GIB)
     ended = {"cluster": "c", "seen_us": NOW + 9 * SECOND, "end_us": NOW + 9 * SECOND, "workers": 0, "threads": 0}
-    archive.take([
+    archive.ingest([
         frame("workers", [worker("a", 0, 5), worker("b", 1, 6)], 1), frame("clusters", [ended], 2)
     ])  # fmt: skip
     run = archive.run()
@@ -42,24 +42,24 @@ def test_the_most_a_run_had_is_kept_when_its_workers_are_gone(archive: Archive) 
     assert peaks(archive) == (2, 4, 2 * GIB)
 
 
-def test_it_is_known_of_a_run_that_comes_in_whole_after_its_end(archive: Archive) -> None:
-    lives = [
+def test_a_run_sent_after_its_end_has_the_same_peak(archive: Archive) -> None:
+    workers = [
         worker("a", 0, 5),
-        # At the moment when the first leaves: there are never three.
+        # It joins at the moment the first leaves: there are never three at once.
         worker("b", 5, 9, nthreads=8, memory_limit=4 * GIB),
         worker("c", 2, 7),
         worker("d", 20, 21, nthreads=1),
     ]
-    archive.take([frame("workers", lives, 0)])
+    archive.ingest([frame("workers", workers, 0)])
     assert peaks(archive) == (2, 10, 5 * GIB)
 
 
 def test_runs_do_not_count_each_others_workers(archive: Archive) -> None:
-    archive.take([frame("workers", [worker("a", 0)], 0), frame("workers", [worker("b", 0)], 0, cluster="other")])
+    archive.ingest([frame("workers", [worker("a", 0)], 0), frame("workers", [worker("b", 0)], 0, cluster="other")])
     assert peaks(archive) == (1, 2, GIB)
 
 
-def test_claims_that_do_not_fit_are_cut(archive: Archive) -> None:
+def test_values_above_the_maximum_are_capped(archive: Archive) -> None:
     huge = {"nthreads": 2**63 - 1, "memory_limit": 2**63 - 1}
-    archive.take([frame("workers", [worker(f"w{n}", n, **huge) for n in range(1_100)], 0)])
+    archive.ingest([frame("workers", [worker(f"w{n}", n, **huge) for n in range(1_100)], 0)])
     assert peaks(archive) == (1_100, LARGEST, LARGEST)

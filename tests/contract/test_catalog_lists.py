@@ -1,27 +1,30 @@
-"""What is asked of the catalog: states that are true, lists, groups of failures, deletion; on SQLite and on PostgreSQL."""
+"""Queries on the catalog: states, lists, error groups and deletion; on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, frame, task
+from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
 
-from daskscope.storage import failures, schema
+from daskscope.analysis.rollup import Sums
+from daskscope.storage import clusters, error_groups, schema
+from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import (
     ClusterFilter,
     activities_of,
     clients_of,
     count_clusters,
-    delete_cluster,
     list_clusters,
     prefixes_of,
+    remove_cluster,
     workers_of,
 )
 from daskscope.storage.computations import earlier_runs, list_computations, span_of
-from daskscope.storage.failures import list_error_groups, list_exceptions, set_group_state
-from daskscope.storage.usage import usage
+from daskscope.storage.error_groups import ErrorGroup, list_error_groups, list_exceptions, set_group_state
+from daskscope.storage.overview import usage
 from daskscope.units import DAY as DAY_US
 
 
@@ -37,14 +40,14 @@ def cluster_row(cluster: str, /, **values: Any) -> dict[str, Any]:
 
 
 def add_cluster(archive: Archive, cluster: str, /, **values: Any) -> int:
-    archive.take([frame("clusters", [cluster_row(cluster, **values)], cluster=cluster)])
+    archive.ingest([frame("clusters", [cluster_row(cluster, **values)], cluster=cluster)])
     return int(archive.run(cluster)["id"])
 
 
 def names(archive: Archive, **wanted: Any) -> list[str]:
-    with archive.database.read() as connection:
-        rows = list_clusters(connection, archive.account, ClusterFilter(**wanted), archive.now_us, LOST_AFTER)
-    return [row["cluster"] for row in rows]
+    with archive.read() as tx:
+        rows = list_clusters(tx, archive.account, ClusterFilter(**wanted))
+    return [row.cluster for row in rows]
 
 
 # ---------------------------------------------------------------- states
@@ -56,15 +59,15 @@ def test_a_run_is_running_idle_finished_or_lost(archive: Archive) -> None:
     add_cluster(archive, "finished", end_us=NOW, end_reason="closed", idle_since_us=NOW - 5)
     states = {name: archive.run(name)["state"] for name in ("running", "idle", "finished")}
     assert states == {"running": "running", "idle": "idle", "finished": "finished"}
-    with archive.database.read() as connection:
-        assert count_clusters(connection, archive.account, NOW, LOST_AFTER) == {"running": 1, "idle": 1, "finished": 1}
+    with archive.read() as tx:
+        assert count_clusters(tx, archive.account) == {"running": 1, "idle": 1, "finished": 1}
     archive.now_us += LOST_AFTER
     assert archive.run("running")["state"] == "running"
     archive.now_us += 1
     assert {name: archive.run(name)["state"] for name in states} == {
         "running": "lost", "idle": "lost", "finished": "finished",
     }  # fmt: skip
-    archive.take([frame("tasks", [task(0)], 1, cluster="running")])
+    archive.ingest([frame("tasks", [task(0)], 1, cluster="running")])
     assert archive.run("running")["state"] == "running"
 
 
@@ -73,17 +76,17 @@ def computation(name: str, **values: Any) -> dict[str, Any]:
 
 
 def computation_states(archive: Archive) -> dict[str, str]:
-    with archive.database.read() as connection:
-        rows = list_computations(connection, archive.vault, archive.account, archive.now_us, LOST_AFTER)
-    return {row["computation"]: row["state"] for row in rows}
+    with archive.read() as tx:
+        rows = list_computations(tx, archive.account)
+    return {row.computation: row.state for row in rows}
 
 
-def test_a_computation_does_not_run_longer_than_its_cluster(archive: Archive) -> None:
+def test_a_computation_ends_no_later_than_its_cluster(archive: Archive) -> None:
     add_cluster(archive, "a")
     add_cluster(archive, "b", end_us=NOW + 1)
     rows = [computation("busy"), computation("ready", state="done", stop_us=NOW + 5)]
-    archive.take([frame("computations", rows, 1, cluster="a")])
-    archive.take([frame("computations", [computation("cut")], 1, cluster="b")])
+    archive.ingest([frame("computations", rows, 1, cluster="a")])
+    archive.ingest([frame("computations", [computation("cut")], 1, cluster="b")])
     assert computation_states(archive) == {"busy": "running", "ready": "done", "cut": "lost"}
     archive.now_us += LOST_AFTER + 1
     assert computation_states(archive) == {"busy": "lost", "ready": "done", "cut": "lost"}
@@ -104,11 +107,11 @@ def test_clusters_are_filtered_before_they_are_limited(archive: Archive) -> None
     assert names(archive, search="%") == ["new"]
     assert names(archive, search="the m") == ["mid"]
     archive.now_us += MINUTE
-    archive.take([frame("tasks", [task(0)], 1, cluster="mid")])
+    archive.ingest([frame("tasks", [task(0)], 1, cluster="mid")])
     assert names(archive, since_us=NOW + 1) == ["mid"]
 
 
-def test_a_tag_is_found_whole_and_whatever_letters_it_has(archive: Archive) -> None:
+def test_a_tag_matches_exactly_whatever_its_characters(archive: Archive) -> None:
     for name, tags in {"a": '["nightly", "\\u00fcber"]', "b": '["night"]', "c": '["50%"]'}.items():
         number = add_cluster(archive, name)
         archive.execute(sa.update(schema.runs).where(schema.runs.c.id == number).values(tags=tags))
@@ -118,129 +121,139 @@ def test_a_tag_is_found_whole_and_whatever_letters_it_has(archive: Archive) -> N
 
 @pytest.mark.parametrize("up", [False, True], ids=["down", "up"])
 @pytest.mark.parametrize("sort", ["start_us", "seen_us"])
-def test_pages_of_clusters_follow_each_other_without_gap_or_repeat(archive: Archive, sort: str, up: bool) -> None:
-    # Some have the same moment.
+def test_pages_of_clusters_have_no_gaps_or_repeats(archive: Archive, sort: str, up: bool) -> None:
+    # Some have the same timestamp.
     for number in range(11):
         add_cluster(archive, f"c{number:02}", start_us=NOW - number // 3, seen_us=NOW + number * 7 % 5)
     seen: list[str] = []
     after = None
     for _ in range(10):
-        with archive.database.read() as connection:
+        with archive.read() as tx:
             wanted = ClusterFilter(limit=4, sort=sort, up=up, after=after)
-            page = list_clusters(connection, archive.account, wanted, archive.now_us, LOST_AFTER)
+            page = list_clusters(tx, archive.account, wanted)
         if not page:
             break
-        seen += [row["cluster"] for row in page]
-        after = (page[-1][sort], page[-1]["id"])
+        seen += [row.cluster for row in page]
+        after = (getattr(page[-1], sort), page[-1].id)
     assert seen == names(archive, limit=100, sort=sort, up=up)
     values = [archive.run(name)[sort] for name in seen]
     assert values == sorted(values, reverse=not up)
     assert sorted(seen) == [f"c{number:02}" for number in range(11)]
 
 
-def test_computations_come_with_their_code_and_their_sums(archive: Archive) -> None:
+def test_computations_are_listed_with_their_code_and_sums(archive: Archive) -> None:
     run = add_cluster(archive, "c")
     other = add_cluster(archive, "other")
     rows = [computation("comp", code="x.compute()", start_us=NOW + 5), computation("second")]
-    archive.take([frame("computations", rows, 1), frame("tasks", [task(0), task(1, status="error", prefix="sum")], 2)])
-    archive.take([frame("tasks", [task(0)], 1, cluster="other")])
-    with archive.database.read() as connection:
-        found = list_computations(connection, archive.vault, archive.account, archive.now_us, LOST_AFTER, run=run)
-        assert list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER, run=other) == []
-        assert list_computations(connection, archive.vault, archive.account + 1, NOW, LOST_AFTER) == []
-    assert [(row["computation"], row["code"], row["cluster"], row["user"]) for row in found] == [
+    archive.ingest(
+        [frame("computations", rows, 1), frame("tasks", [task(0), task(1, status="error", prefix="sum")], 2)]
+    )
+    archive.ingest([frame("tasks", [task(0)], 1, cluster="other")])
+    with archive.read() as tx:
+        found = list_computations(tx, archive.account, run=run)
+        assert list_computations(tx, archive.account, run=other) == []
+        assert list_computations(tx, archive.account + 1) == []
+    assert [(row.computation, row.code, row.cluster, row.user) for row in found] == [
         ("comp", "x.compute()", "c", "ann"),
         ("second", "", "c", "ann"),
     ]
-    assert (found[0]["sums"]["tasks"], found[0]["sums"]["errors"], found[0]["sums"]["compute_us"]) == (2, 1, 2_000_000)
-    assert found[1]["sums"] == {}
+    assert (found[0].sums.tasks, found[0].sums.errors, found[0].sums.compute_us) == (2, 1, 2_000_000)
+    assert found[1].sums == Sums()
 
 
-def test_pages_of_computations_follow_each_other(archive: Archive) -> None:
+def test_pages_of_computations_have_no_gaps_or_repeats(archive: Archive) -> None:
     add_cluster(archive, "c")
-    archive.take([frame("computations", [computation(f"k{n}", start_us=NOW + n // 2) for n in range(7)], 1)])
-    # Clusters made alike may have computations of the same name and moment.
+    archive.ingest([frame("computations", [computation(f"k{n}", start_us=NOW + n // 2) for n in range(7)], 1)])
+    # Computations of different clusters may have the same name and time.
     for cluster in ("d", "e"):
         add_cluster(archive, cluster)
-        archive.take([frame("computations", [computation("k3", start_us=NOW + 1)], 1, cluster=cluster)])
+        archive.ingest([frame("computations", [computation("k3", start_us=NOW + 1)], 1, cluster=cluster)])
     seen: list[str] = []
     after = None
     for _ in range(5):
-        with archive.database.read() as connection:
-            page = list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER, limit=3, after=after)
-        seen += [row["computation"] for row in page]
-        after = (page[-1]["start_us"], page[-1]["computation"], page[-1]["run_id"]) if page else after
+        with archive.read() as tx:
+            page = list_computations(tx, archive.account, limit=3, after=after)
+        seen += [row.computation for row in page]
+        after = (page[-1].start_us, page[-1].computation, page[-1].run_id) if page else after
     assert seen == ["k6", "k5", "k4", "k3", "k3", "k3", "k2", "k1", "k0"]
 
 
-def test_a_computation_that_was_lost_lasted_until_its_cluster_was_last_heard_of(archive: Archive) -> None:
+def test_a_lost_computation_lasts_until_its_cluster_was_last_seen(archive: Archive) -> None:
     run = add_cluster(archive, "c", seen_us=NOW + 60_000_000)
-    archive.take([frame("computations", [computation("k", start_us=NOW, seen_us=NOW + 2_000_000)], 1)])
-    with archive.database.read() as connection:
-        (row,) = list_computations(connection, archive.vault, archive.account, NOW, LOST_AFTER)
-        assert span_of(connection, run, "k") == (NOW, NOW + 60_000_000)
-        assert span_of(connection, run, "none") is None
-    assert row["cluster_seen_us"] == NOW + 60_000_000
+    archive.ingest([frame("computations", [computation("k", start_us=NOW, seen_us=NOW + 2_000_000)], 1)])
+    with archive.read() as tx:
+        (row,) = list_computations(tx, archive.account)
+        assert span_of(tx, run, "k") == (NOW, NOW + 60_000_000)
+        assert span_of(tx, run, "none") is None
+    assert row.cluster_seen_us == NOW + 60_000_000
 
 
-def test_earlier_runs_are_those_of_the_same_code_and_shape(archive: Archive) -> None:
-    def computed(number: int, code: str, groups: int) -> None:
+def test_earlier_runs_have_the_same_code_and_shape(archive: Archive) -> None:
+    def computed(number: int, code: str, groups: int, prefix: str = "p", file: str = "a.py") -> None:
         row = {"computation": f"k{number}", "seen_us": NOW, "start_us": NOW + number, "state": "done", "groups": groups}
-        archive.take([frame("computations", [{**row, "code": code}], 1, cluster=f"c{number}")])
+        task = {"computation": f"k{number}", "prefix": prefix, "start_us": NOW, "stop_us": NOW + 1, "status": "ok"}
+        cluster = f"c{number}"
+        archive.ingest([frame("computations", [{**row, "code": code, "code_file": file}], 1, cluster=cluster)])
+        archive.ingest([frame("tasks", [task], 2, cluster=cluster)])
 
-    for number in range(6):
-        add_cluster(archive, f"c{number}")
+    for number in range(10):
+        add_cluster(archive, f"c{number}", name="other" if number == 8 else "pipeline")
     for number, (code, groups) in enumerate([("a()", 2), ("a()", 3), ("b()", 2), ("a()", 2), ("", 2), ("a()", 2)]):
         computed(number, code, groups)
 
     def earlier(number: int, limit: int = 10) -> list[str]:
-        with archive.database.read() as connection:
-            (row,) = list_computations(
-                connection, archive.vault, archive.account, NOW, LOST_AFTER, computation=f"k{number}"
-            )
-            found = earlier_runs(connection, archive.vault, archive.account, row, NOW, LOST_AFTER, limit)
-        return [row["computation"] for row in found]
+        with archive.read() as tx:
+            (row,) = list_computations(tx, archive.account, computation=f"k{number}")
+            found = earlier_runs(tx, archive.account, row, limit)
+        return [row.computation for row in found]
 
     assert earlier(5) == ["k3", "k0"]
     assert earlier(5, limit=1) == ["k3"]
     assert earlier(0) == earlier(1) == earlier(2) == []
-    assert earlier(4) == [], "code that was not recorded is not the same code"
+    assert earlier(4) == [], "computations without recorded code do not match"
+    library = "/env/lib/python3.12/site-packages/xarray/core/dataset.py"
+    computed(6, "a()", 2, prefix="other")
+    computed(7, "a()", 2, file=library)
+    computed(8, "a()", 2)
+    computed(9, "a()", 2)
+    assert earlier(6) == [], "other prefixes"
+    assert earlier(7) == [], "the line of a library"
+    assert earlier(8) == [], "a cluster of another name"
+    assert earlier(9)[-3:] == ["k5", "k3", "k0"]
 
 
-def test_a_runs_details_are_those_that_came_in(archive: Archive) -> None:
+def test_the_details_of_a_run_match_the_ingested_rows(archive: Archive) -> None:
     run = add_cluster(archive, "c")
-    archive.take([
+    archive.ingest([
         frame("tasks", [task(0), task(25, prefix="sum"), task(26, start_us=0, status="killed")], 1),
         frame("clients", [{"client": "me", "seen_us": NOW, "connect_us": NOW, "held_keys": 3, "held_nbytes": -1}], 2),
         frame("workers", [{"server_id": "w", "worker": "tcp://1", "seen_us": NOW, "start_us": NOW, "nthreads": 1}], 3),
         frame("samples", [{"time_us": NOW, "worker": "tcp://1", "memory": 9, "cpu_percent": 50.0}], 4),
         frame("activities", [{"time_us": NOW, "context": "execute", "activity": "a", "unit": "seconds", "value": 2.0}], 5),
     ])  # fmt: skip
-    with archive.database.read() as connection:
-        prefixes = prefixes_of(connection, run, "comp")
-        assert [(row["prefix"], row["tasks"], row["killed"], row["first_us"]) for row in prefixes] == [
+    with archive.read() as tx:
+        prefixes = prefixes_of(tx, run, "comp")
+        assert [(prefix, sums.tasks, sums.killed, sums.first_us) for prefix, sums in prefixes] == [
             ("inc", 2, 1, NOW), ("sum", 1, 0, NOW + 25_000_000),
         ]  # fmt: skip
-        assert prefixes_of(connection, run, "none") == []
-        (client,) = clients_of(connection, run)
-        assert (client["held_keys"], client["held_nbytes"]) == (3, -1)
-        (worker,) = workers_of(connection, run)
-        assert (worker["memory"], worker["cpu_percent"]) == (9, 50.0)
-        assert [row["value"] for row in activities_of(connection, run)] == [2.0]
+        assert prefixes_of(tx, run, "none") == []
+        (client,) = clients_of(tx, run)
+        assert (client.held_keys, client.held_nbytes) == (3, -1)
+        (worker,) = workers_of(tx, run)
+        assert (worker.memory, worker.cpu_percent) == (9, 50.0)
+        assert [row["value"] for row in activities_of(tx, run)] == [2.0]
 
 
-def test_usage_is_by_day_user_cluster_or_prefix(archive: Archive) -> None:
+def test_usage_is_grouped_by_day_user_cluster_or_prefix(archive: Archive) -> None:
     add_cluster(archive, "c")
     add_cluster(archive, "d", user="bob")
     day = NOW // DAY_US
-    archive.take([frame("tasks", [task(0), task(0, start_us=NOW + DAY_US, stop_us=NOW + DAY_US + 500_000)], 1)])
-    archive.take([frame("tasks", [task(0, prefix="sum", nbytes=7)], 1, cluster="d")])
+    archive.ingest([frame("tasks", [task(0), task(0, start_us=NOW + DAY_US, stop_us=NOW + DAY_US + 500_000)], 1)])
+    archive.ingest([frame("tasks", [task(0, prefix="sum", nbytes=7)], 1, cluster="d")])
 
     def found(by: str, first: int = 0) -> dict[Any, tuple[int, int]]:
-        with archive.database.read() as connection:
-            return {
-                row["key"]: (row["tasks"], row["compute_us"]) for row in usage(connection, archive.account, by, first)
-            }
+        with archive.read() as tx:
+            return {row.key: (row.tasks, row.compute_us) for row in usage(tx, archive.account, by, first)}
 
     assert found("day") == {day: (2, 2_000_000), day + 1: (1, 500_000)}
     assert found("user") == {"ann": (2, 1_500_000), "bob": (1, 1_000_000)}
@@ -249,63 +262,65 @@ def test_usage_is_by_day_user_cluster_or_prefix(archive: Archive) -> None:
     assert found("day", day + 1) == {day + 1: (1, 500_000)}
 
 
-# ---------------------------------------------------------------- groups of failures
+# ---------------------------------------------------------------- error groups
 
 
 def failure(at: int, fingerprint: str = "f", **values: Any) -> dict[str, Any]:
     return {"time_us": at, "fingerprint": fingerprint, "type": "ValueError", "message": "bad", "count": 1, **values}
 
 
-def groups(archive: Archive, **wanted: Any) -> dict[str, dict[str, Any]]:
-    with archive.database.read() as connection:
-        rows = list_error_groups(connection, archive.vault, archive.account, **wanted)
-    return {row["fingerprint"]: row for row in rows}
+def groups(archive: Archive, **wanted: Any) -> dict[str, ErrorGroup]:
+    with archive.read() as tx:
+        rows = list_error_groups(tx, archive.account, **wanted)
+    return {row.fingerprint: row for row in rows}
 
 
-def test_the_same_failure_anywhere_is_one_group(archive: Archive) -> None:
+def test_the_same_failure_in_several_clusters_is_one_group(archive: Archive) -> None:
     add_cluster(archive, "c")
     add_cluster(archive, "d", user="bob")
-    archive.take([frame("exceptions", [failure(NOW + 5), failure(NOW + 3, count=4, cause_type="KeyError")], 1)])
-    archive.take([frame("exceptions", [failure(NOW + 9, traceback="Traceback: it"), failure(NOW, "")], 1, cluster="d")])
+    archive.ingest([frame("exceptions", [failure(NOW + 5), failure(NOW + 3, count=4, cause_type="KeyError")], 1)])
+    archive.ingest(
+        [frame("exceptions", [failure(NOW + 9, traceback="Traceback: it"), failure(NOW, "")], 1, cluster="d")]
+    )
     found = groups(archive)
     group = found["f"]
-    assert (group["count"], group["first_us"], group["last_us"]) == (6, NOW + 3, NOW + 9)
-    assert (group["clusters"], sorted(group["users"]), group["state"]) == (2, ["ann", "bob"], "open")
-    # The first that came had none.
-    assert group["sample"]["traceback"] == "Traceback: it"
-    assert found["unknown"]["count"] == 1
+    assert (group.count, group.first_us, group.last_us) == (6, NOW + 3, NOW + 9)
+    assert (group.clusters, sorted(group.users), group.state) == (2, ["ann", "bob"], "open")
+    # The first failure had no traceback.
+    assert group.sample.traceback == "Traceback: it"
+    assert found["unknown"].count == 1
     assert list(found) == ["f", "unknown"]
     assert archive.run("c")["exceptions"] == 5
 
 
 def test_a_group_belongs_to_one_account(archive: Archive) -> None:
     other = archive.new_account("others")
-    archive.take([frame("exceptions", [failure(NOW)])])
-    archive.take([frame("exceptions", [failure(NOW), failure(NOW + 1)])], account=other)
-    assert groups(archive)["f"]["count"] == 1
-    with archive.database.write() as connection:
-        assert set_group_state(connection, other, "f", "resolved", "ann", NOW)
-        assert not set_group_state(connection, other, "nothing", "resolved", "ann", NOW)
-    assert groups(archive)["f"]["state"] == "open"
+    archive.ingest([frame("exceptions", [failure(NOW)])])
+    archive.ingest([frame("exceptions", [failure(NOW), failure(NOW + 1)])], account=other)
+    assert groups(archive)["f"].count == 1
+    with archive.write() as tx:
+        assert set_group_state(tx, other, "f", "resolved", "ann")
+        assert not set_group_state(tx, other, "nothing", "resolved", "ann")
+    assert groups(archive)["f"].state == "open"
 
 
 @pytest.mark.parametrize(("state", "expected"), [("resolved", "regressed"), ("ignored", "ignored"), ("open", "open")])
-def test_only_what_was_resolved_and_happens_again_has_regressed(archive: Archive, state: str, expected: str) -> None:
-    archive.take([frame("exceptions", [failure(NOW)])])
-    with archive.database.write() as connection:
-        set_group_state(connection, archive.account, "f", state, "ann", NOW + 100)
-    # Sent late, but from before.
-    archive.take([frame("exceptions", [failure(NOW + 99)], 1)])
-    assert groups(archive)["f"]["state"] == state
-    archive.take([frame("exceptions", [failure(NOW + 101)], 2)])
-    assert groups(archive)["f"]["state"] == expected
-    assert groups(archive)["f"]["count"] == 3
+def test_only_a_resolved_group_that_fails_again_regresses(archive: Archive, state: str, expected: str) -> None:
+    archive.ingest([frame("exceptions", [failure(NOW)])])
+    with archive.write() as tx:
+        set_group_state(at(tx, NOW + 100), archive.account, "f", state, "ann")
+    # It arrives late, but happened before.
+    archive.ingest([frame("exceptions", [failure(NOW + 99)], 1)])
+    assert groups(archive)["f"].state == state
+    archive.ingest([frame("exceptions", [failure(NOW + 101)], 2)])
+    assert groups(archive)["f"].state == expected
+    assert groups(archive)["f"].count == 3
 
 
 def test_groups_are_filtered_and_paged(archive: Archive) -> None:
-    archive.take([frame("exceptions", [failure(NOW + n // 2, f"f{n}") for n in range(6)])])
-    with archive.database.write() as connection:
-        set_group_state(connection, archive.account, "f1", "ignored", "ann", NOW)
+    archive.ingest([frame("exceptions", [failure(NOW + n // 2, f"f{n}") for n in range(6)])])
+    with archive.write() as tx:
+        set_group_state(tx, archive.account, "f1", "ignored", "ann")
     assert list(groups(archive, states=("ignored",))) == ["f1"]
     assert list(groups(archive, fingerprint="f3")) == ["f3"]
     assert list(groups(archive, since_us=NOW + 2)) == ["f5", "f4"]
@@ -313,41 +328,81 @@ def test_groups_are_filtered_and_paged(archive: Archive) -> None:
     assert list(groups(archive, limit=3, after=(NOW + 1, "f3"))) == ["f2", "f1", "f0"]
 
 
-def test_groups_are_found_by_words_of_any_of_their_sealed_texts(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many there are: they are read a few at a time."""
-    monkeypatch.setattr(failures, "READ", 2)
-    raised = {"cause_type": "KeyError", "cause_message": "'Day 7'", "traceback": "in load\nRuntimeError: no such part"}
-    archive.take([
+def test_groups_are_found_by_words_of_their_encrypted_texts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_groups, "RECENT", 2)
+    monkeypatch.setattr(error_groups, "STEP", 3)
+    raised = {
+        "cause_type": "KeyError",
+        "cause_message": "'Day 7'",
+        "traceback": "in load_part\nRuntimeError: no such part",
+    }
+    archive.ingest([
         frame("exceptions", [failure(NOW, "oldest", **raised), *(failure(NOW + n, f"f{n}") for n in range(1, 8))])
     ])  # fmt: skip
-    for words in ("runtimeerror", "KEYERROR day", "load", "  part   key "):
+    assert groups(archive, find="runtimeerror") == {}, "not indexed yet, and not recent"
+    assert list(groups(archive, find="ad")) == ["f7", "f6"], "parts of words are found in recent groups"
+
+    assert error_groups.index_errors(archive) == 8
+    assert error_groups.index_errors(archive) == 0
+    for words in ("runtimeerror", "KEYERROR day", "load_part", "load", "  part   key "):
         assert list(groups(archive, find=words)) == ["oldest"], words
     assert groups(archive, find="runtimeerror f3") == {}
+    assert groups(archive, find="' ") == {}
     assert list(groups(archive, find="bad", limit=3)) == ["f7", "f6", "f5"]
     assert list(groups(archive, find="bad", limit=3, after=(NOW + 5, "f5"))) == ["f4", "f3", "f2"]
     assert list(groups(archive, find="valueerror", since_us=NOW + 6)) == ["f7", "f6"]
 
 
+def test_hashed_words_differ_by_account_and_outlive_a_new_key(archive: Archive) -> None:
+    other = archive.new_account("others")
+    for account in (archive.account, other):
+        archive.ingest([frame("exceptions", [failure(NOW, traceback="the same")])], account=account)
+    error_groups.index_errors(archive)
+    stored = archive.rows(schema.error_words)
+    mine, theirs = ({row["word"] for row in stored if row["account_id"] == of} for of in (archive.account, other))
+    assert len(mine) == len(theirs) > 2
+    assert not mine & theirs
+
+    with archive.write() as tx:
+        archive.vault.rotate(tx.connection)
+    assert list(groups(archive, find="same")) == ["f"]
+
+
+def test_words_of_a_deleted_text_are_deleted(archive: Archive) -> None:
+    for cluster, word in (("gone", "secret"), ("kept", "harmless")):
+        add_cluster(archive, cluster)
+        archive.ingest([frame("exceptions", [failure(NOW, traceback=word)], 1, cluster=cluster)])
+    error_groups.index_errors(archive)
+    assert list(groups(archive, find="secret")) == ["f"]
+
+    delete(archive, archive.run("gone")["id"])
+    assert archive.rows(schema.error_words) == []
+    error_groups.index_errors(archive)
+    assert groups(archive, find="secret") == {}
+    assert list(groups(archive, find="harmless")) == ["f"]
+
+    delete(archive, archive.run("kept")["id"])
+    assert archive.rows(schema.error_words) == []
+
+
 def test_failures_are_listed_with_their_texts(archive: Archive) -> None:
     run = add_cluster(archive, "c")
     rows = [failure(NOW + n, f"f{n % 2}", message=f"message {n}", traceback="Trace", key=f"k{n}") for n in range(4)]
-    archive.take([frame("exceptions", rows, 1)])
+    archive.ingest([frame("exceptions", rows, 1)])
 
     def found(**wanted: Any) -> list[str]:
-        with archive.database.read() as connection:
-            listed = list_exceptions(connection, archive.vault, archive.account, **wanted)
-        assert all(row["traceback"] == "Trace" for row in listed)
-        return [row["message"] for row in listed]
+        with archive.read() as tx:
+            listed = list_exceptions(tx, archive.account, **wanted)
+        assert all(row.texts.traceback == "Trace" for row in listed)
+        return [row.texts.message for row in listed]
 
     assert found() == ["message 3", "message 2", "message 1", "message 0"]
     assert found(run=run, fingerprint="f1") == ["message 3", "message 1"]
     assert found(user="bob") == []
     assert found(user="ann", since_us=NOW + 3) == ["message 3"]
-    with archive.database.read() as connection:
-        second = list_exceptions(connection, archive.vault, archive.account, limit=2)[-1]
-    assert found(limit=2, after=(second["time_us"], second["id"])) == ["message 1", "message 0"]
+    with archive.read() as tx:
+        second = list_exceptions(tx, archive.account, limit=2)[-1]
+    assert found(limit=2, after=(second.time_us, second.id)) == ["message 1", "message 0"]
 
 
 # ---------------------------------------------------------------- deletion
@@ -355,7 +410,7 @@ def test_failures_are_listed_with_their_texts(archive: Archive) -> None:
 
 def fill(archive: Archive, cluster: str, traceback: str = "T") -> int:
     run = add_cluster(archive, cluster)
-    archive.take([
+    archive.ingest([
         frame("tasks", [task(0)], 1, cluster=cluster),
         frame("workers", [{"server_id": "w", "seen_us": NOW, "start_us": NOW}], 2, cluster=cluster),
         frame("clients", [{"client": "me", "seen_us": NOW}], 3, cluster=cluster),
@@ -365,20 +420,19 @@ def fill(archive: Archive, cluster: str, traceback: str = "T") -> int:
         frame("exceptions", [failure(NOW, traceback=traceback)], 7, cluster=cluster),
     ])  # fmt: skip
     archive.compact(run)
-    archive.take([frame("tasks", [task(9)], 8, cluster=cluster)])
+    archive.ingest([frame("tasks", [task(9)], 8, cluster=cluster)])
     archive.store.put(f"view-{run}", b"x")
     archive.execute(sa.insert(schema.renderings).values(run_id=run, subject="", path=f"view-{run}"))
+    archive.store.put(f"old-{run}", b"x")
+    archive.execute(sa.insert(schema.replaced_files).values(run_id=run, path=f"old-{run}", delete_us=NOW))
     return run
 
 
 def delete(archive: Archive, run: int) -> None:
-    with archive.database.write() as connection:
-        paths = delete_cluster(connection, run)
-    for path in paths:
-        archive.store.delete(path)
+    remove_cluster(archive, run)
 
 
-def test_a_deleted_run_is_nowhere_any_more_and_others_stay(archive: Archive) -> None:
+def test_deleting_a_run_removes_all_its_rows_and_no_others(archive: Archive) -> None:
     gone, kept = fill(archive, "gone", "the secret of gone"), fill(archive, "kept", "the text of kept")
     assert set(archive.tables_naming(gone)) == {
         table.name for table in schema.metadata.sorted_tables if "run_id" in table.c
@@ -387,19 +441,22 @@ def test_a_deleted_run_is_nowhere_any_more_and_others_stay(archive: Archive) -> 
     delete(archive, gone)
     assert archive.tables_naming(gone) == []
     assert archive.tables_naming(kept) == before
-    assert all(path.startswith(f"{archive.account}/runs/{kept}/") or path == f"view-{kept}" for path in archive.blobs())
-    assert archive.read(kept)["tasks"].rows == 2
-    # A group of failures does not go on counting them, or telling their text.
+    assert all(
+        path.startswith(f"{archive.account}/runs/{kept}/") or path in (f"view-{kept}", f"old-{kept}")
+        for path in archive.blobs()
+    )
+    assert archive.recording(kept)["tasks"].rows == 2
+    # The error group no longer counts its failures or shows their text.
     group = groups(archive)["f"]
-    assert (group["count"], group["sample"]["traceback"]) == (1, "the text of kept")
+    assert (group.count, group.sample.traceback) == (1, "the text of kept")
     delete(archive, gone)
 
 
-def test_a_group_whose_failures_are_all_deleted_goes_unless_somebody_decided_about_it(archive: Archive) -> None:
+def test_a_group_without_failures_is_deleted_unless_its_state_was_set(archive: Archive) -> None:
     run = add_cluster(archive, "c")
-    archive.take([frame("exceptions", [failure(NOW, "open"), failure(NOW, "ignored", traceback="text")], 1)])
-    with archive.database.write() as connection:
-        set_group_state(connection, archive.account, "ignored", "ignored", "ann", NOW)
+    archive.ingest([frame("exceptions", [failure(NOW, "open"), failure(NOW, "ignored", traceback="text")], 1)])
+    with archive.write() as tx:
+        set_group_state(tx, archive.account, "ignored", "ignored", "ann")
     delete(archive, run)
     (group,) = archive.rows(schema.error_groups)
     assert (group["fingerprint"], group["state"], group["count"], group["sealed_sample"]) == (
@@ -410,7 +467,46 @@ def test_a_group_whose_failures_are_all_deleted_goes_unless_somebody_decided_abo
     )
 
 
-def test_the_number_of_a_deleted_run_is_never_given_again(archive: Archive) -> None:
+def test_the_number_of_a_deleted_run_is_never_reused(archive: Archive) -> None:
     run = add_cluster(archive, "c")
     delete(archive, run)
     assert add_cluster(archive, "c") > run
+
+
+def test_a_large_run_is_deleted_in_short_transactions(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, kept = fill(archive, "gone"), fill(archive, "kept", "the text of kept")
+    many = [failure(NOW, f"own-{number}") for number in range(20)] + [
+        failure(NOW, "f", traceback="T") for _ in range(15)
+    ]
+    archive.ingest([frame("exceptions", many, 10, cluster="gone")])
+    archive.ingest([frame("tasks", [task(n, prefix=f"p{n}") for n in range(50)], 11, cluster="gone")])
+    monkeypatch.setattr(clusters, "STEP_ERRORS", 4)
+    monkeypatch.setattr(clusters, "STEP_ROWS", 6)
+    removed: list[int] = []
+
+    def watched(tx: Transaction, account: int, run: int, limit: int) -> int:
+        removed.append(error_groups.remove_errors(tx, account, run, limit))
+        return removed[-1]
+
+    monkeypatch.setattr(clusters, "remove_errors", watched)
+    left: list[int] = []
+    step = clusters._delete_step
+
+    def counted(tx: Transaction, run: int) -> bool:
+        more = step(tx, run)
+        left.append(tx.execute(sa.select(sa.func.count()).where(schema.prefixes.c.run_id == run)).scalar_one())
+        return more
+
+    monkeypatch.setattr(clusters, "_delete_step", counted)
+    before = archive.tables_naming(kept)
+
+    delete(archive, gone)
+
+    assert max(removed) == 4
+    assert sum(removed) == 36
+    # At most six rows of a table per transaction.
+    assert all(earlier - later <= 6 for earlier, later in itertools.pairwise(left))
+    assert archive.tables_naming(gone) == []
+    assert archive.tables_naming(kept) == before
+    assert {name: group.count for name, group in groups(archive).items()} == {"f": 1}
+    assert groups(archive)["f"].sample.traceback == "the text of kept"

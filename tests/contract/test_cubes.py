@@ -1,7 +1,7 @@
-"""Python and the page give the same sums and the same texts: one file that both are held against.
+"""Python and the page compute the same sums and texts: both are compared with one file.
 
-``tests/data/cubes.json`` holds cubes of a report as a page has them, what they add up to over stretches of time, and numbers with
-their texts; ``web/test/golden.test.ts`` reads the same file. Written anew with: python -m tests.contract.test_cubes
+``tests/data/cubes.json`` has cubes of a report as a page reads them, their sums over stretches of time, and numbers with their
+texts; ``web/test/golden.test.ts`` reads the same file. Update it with: python -m tests.contract.test_cubes
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cubes import cube_totals
 
 from daskscope import units
-from daskscope.analysis.bins import Bins, total
-from daskscope.analysis.counts import counts
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.executions import counts
+from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording
 from daskscope.report.blocks import decode
 from daskscope.report.document import build
@@ -90,7 +92,7 @@ QUANTITIES = (
 
 
 def recording() -> Recording:
-    """Some tasks of four prefixes on two workers, from arithmetic: random numbers are not the same in every Python."""
+    """Return tasks of four prefixes on two workers, made by arithmetic: random numbers differ between Python versions."""
     tasks = []
     activities = []
     for i in range(90):
@@ -124,8 +126,8 @@ def recording() -> Recording:
 
 
 def made() -> dict[str, Any]:
-    """What the file says when it is written now."""
-    report, blocks = build(recording())
+    """Return the current content of the file."""
+    report, blocks = build(recording(), *extent(recording()))
     every: dict[str, Cube] = {name: report[name] for name, *_ in SUMS}  # type: ignore[literal-required]
     bins = report["bins"]["count"]
     stretches = [None, [0, bins], [0, bins // 3], [bins // 3, bins // 3 + 7], [bins - 1, bins], [5, 5]]
@@ -148,7 +150,7 @@ def made() -> dict[str, Any]:
 def sums_of(
     cube: Cube, blocks: dict[str, bytes], key: str, measure: str, where: dict[str, str], stretch: list[int] | None
 ) -> list[float]:
-    """Row by row, as simply as it can be said."""
+    """Sum row by row, in the simplest way."""
     columns = {name: list(decode(block, blocks[block["block"]])) for name, block in cube["columns"].items()}
     wanted = {name: cube["keys"][name].index(text) for name, text in where.items()}
     sums = [0.0] * len(cube["keys"][key])
@@ -193,7 +195,7 @@ def test_the_cubes_are_those_of_the_file(now: dict[str, Any], golden: dict[str, 
     assert now["bins"] == golden["bins"]
     assert now["cubes"] == golden["cubes"]
     blocks = {b["block"]: b for cube in golden["cubes"].values() for b in cube["columns"].values()}
-    # Their compressed bytes may differ from one zlib to the next.
+    # Compressed bytes may differ between zlib versions.
     for name, block in blocks.items():
         mine, theirs = (list(decode(block, b64decode(held["blocks"][name]))) for held in (now, golden))
         assert mine == theirs, name
@@ -210,12 +212,12 @@ def test_the_texts_are_those_of_the_file(golden: dict[str, Any]) -> None:
 
 
 def test_the_sums_are_those_of_the_analysis(golden: dict[str, Any]) -> None:
-    report, _ = build(recording())
+    report, _ = build(recording(), *extent(recording()))
     bins = Bins(report["start_us"], report["bins"]["width_us"], report["bins"]["count"])
     cube = counts(recording(), bins)
     where = list(cube.codes).index("prefix")
     found: dict[str, float] = dict.fromkeys(report["counts"]["keys"]["prefix"], 0)
-    for keys, value in total(cube, "count").items():
+    for keys, value in cube_totals(cube, "count").items():
         found[keys[where]] += value
     held = next(s for s in golden["sums"] if s["cube"] == "counts" and s["measure"] == "count" and s["bins"] is None)
     assert list(found.values()) == held["sums"]

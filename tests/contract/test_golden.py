@@ -1,7 +1,7 @@
-"""A file written by every version ever released reads the same today.
+"""A file written by any released version reads the same today.
 
-``tests/data/recordings/v1.daskscope`` was written once and is never written again; ``v1.json`` beside it is what it says.
-A new wire or schema version adds a pair of files. To make the pair of the version in development (never of a released one)::
+``tests/data/recordings/v1.daskscope`` was written once and is never written again; ``v1.json`` beside it has its content.
+A new wire or schema version adds a pair of files. To write the pair of the version in development (never of a released one)::
 
     python -c "import runpy; runpy.run_path('tests/contract/test_golden.py')['regenerate']()"
 """
@@ -15,31 +15,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.samples import write_frames
 
 from daskscope.model.recording import Recording
-from daskscope.model.tables import TABLES, Column
+from daskscope.model.tables import SCHEMA_VERSION, TABLES, Column
 from daskscope.testing import make_columns
 from daskscope.wire.encode import Coded, CodedIntegers, Const, Gap, Ragged, Runs, Via, encode_body, seal
-from daskscope.wire.file import read_recording, write_frames
+from daskscope.wire.file import read_recording
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "recordings"
 T = 1_763_244_000_000_000
 
 
 @pytest.mark.parametrize("path", sorted(RECORDINGS.glob("v*.daskscope")), ids=lambda path: path.stem)
-def test_a_golden_file_reads_as_it_always_did(path: Path) -> None:
-    assert plain(read_recording(path)) == json.loads(path.with_suffix(".json").read_text())
+def test_a_golden_file_reads_as_before(path: Path) -> None:
+    expected = json.loads(path.with_suffix(".json").read_text())
+    found = plain(read_recording(path))
+    for name, columns in found["tables"].items():
+        known = expected["tables"].get(name, {})
+        # Columns that were added later are empty.
+        assert not any(any(columns.pop(column)) for column in columns.keys() - known.keys())
+    added = found["tables"].keys() - expected["tables"].keys()
+    found["tables"] = {name: columns for name, columns in found["tables"].items() if name not in added}
+    found["completeness"] = {name: part for name, part in found["completeness"].items() if name not in added}
+    assert found == expected
 
 
 def plain(recording: Recording) -> dict[str, Any]:
-    """Everything a recording says, as JSON would hold it."""
+    """Return the content of a recording as JSON values."""
     tables = {name: {column: table[column].tolist() for column in table} for name, table in recording.tables.items()}
     completeness = {name: asdict(part) for name, part in recording.completeness.items()}
     return {"tables": tables, "completeness": completeness, "damage": recording.damage}
 
 
-def regenerate(version: int = 1) -> None:
-    """Write the golden pair of a version that was not released yet."""
+def regenerate(version: int = SCHEMA_VERSION) -> None:
+    """Write the golden files of a version that is not released yet."""
     path = RECORDINGS / f"v{version}.daskscope"
     write_frames(path, _frames())
     path.with_suffix(".json").write_text(json.dumps(plain(read_recording(path)), indent=1) + "\n")
@@ -69,7 +79,7 @@ def _values(column: Column) -> list[Any]:
 
 
 def _tasks() -> dict[str, Any]:
-    """Three of the eight rows that the header says were kept, in every compact encoding there is."""
+    """Return a frame with three of its eight kept rows, in every compact encoding."""
     return {
         **make_columns("tasks", [{}] * 3),
         "id": range(5, 8),

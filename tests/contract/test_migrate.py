@@ -1,7 +1,8 @@
-"""A catalog is made, upgraded or refused; the same schema comes out either way, on SQLite and on PostgreSQL."""
+"""A catalog is created, upgraded or refused, with the same schema either way; on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 import time
@@ -12,22 +13,21 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from tests.archive import Archive, numbered, task
+from tests.processes import until
 from tests.services import Postgres
 
-from daskscope.analysis.rollup import LARGEST
+from daskscope.analysis.limits import LARGEST
 from daskscope.storage import database as database_module
 from daskscope.storage import schema
 from daskscope.storage.accounts import find_account
 from daskscope.storage.blobs import LocalStore
-from daskscope.storage.database import Database, StorageError
-from daskscope.storage.migrate import LOCK, VERSIONS, alone, prepare, upgrade, version
-from daskscope.storage.mounts import network_file_system
-from daskscope.testing.processes import until
+from daskscope.storage.database import Database, StorageError, network_file_system
+from daskscope.storage.migrate import LOCK, MIGRATIONS, VERSIONS, alone, prepare, upgrade, version
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def two_empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Database]]:
-    """Two databases with nothing in them."""
+def two_empty_databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Database]]:
+    """Two databases without tables."""
     postgres: Postgres | None = request.getfixturevalue("postgres") if request.param == "postgresql" else None
     urls = [postgres.empty() if postgres else f"{tmp_path}/empty{n}.sqlite" for n in range(2)]
     databases = [Database(url) for url in urls]
@@ -38,8 +38,8 @@ def two_empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[D
             postgres.drop(url)
 
 
-def described(database: Database) -> dict[str, Any]:
-    """Everything a database knows of its tables."""
+def describe(database: Database) -> dict[str, Any]:
+    """Return everything that a database reports about its tables."""
     inspector = sa.inspect(database.engine)
     tables: dict[str, Any] = {}
     for name in sorted(inspector.get_table_names()):
@@ -56,44 +56,44 @@ def described(database: Database) -> dict[str, Any]:
     if database.is_sqlite:
         with database.read() as connection:
             texts = connection.exec_driver_sql("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
-            # Whether numbers are given again is told by the text only.
+            # Only the SQL text says whether numbers are reused.
             tables["autoincrement"] = sorted(name for name, sql in texts if "AUTOINCREMENT" in sql)
     return tables
 
 
-def test_a_new_catalog_is_the_one_that_migrations_make(two_empty: list[Database]) -> None:
-    made, migrated = two_empty
+def test_a_new_catalog_has_the_schema_that_migrations_make(two_empty_databases: list[Database]) -> None:
+    made, migrated = two_empty_databases
     assert prepare(made) == "created"
     with migrated.write() as connection:
         upgrade(connection, schema.HEAD)
         assert version(connection) == schema.HEAD
-    found = described(migrated)
+    found = describe(migrated)
     assert set(found) >= {table.name for table in schema.metadata.sorted_tables}
-    assert found == described(made)
+    assert found == describe(made)
 
 
-def test_a_populated_catalog_opens_and_nothing_is_done_to_it(archive: Archive) -> None:
-    archive.take(numbered([[task(0)], [task(1)]]))
+def test_opening_a_populated_catalog_does_not_change_it(archive: Archive) -> None:
+    archive.ingest(numbered([[task(0)], [task(1)]]))
     archive.compact(archive.run()["id"])
-    archive.take(numbered([[task(2)]], epoch=2))
+    archive.ingest(numbered([[task(2)]], epoch=2))
     again = Database(archive.database.url.render_as_string(hide_password=False))
     assert prepare(again) == ""
     later = Archive(again, archive.store, account=archive.account)
-    assert later.read(later.run()["id"])["tasks"].rows == 3
-    with again.read() as connection:
-        assert find_account(connection, "team") is not None
+    assert later.recording(later.run()["id"])["tasks"].rows == 3
+    with later.read() as tx:
+        assert find_account(tx, "team") is not None
     again.close()
 
 
-def test_servers_that_start_at_once_make_one_catalog(two_empty: list[Database]) -> None:
-    url = two_empty[0].url.render_as_string(hide_password=False)
+def test_servers_that_start_at_once_create_one_catalog(two_empty_databases: list[Database]) -> None:
+    url = two_empty_databases[0].url.render_as_string(hide_password=False)
     databases = [Database(url) for _ in range(4)]
     done: list[Any] = []
 
     def start(database: Database) -> None:
         try:
             done.append(prepare(database))
-        except BaseException as error:  # noqa: BLE001 (carried to the thread that asserts)
+        except BaseException as error:  # noqa: BLE001 (asserted in the main thread)
             done.append(error)
 
     threads = [threading.Thread(target=start, args=(database,)) for database in databases]
@@ -106,8 +106,8 @@ def test_servers_that_start_at_once_make_one_catalog(two_empty: list[Database]) 
     assert sorted(done, key=str) == ["", "", "", "created"]
 
 
-def test_a_new_file_is_waited_for_while_another_server_begins_it(tmp_path: Path) -> None:
-    """SQLite does not: a file that is not yet WAL and has a writer refuses to become it at once."""
+def test_a_server_waits_while_another_creates_the_sqlite_file(tmp_path: Path) -> None:
+    """SQLite itself does not wait: switching to WAL fails at once while another connection writes."""
     path = tmp_path / "catalog.sqlite"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
@@ -122,7 +122,7 @@ def test_a_new_file_is_waited_for_while_another_server_begins_it(tmp_path: Path)
     database.close()
 
 
-def test_a_file_another_program_never_lets_go_of_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_permanently_locked_sqlite_file_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "BUSY_MS", 50)
     path = tmp_path / "catalog.sqlite"
     other = sqlite3.connect(path, isolation_level=None)
@@ -134,10 +134,10 @@ def test_a_file_another_program_never_lets_go_of_is_said_so(tmp_path: Path, monk
     database.close()
 
 
-def test_a_server_waits_for_another_ones_migration_however_long_it_takes(
+def test_a_server_waits_for_a_migration_without_a_time_limit(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unlike for a row that another server holds."""
+    """The limit on waiting for a row lock does not apply."""
     monkeypatch.setattr(database_module, "LOCK_S", 0.05)
     url = postgres.empty()
     database, done = Database(url), list[str]()
@@ -146,8 +146,8 @@ def test_a_server_waits_for_another_ones_migration_however_long_it_takes(
     with Database(url).engine.connect() as migrating:
         migrating.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
         thread.start()
-        until(lambda: migrating.execute(sa.text(waiting)).scalar_one() == 1, "that it waits")
-        # Four times as long as for anything else.
+        until(lambda: migrating.execute(sa.text(waiting)).scalar_one() == 1, "a waiting server")
+        # Four times the limit for any other lock.
         time.sleep(0.2)
         migrating.rollback()
     thread.join(60)
@@ -158,14 +158,14 @@ def test_a_server_waits_for_another_ones_migration_however_long_it_takes(
     postgres.drop(url)
 
 
-def test_a_catalog_from_the_future_is_refused(archive: Archive) -> None:
+def test_a_catalog_of_a_newer_version_is_refused(archive: Archive) -> None:
     archive.execute(sa.update(VERSIONS).values(version_num="9999"))
     with pytest.raises(StorageError, match="newer daskscope"):
         prepare(archive.database)
 
 
-def make_old(database: Database) -> None:
-    """A catalog of the first version with something in it."""
+def create_old_catalog(database: Database) -> None:
+    """Create a catalog of the first version with some rows."""
     with database.write() as connection:
         upgrade(connection, "0001")
         for statement in (
@@ -182,15 +182,15 @@ def make_old(database: Database) -> None:
             connection.exec_driver_sql(statement)
 
 
-def test_a_populated_catalog_of_an_older_version_is_upgraded(two_empty: list[Database]) -> None:
-    old, fresh = two_empty
-    make_old(old)
+def test_a_populated_catalog_of_an_older_version_is_upgraded(two_empty_databases: list[Database]) -> None:
+    old, fresh = two_empty_databases
+    create_old_catalog(old)
 
     assert prepare(old) == "upgraded from 0001"
 
     assert prepare(old) == ""
     assert prepare(fresh) == "created"
-    assert described(old) == described(fresh)
+    assert describe(old) == describe(fresh)
     with old.read() as connection:
         table = schema.computations
         row = connection.execute(sa.select(table.c.computation, table.c.state, table.c.code_digest)).one()
@@ -198,14 +198,79 @@ def test_a_populated_catalog_of_an_older_version_is_upgraded(two_empty: list[Dat
         runs = schema.runs
         peaks = sa.select(runs.c.tasks, runs.c.peak_workers, runs.c.peak_threads, runs.c.peak_memory_limit)
         rows = [tuple(row) for row in connection.execute(peaks.order_by(runs.c.id))]
-        # The second worker of the first run came when the first left.
+        # The second worker of the first run joined when the first left.
         assert rows == [(7, 2, 5, 250), (0, 2, LARGEST, 2), (0, 0, 0, 0)]
         assert connection.execute(sa.select(schema.tokens.c.parent)).scalars().all() == [0]
 
 
-def test_an_older_catalog_is_copied_before_it_is_changed(tmp_path: Path) -> None:
+VERSIONS_BEFORE = [f"{number:04}" for number in range(1, int(schema.HEAD))]
+
+
+@pytest.mark.parametrize("before", VERSIONS_BEFORE)
+def test_a_catalog_of_every_earlier_version_is_upgraded(two_empty_databases: list[Database], before: str) -> None:
+    old, fresh = two_empty_databases
+    create_old_catalog(old)
+    with old.write() as connection:
+        upgrade(connection, before)
+
+    assert prepare(old) == f"upgraded from {before}"
+
+    prepare(fresh)
+    assert describe(old) == describe(fresh)
+    with old.read() as connection:
+        assert connection.execute(sa.select(schema.runs.c.cluster).where(schema.runs.c.id == 1)).scalar() == "old"
+
+
+#: Digests of migrations that catalogs have run. Change the schema by a new one, and add it here.
+RELEASED = {
+    "0001_catalog": "ef851244a3a8af13",
+    "0002_code_digest": "d886f061f4d33b3a",
+    "0003_token_parents_and_peaks": "ad0fa5011b0e2a49",
+    "0004_whose_failures": "5c6fcf1bf2be2e24",
+    "0005_stalled_runs": "d40ecfdbde187de2",
+    "0006_error_words": "2b80b26f70510d22",
+    "0007_credentials_and_audit": "7ed6b569b263f49e",
+    "0008_replaced_files": "2c90ed8ddace7734",
+}
+
+
+def test_migrations_are_not_changed() -> None:
+    found = {
+        path.stem: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        for path in (MIGRATIONS / "versions").glob("0*.py")
+    }
+    assert found == RELEASED
+
+
+def test_a_shrunken_sqlite_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "KEEP_FREE_PAGES", 10)
+    path = tmp_path / "catalog.db"
+    database = Database(str(path))
+    prepare(database)
+    table = schema.facts
+    with database.write() as connection:
+        connection.execute(sa.insert(table), [{"name": f"fact {n}", "value": "x" * 1000} for n in range(20_000)])
+    with database.write() as connection:
+        connection.execute(sa.delete(table))
+
+    def pages(name: str) -> int:
+        with database.read() as connection:
+            return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+    before = pages("page_count")
+    assert pages("freelist_count") > 5_000
+
+    assert database.shrink() > 5_000
+
+    assert pages("freelist_count") == 10
+    assert pages("page_count") < before / 10
+    assert database.shrink() == 0
+    database.close()
+
+
+def test_an_older_catalog_is_backed_up_before_the_upgrade(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "catalog.sqlite"))
-    make_old(database)
+    create_old_catalog(database)
 
     prepare(database)
 
@@ -221,7 +286,7 @@ def test_an_older_catalog_is_copied_before_it_is_changed(tmp_path: Path) -> None
     connection.close()
 
 
-def test_a_database_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_database_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_module, "CONNECT_S", 2)
     database = Database("postgresql://nobody@127.0.0.1:1/none")
     with pytest.raises(StorageError, match="cannot be reached"):
@@ -229,7 +294,7 @@ def test_a_database_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "sqlite://", "sqlite:///:memory:", "://"])
-def test_a_database_of_another_kind_is_refused(url: str) -> None:
+def test_an_unsupported_database_is_refused(url: str) -> None:
     with pytest.raises(StorageError):
         Database(url)
 
@@ -242,7 +307,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         LocalStore(tmp_path / "file" / "store")
 
 
-def test_a_network_file_system_is_noticed(tmp_path: Path) -> None:
+def test_a_network_file_system_is_detected(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(
         "/dev/sda / ext4 rw 0 0\nserver:/home /home nfs4 rw 0 0\n/dev/sdb /home/local ext4 rw 0 0\n"
@@ -256,7 +321,7 @@ def test_a_network_file_system_is_noticed(tmp_path: Path) -> None:
     assert network_file_system(Path("/x"), tmp_path / "none") == ""
 
 
-def test_a_catalog_is_for_its_owner_only(sqlite_url: str, tmp_path: Path) -> None:
+def test_a_catalog_is_readable_only_by_its_owner(sqlite_url: str, tmp_path: Path) -> None:
     database = Database(str(tmp_path / "new" / "catalog.sqlite"))
     prepare(database)
     assert (tmp_path / "new" / "catalog.sqlite").stat().st_mode & 0o777 == 0o600

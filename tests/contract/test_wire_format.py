@@ -1,6 +1,6 @@
-"""The page about the wire format is enough to write a decoder from.
+"""The page about the wire format is enough to write a decoder.
 
-This one was: it uses ``docs/wire-format.md``, the table definitions, zlib and JSON, and nothing else of ours.
+This decoder was written from ``docs/reference/wire-format.md``; of daskscope it uses the table definitions only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def test_a_decoder_written_from_the_page_reads_the_golden_file() -> None:
         for name, values in columns.items():
             tables.setdefault(table, {}).setdefault(name, []).extend(values)
 
-    assert tables == expected
+    # Columns that were added later are not in the file.
+    assert {table: {name: tables[table][name] for name in columns} for table, columns in expected.items()} == expected
 
 
 def frames(data: bytes) -> list[tuple[str, dict[str, list[Any]]]]:
@@ -53,10 +54,10 @@ class Body:
         self.codes: dict[str, list[int]] = {}
 
     def columns(self) -> dict[str, list[Any]]:
-        (size,) = struct.unpack("<I", self.take(4))
+        (size,) = struct.unpack("<I", self.read_bytes(4))
         done: dict[str, list[Any]] = {}
         flats: dict[str, list[Any]] = {}
-        for name, *spec in json.loads(self.take(size)):
+        for name, *spec in json.loads(self.read_bytes(size)):
             kind = self.kinds[name]
             if kind.endswith("[]"):
                 _, lengths_spec, count, inner = spec
@@ -70,12 +71,12 @@ class Body:
         missing = {n: [EMPTY.get(k, 0) if "[]" not in k else []] * self.rows for n, k in self.kinds.items()}
         return {**missing, **done}
 
-    def take(self, n: int) -> bytes:
+    def read_bytes(self, n: int) -> bytes:
         taken, self.packed = self.packed[:n], self.packed[n:]
         return taken
 
     def planes(self, mask: int, n: int, form: str = "q") -> list[Any]:
-        planes = [self.take(n) if mask >> k & 1 else bytes(n) for k in range(8)]
+        planes = [self.read_bytes(n) if mask >> k & 1 else bytes(n) for k in range(8)]
         return list(struct.unpack(f"<{n}{form}", bytes(byte for value in zip(*planes, strict=True) for byte in value)))
 
     def scalars(self, name: str, kind: str, spec: list[Any], rows: int, done: dict[str, list[Any]]) -> list[Any]:
@@ -108,21 +109,21 @@ class Body:
         if encoding == "keys":
             return self.keys(rest, done["group"], rows)
         if encoding == "dict":
-            values = json.loads(self.take(rest[0]))
+            values = json.loads(self.read_bytes(rest[0]))
             self.codes[name] = self.planes(rest[1], rows)
         elif encoding == "runs":
-            values = json.loads(self.take(rest[1]))
+            values = json.loads(self.read_bytes(rest[1]))
             edges = [*rest[0], rows]
             self.codes[name] = [k for k in range(len(values)) for _ in range(edges[k + 1] - edges[k])]
         else:
             assert encoding == "via"
-            values = json.loads(self.take(rest[1]))
+            values = json.loads(self.read_bytes(rest[1]))
             self.codes[name] = self.codes[rest[0]]
         return [values[code] for code in self.codes[name]]
 
     def keys(self, rest: list[Any], groups: list[str], rows: int) -> list[str]:
         size, parts = rest
-        shapes = list(self.take(size)) or [parts[0][0]] * rows
+        shapes = list(self.read_bytes(size)) or [parts[0][0]] * rows
         keys = [""] * rows
         for shape, *spec in parts:
             mine = [row for row in range(rows) if shapes[row] == shape]
@@ -132,7 +133,7 @@ class Body:
 
     def part(self, shape: int, spec: list[Any], groups: list[str]) -> list[str]:
         if shape == 0:
-            texts: list[str] = json.loads(self.take(spec[0]))
+            texts: list[str] = json.loads(self.read_bytes(spec[0]))
             return texts
         if shape == 1:
             hashes, self.plain = self.plain[: spec[0]], self.plain[spec[0] :]

@@ -1,8 +1,9 @@
-"""``daskscope.analytics``: a cluster recorded for its whole life, from a client or by a preload."""
+"""``daskscope.analytics`` records a cluster for its whole lifetime, from a client or by a preload."""
 
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.processes import Processes, until
 
 import daskscope
 from daskscope import DaskscopeError, Recording, analytics
+from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.summary import extent, recording_gaps, summarise
 from daskscope.client.calling_code import NFRAMES, CallingCode
-from daskscope.testing.processes import Processes, until
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -31,7 +34,7 @@ def directory(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def calling_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """``register`` asks for code until the process ends; here until the test does."""
+    """Stop sending code after the test; ``register`` would do it until the process ends."""
     monkeypatch.setattr("daskscope.analytics.calling_code", CallingCode())
     with dask.config.set({NFRAMES: 0}):
         yield
@@ -52,7 +55,11 @@ def compute(client: Any, tasks: int = 10) -> None:
 
 def ours(client: Any) -> list[str]:
     def ours(dask_scheduler: Any) -> list[str]:
-        return [name for name in (*dask_scheduler.plugins, *dask_scheduler.handlers) if "daskscope" in name]
+        return [
+            name
+            for name, part in (*dask_scheduler.plugins.items(), *dask_scheduler.handlers.items())
+            if "daskscope" in name and not hasattr(part, "is_farewell")
+        ]
 
     return list(client.run_on_scheduler(ours))
 
@@ -71,7 +78,7 @@ class TestRegister:
         assert recording["tasks"].rows == 10
         assert list(recording["clusters"]["end_reason"]) == ["closed"]
 
-    def test_what_still_runs_when_the_cluster_closes_is_lost(self, directory: Path, opened: Opened) -> None:
+    def test_running_computations_are_lost_when_the_cluster_closes(self, directory: Path, opened: Opened) -> None:
         with (
             LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
             Client(cluster) as client,
@@ -80,14 +87,14 @@ class TestRegister:
             compute(client)
             future = client.submit(operator.pos, 1, resources={"nobody has it": 1})
             until(lambda: cluster.scheduler.unrunnable)
-            # Before the client: what it leaves behind is released.
+            # Close it before the client, which would release its tasks.
             cluster.close()
             assert future.status != "finished"
 
         computations = opened(directory)["computations"]
         assert sorted(zip(computations["state"], computations["unfinished"])) == [("done", 0), ("lost", 1)]
 
-    def test_registering_twice_is_harmless(self, client: Any, directory: Path, opened: Opened) -> None:
+    def test_registering_twice_has_no_effect(self, client: Any, directory: Path, opened: Opened) -> None:
         analytics.register()
         analytics.register(client)
         compute(client)
@@ -107,10 +114,53 @@ class TestRegister:
         assert list(recording["clusters"]["end_reason"]) == ["recording ended"]
         assert ours(client) == []
 
-    def test_unregistering_what_is_not_recorded_is_harmless(self, client: Any) -> None:
+    def test_a_cluster_registered_again_is_one_run_with_a_gap(
+        self, client: Any, directory: Path, opened: Opened
+    ) -> None:
+        analytics.register()
+        compute(client, 10)
+        analytics.unregister()
+        ended = time.time()
+        compute(client, 5)
+        time.sleep(1.2)
+        began = time.time()
+        analytics.register()
+        compute(client, 20)
         analytics.unregister()
 
-    def test_a_recording_inside_a_registered_cluster_leaves_the_recorder(
+        recording = opened(directory)
+        [(start, stop)] = recording_gaps(recording)
+        assert start / 1e6 == pytest.approx(ended, abs=0.5)
+        assert stop / 1e6 == pytest.approx(began, abs=0.5)
+        assert stop - start > 1_200_000
+        summary = summarise(recording)
+        assert not summary.complete
+        assert "nothing was recorded from" in summary.statement
+        # Both parts are in the run, and executions are numbered through.
+        assert sum(prefix.count for prefix in summary.prefixes) == 30
+        assert sorted(recording["tasks"]["id"]) == list(range(30))
+        assert summary.start_us <= recording["tasks"]["start_us"].min()
+        assert [f.kind for f in findings(Facts.of(recording, *extent(recording)))].count("incomplete") == 1
+
+    def test_recordings_to_different_places_have_no_gap(
+        self, client: Any, tmp_path: Path, directory: Path, opened: Opened
+    ) -> None:
+        with daskscope.record(tmp_path / "run.daskscope"):
+            compute(client)
+        analytics.register()
+        compute(client)
+        analytics.unregister()
+        with dask.config.set({"daskscope.directory": str(tmp_path / "other")}):
+            analytics.register()
+            analytics.unregister()
+
+        for path in (tmp_path / "run.daskscope", directory, tmp_path / "other"):
+            assert summarise(opened(path)).complete
+
+    def test_unregistering_an_unrecorded_cluster_has_no_effect(self, client: Any) -> None:
+        analytics.unregister()
+
+    def test_a_recording_of_a_registered_cluster_keeps_the_recorder(
         self, client: Any, directory: Path, tmp_path: Path, opened: Opened
     ) -> None:
         analytics.register()
@@ -124,7 +174,7 @@ class TestRegister:
         assert opened(tmp_path / "run.daskscope")["tasks"].rows == 10
         assert opened(directory)["tasks"].rows == 30
 
-    def test_registering_inside_a_recording_begins_to_write_to_the_directory(
+    def test_registering_during_a_recording_starts_writing_to_the_directory(
         self, client: Any, directory: Path, tmp_path: Path, opened: Opened
     ) -> None:
         with daskscope.record(tmp_path / "run.daskscope"):
@@ -141,7 +191,7 @@ class TestRegister:
         assert kept["workers"].rows == 1
         assert list(kept["clusters"]["end_reason"]) == ["recording ended"]
 
-    def test_a_client_that_leaves_does_not_end_what_it_registered(self, directory: Path, opened: Opened) -> None:
+    def test_the_recording_continues_after_the_client_leaves(self, directory: Path, opened: Opened) -> None:
         with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
             with Client(cluster) as client:
                 analytics.register(client)
@@ -150,7 +200,7 @@ class TestRegister:
 
         assert opened(directory)["tasks"].rows == 10
 
-    def test_without_a_place_to_record_to_the_user_is_told_how_to_name_one(self, client: Any) -> None:
+    def test_without_a_destination_the_error_says_how_to_set_one(self, client: Any) -> None:
         with pytest.raises(DaskscopeError, match="DASK_DASKSCOPE__DIRECTORY=/path"):
             analytics.register()
 
@@ -177,7 +227,7 @@ class TestPreload:
         return [line for line in processes.log("scheduler").splitlines() if "daskscope:" in line]
 
     @pytest.mark.parametrize("processes", [{"DASK_DASKSCOPE__DIRECTORY": "recordings"}], indirect=True)
-    def test_the_whole_life_of_a_cluster_is_recorded_with_workers_that_lack_the_package(
+    def test_a_cluster_is_recorded_with_workers_that_lack_the_package(
         self, processes: Processes, opened: Opened
     ) -> None:
         assert self.run(processes) == []
@@ -189,7 +239,7 @@ class TestPreload:
         assert recording["clusters"]["address"][0].startswith("tcp://127.0.0.1:")
 
     @pytest.mark.parametrize("processes", [{}], indirect=True)
-    def test_without_a_place_to_record_to_the_scheduler_runs_and_says_so_once(self, processes: Processes) -> None:
+    def test_without_a_destination_the_scheduler_runs_and_logs_it_once(self, processes: Processes) -> None:
         lines = self.run(processes)
 
         assert len(lines) == 1
@@ -204,16 +254,14 @@ class TestPreload:
         indirect=True,
         ids=["a limit that is no number", "a number for everything"],
     )
-    def test_a_broken_setting_does_not_keep_the_scheduler_from_running(self, processes: Processes) -> None:
+    def test_the_scheduler_runs_with_an_invalid_setting(self, processes: Processes) -> None:
         lines = self.run(processes)
 
         assert len(lines) == 1
         assert "this cluster is not recorded" in lines[0]
 
     @pytest.mark.parametrize("processes", [{"DASK_DASKSCOPE__DIRECTORY": "/proc/nowhere"}], indirect=True)
-    def test_a_directory_that_cannot_be_written_does_not_keep_the_scheduler_from_running(
-        self, processes: Processes
-    ) -> None:
+    def test_the_scheduler_runs_with_an_unwritable_directory(self, processes: Processes) -> None:
         lines = self.run(processes)
 
         assert len(lines) == 1
@@ -224,11 +272,29 @@ class TestPreload:
         [{"DASK_DASKSCOPE__DIRECTORY": "recordings", "DASK_DASKSCOPE__ANALYTICS__DISABLED": "True"}],
         indirect=True,
     )
-    def test_a_disabled_recorder_says_nothing(self, processes: Processes) -> None:
+    def test_a_disabled_recorder_logs_nothing(self, processes: Processes) -> None:
         assert self.run(processes) == []
         assert not (processes.directory / "recordings").exists()
 
-    def test_a_worker_that_preloads_it_runs_and_is_told_once_that_it_does_nothing(self, tmp_path: Path) -> None:
+    def test_a_cluster_is_recorded_after_its_configuration_was_cleared(self, tmp_path: Path, opened: Opened) -> None:
+        with (
+            LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            # As the test helpers of distributed do; Dask itself cannot run long without its own settings.
+            kept = dict(dask.config.config)
+            dask.config.config.clear()
+            dask.config.config["daskscope"] = {"directory": str(tmp_path / "recordings")}
+            try:
+                cluster.sync(analytics.dask_setup, cluster.scheduler)
+            finally:
+                dask.config.config.clear()
+                dask.config.config.update(kept)
+            compute(client)
+
+        assert opened(tmp_path / "recordings")["tasks"].rows == 10
+
+    def test_a_worker_that_preloads_it_runs_and_logs_one_warning(self, tmp_path: Path) -> None:
         with Processes(tmp_path / "processes") as processes:
             processes.scheduler()
             processes.worker("worker", "--no-nanny", "--preload", "daskscope.analytics", installed=True)
@@ -238,7 +304,7 @@ class TestPreload:
 
             lines = [line for line in processes.log("worker").splitlines() if "daskscope:" in line]
         assert len(lines) == 1
-        assert "in the scheduler only" in lines[0]
+        assert "only in the scheduler" in lines[0]
 
 
 def agent_runs(client: Any) -> bool:

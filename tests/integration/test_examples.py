@@ -1,4 +1,4 @@
-"""What people wrote for Dask's and Coiled's own tools runs here with only the import changed."""
+"""Code written for Dask's and Coiled's tools runs with only the import changed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_memory_sampler(client: Client, df: Any) -> None:
 
 
 def test_the_transfer_logs(client: Client) -> None:
-    # The names of the document are gone from Dask; these are today's.
+    # Dask has renamed the attributes of its documentation; these are the current names.
     assert client.run(lambda dask_worker: len(dask_worker.transfer_outgoing_log))
     assert client.run(lambda dask_worker: len(dask_worker.transfer_incoming_log))
 

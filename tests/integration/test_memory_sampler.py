@@ -1,4 +1,4 @@
-"""``MemorySampler`` beside Dask's own: the same calls, the same results, and more."""
+"""``MemorySampler`` has the same calls and results as Dask's own, and more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def client() -> Iterator[Client]:
         yield client
 
 
-def test_the_same_numbers_as_dasks_own(client: Client) -> None:
+def test_samples_agree_with_dasks_own(client: Client) -> None:
     ours, theirs = daskscope.MemorySampler(), DaskMemorySampler()
     with ours.sample("run"), theirs.sample("run"):
         held = client.map(lambda _: bytes(50_000_000), range(2), pure=False)
@@ -70,6 +70,6 @@ def test_an_asynchronous_client() -> None:
     assert asyncio.run(run()).samples["run"]
 
 
-def test_an_unknown_measure_is_named(client: Client) -> None:
+def test_an_unknown_measure_is_refused(client: Client) -> None:
     with pytest.raises(daskscope.DaskscopeError, match="process, managed"):
         daskscope.MemorySampler().sample("run", measure="nonsense")

@@ -1,23 +1,25 @@
-"""``performance_report`` on real clusters: what it writes, and that it harms nobody whatever happens inside."""
+"""``performance_report`` on real clusters: its output, and that problems never affect the user's work."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import dask.config
 import fsspec
 import pytest
 from distributed import Client, LocalCluster
+from tests.processes import Processes, until
+from tests.report_text import page_text
 
 import daskscope
 from daskscope.client.performance_report import Report as WrittenReport
-from daskscope.report.schema import Report
-from daskscope.testing.processes import Processes, until
+from daskscope.report.page import find_page
+from daskscope.report.schema import SCHEMA, Report
 
 
 @pytest.fixture
@@ -34,23 +36,23 @@ def inc(x: int) -> int:
 
 
 def read(path: str | Path) -> Report:
-    with fsspec.open(str(path), "rt", compression="infer") as file:
-        text = file.read()
-    found = re.search(r'id="daskscope-report">(.*?)</script>', text, re.DOTALL)
-    assert found is not None
-    report: Report = json.loads(found.group(1))
-    return report
+    with fsspec.open(str(path), "rb", compression="infer") as file:
+        return cast(Report, find_page(file.read()).report)
 
 
 def ours(client: Client) -> list[str]:
     def names(dask_scheduler: Any) -> list[str]:
-        return [name for name in (*dask_scheduler.plugins, *dask_scheduler.handlers) if "daskscope" in name]
+        return [
+            name
+            for name, part in (*dask_scheduler.plugins.items(), *dask_scheduler.handlers.items())
+            if "daskscope" in name and not hasattr(part, "is_farewell")
+        ]
 
     found: list[str] = client.run_on_scheduler(names)
     return found
 
 
-def test_a_report_tells_what_ran_and_leaves_nothing_behind(client: Client, tmp_path: Path) -> None:
+def test_a_report_has_the_tasks_and_leaves_nothing_behind(client: Client, tmp_path: Path) -> None:
     client.gather(client.map(inc, range(5), key="before"))
     with daskscope.performance_report(tmp_path / "report.html") as report:
         assert report.url is None and report.path is None
@@ -64,7 +66,7 @@ def test_a_report_tells_what_ran_and_leaves_nothing_behind(client: Client, tmp_p
     assert ours(client) == []
 
 
-def test_a_report_inside_of_another_is_about_its_own_block(client: Client, tmp_path: Path) -> None:
+def test_a_nested_report_covers_its_own_block(client: Client, tmp_path: Path) -> None:
     with daskscope.performance_report(tmp_path / "outer.html"):
         client.gather(client.map(inc, range(10), pure=False))
         with daskscope.performance_report(tmp_path / "inner.html"):
@@ -88,7 +90,7 @@ def test_an_asynchronous_client(tmp_path: Path) -> None:
     assert report.path is not None and read(report.path)["totals"]["tasks"] == 1
 
 
-def test_an_exception_passes_through_and_stands_in_the_report(client: Client, tmp_path: Path) -> None:
+def test_an_exception_passes_through_and_is_in_the_report(client: Client, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), daskscope.performance_report(tmp_path / "report.html"):
         client.submit(inc, 1).result()
         client.submit(lambda: 1 // 0).result()
@@ -106,7 +108,7 @@ def test_the_clients_clock_does_not_matter(tmp_path: Path, monkeypatch: pytest.M
         processes.worker("w")
         with Client(scheduler_file=str(processes.scheduler_file)) as client:
             client.wait_for_workers(1)
-            # Everything in this process, and that is the client alone, lives in another time.
+            # Shift the clock of this process, which runs only the client.
             monkeypatch.setattr(time, "time", lambda: real() + skew)
             monkeypatch.setattr(time, "time_ns", lambda: real_ns() + int(skew * 1e9))
             monkeypatch.setattr("distributed.client.time", lambda: real() + skew)
@@ -121,7 +123,7 @@ def test_the_clients_clock_does_not_matter(tmp_path: Path, monkeypatch: pytest.M
     assert sum(share["us"] for share in found["split"]) == found["totals"]["thread_us"]
 
 
-def test_a_place_that_cannot_be_written_is_one_line(
+def test_an_unwritable_path_is_logged_in_one_line(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -146,7 +148,7 @@ def test_workers_that_leave_are_in_the_report(tmp_path: Path) -> None:
     ):
         with daskscope.performance_report(tmp_path / "report.html"):
             client.gather(client.map(inc, range(10)))
-            # A worker with a result that nobody else has is not retired.
+            # A worker with the only copy of a result is not retired.
             until(lambda: not any(client.has_what().values()))
             client.retire_workers(list(client.scheduler_info()["workers"]))
         found = read(tmp_path / "report.html")
@@ -154,23 +156,53 @@ def test_workers_that_leave_are_in_the_report(tmp_path: Path) -> None:
     assert [worker["verdict"] for worker in found["workers"]] == ["retired", "retired"]
 
 
-def test_a_scheduler_that_dies_leaves_a_report(tmp_path: Path) -> None:
+def test_a_report_is_written_after_the_scheduler_died(tmp_path: Path) -> None:
     with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
         with daskscope.performance_report(tmp_path / "report.html") as report:
             client.gather(client.map(inc, range(10)))
             time.sleep(2.5)
             cluster.close()
         assert report.path is not None
-    assert read(report.path)["schema"] == 1
+    assert read(report.path)["schema"] == SCHEMA
 
 
-def test_a_notebook_shows_the_numbers_and_the_link(client: Client, tmp_path: Path) -> None:
+def test_the_notebook_view_has_numbers_and_the_link(client: Client, tmp_path: Path) -> None:
     with daskscope.performance_report(tmp_path / "<b>.html") as report:
         client.submit(inc, 1).result()
     shown = report._repr_html_()
     assert "<b>" not in shown and "&lt;b&gt;.html" in shown and "inc × 1" in shown
 
 
-def test_without_a_client_there_is_a_next_step() -> None:
+def test_without_a_client_the_error_says_what_to_do() -> None:
     with pytest.raises(daskscope.DaskscopeError, match="client"), daskscope.performance_report():
         raise AssertionError("not reached")
+
+
+def test_a_report_of_a_private_recording_has_no_text(client: Any, tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    path = tmp_path / f"{mark}.html"
+    with (
+        dask.config.set({"daskscope.analytics.private": True}),
+        pytest.raises(KeyError),
+        daskscope.performance_report(path, client=client, tags={"tag": mark}) as report,
+    ):
+        client.submit(str, 1, key=f"x{mark}").result()
+        raise KeyError(mark)
+    page, recording = page_text(path.read_text()), report.recording
+    assert recording is not None
+    assert mark not in page
+    assert "a_report_of_a_private_recording" not in page
+    assert list(recording["windows"]["error"]) == ["KeyError"]
+    assert recording["tasks"].rows
+
+
+def test_a_secret_in_the_exception_that_ends_a_block_is_masked(client: Any, tmp_path: Path) -> None:
+    mark = uuid.uuid4().hex
+    with (
+        pytest.raises(KeyError),
+        daskscope.performance_report(tmp_path / "report.html", client=client),
+    ):
+        raise KeyError(f"password={mark}")
+    text = page_text((tmp_path / "report.html").read_text())
+    assert mark not in text
+    assert "password=***" in text

@@ -1,4 +1,4 @@
-"""What tasks are given, what machines keep secret and what users print: none of it is in a recording."""
+"""No task input, no secret of the machine and no printed text is in a recording."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from dask.delayed import delayed
 
 import daskscope
 from daskscope import Recording
+from daskscope.collector.aliases import Aliases
 from daskscope.wire.decode import read_frame
 from daskscope.wire.layout import FILE_MAGIC
 
@@ -34,7 +35,7 @@ def importable_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Marks:
-    """Texts that occur nowhere else. Made at run time: the source of this file may be in a recording."""
+    """Return texts that occur nowhere else. Made at run time, because the source of this file may be in a recording."""
 
     def __init__(self) -> None:
         self.all: dict[str, str] = {}
@@ -55,6 +56,33 @@ def fail_and_quote(text: str) -> None:
     raise LookupError(f"this is {text}")
 
 
+def fail_like_dask(argument: str) -> None:
+    import functools
+
+    class WorkItem:
+        def __repr__(self) -> str:
+            return f"WorkItem(key='x', fn=<function fail>, args=({argument!r},), kwargs={{}})"
+
+    import logging
+
+    logging.getLogger("distributed.worker").error("Cannot run %r", WorkItem())
+    logging.getLogger("distributed.worker").error(f"Error in {functools.partial(fail, argument)}")
+    raise RuntimeError(f"Cannot run {WorkItem()!r}")
+
+
+class Unserializable:
+    """A result that cannot be sent; Dask quotes it in its error."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot be sent")
+
+    def __repr__(self) -> str:
+        return f"Unserializable({self.text})"
+
+
 def say(text: str) -> None:
     print(text)  # noqa: T201
     distributed.print(text)
@@ -71,6 +99,23 @@ def leak_environment(name: str) -> None:
     raise ConnectionError(f"refused {os.environ[name]}")
 
 
+def quote_own_key() -> None:
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+    import logging
+
+    logging.getLogger("distributed.worker").warning("Task %r failed", key)
+    logging.getLogger("distributed.worker").warning(f"Task '{key}' failed")
+    logging.getLogger("analysis").warning(f"running {key}")
+    raise LookupError(f"this is {key}")
+
+
+def log(package: str, text: str) -> None:
+    import logging
+
+    logging.getLogger(f"{package}.any").warning(text)
+
+
 def a_line_in_the_profile(seconds: float) -> int:
     stop, number = time.monotonic() + seconds, 0
     while time.monotonic() < stop:
@@ -79,7 +124,7 @@ def a_line_in_the_profile(seconds: float) -> int:
 
 
 def texts(recording: Recording) -> Iterator[tuple[str, str]]:
-    """Every text of every table."""
+    """Return every text of every table."""
     for name in recording:
         table = recording[name]
         for column in table.definition.columns:
@@ -91,11 +136,11 @@ def texts(recording: Recording) -> Iterator[tuple[str, str]]:
 
 
 def bodies(path: Path) -> bytes:
-    """All frames of a file with their bodies decompressed."""
+    """Return all frames of a file with their bodies decompressed."""
     data, offset, found = path.read_bytes(), len(FILE_MAGIC), b""
     while offset < len(data):
         frame = read_frame(data, offset)
-        # The compressed part of a body comes first, behind its length; the rest is as it is.
+        # The compressed part of a body comes first, after its length; the rest is plain.
         size = int.from_bytes(frame.body[:4], "little")
         found += zlib.decompress(frame.body[4 : 4 + size]) + frame.whole
         offset += frame.size
@@ -110,7 +155,7 @@ def where(text: str, path: Path) -> set[str]:
 def swallow(future: Any) -> None:
     try:
         future.result()
-    except Exception:  # noqa: BLE001 (how it fails is not what is tested)
+    except Exception:  # noqa: BLE001 (the exception itself is not under test)
         pass
 
 
@@ -119,7 +164,12 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mar
     path, mark = tmp_path_factory.mktemp("marks") / "run.daskscope", Marks()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DASKSCOPE_TEST_API_TOKEN", mark("environment"))
-        config = {"daskscope.token": mark("daskscope token"), "some.api-key": mark("api key")}
+        config = {
+            "daskscope.token": mark("daskscope token"),
+            "some.api-key": mark("api key"),
+            # Forked workers would have the environment of the first test.
+            "distributed.worker.multiprocessing-method": "spawn",
+        }
         with (
             dask.config.set(config),
             LocalCluster(
@@ -127,8 +177,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Mar
             ) as cluster,
             Client(cluster) as client,
         ):
-            # As anywhere but here: an error of a warning would be logged by the client, which is in the scheduler's process.
-            with warnings.catch_warnings(), daskscope.record(path, client):
+            # Do not turn warnings into errors: the client, in the scheduler's process, would log them.
+            with warnings.catch_warnings(), daskscope.record(path, client, logs="all"):
                 warnings.simplefilter("ignore")
                 run(client, mark)
             yield path, mark
@@ -149,6 +199,8 @@ def run(client: Any, mark: Marks) -> None:
     calls.append(client.compute(delayed(fail)(mark("delayed argument"), at=mark("delayed keyword"))))
     scattered = client.scatter({"a": mark("scattered")}, hash=False)
     calls.append(submit(fail, scattered, pure=False))
+    calls.append(submit(fail_like_dask, mark("quoted argument"), pure=False))
+    calls.append(submit(Unserializable, mark("unserializable result"), pure=False))
     calls.append(submit(say, mark("said"), pure=False))
     calls.append(submit(leak_environment, "DASKSCOPE_TEST_API_TOKEN", pure=False))
     for call in calls:
@@ -156,7 +208,7 @@ def run(client: Any, mark: Marks) -> None:
     client.run(say, mark("said outside of a task"))
 
 
-def test_the_workload_is_there(marked: tuple[Path, Marks]) -> None:
+def test_the_workload_is_recorded(marked: tuple[Path, Marks]) -> None:
     path, _ = marked
     recording = daskscope.open_recording(path)
     assert where("not what you gave me", path) >= {"exceptions.message", "raw"}
@@ -173,18 +225,28 @@ def test_no_mark_is_in_the_recording(marked: tuple[Path, Marks]) -> None:
 
 
 def switched(client: Any, path: Path, **switches: Any) -> dict[str, set[str]]:
-    """Where each sort of text is found when a recording is made with these switches."""
-    key = f"keyed-{uuid.uuid4().hex}-0x"
+    """Return where each kind of text is found in a recording with these switches."""
+    key = f"keyed{uuid.uuid4().hex}-0x"
     message = "message" + uuid.uuid4().hex
     # A real name may be as short as "vm", which random bytes contain, too.
     host = "host" + uuid.uuid4().hex
-    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+    name = "name" + uuid.uuid4().hex
+    logged = {package: f"{package}{uuid.uuid4().hex}" for package in ("distributed", "analysis")}
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack, distributed.span(name):
         patch.setattr(socket, "gethostname", lambda: host)
-        stack.enter_context(daskscope.record(path, client, **switches))
+        stack.enter_context(daskscope.record(path, client, name=name, **switches))
         swallow(client.submit(fail_and_quote, message, pure=False))
         swallow(client.submit(take, 1, key=("tuple", key)))
+        swallow(client.submit(take, 1, key=(f"{key}-tuple", 0)))
+        swallow(client.submit(quote_own_key, pure=False, key=f"{key}-quoted"))
+        swallow(client.submit(a_line_in_the_profile, 0.1, key=f"{key}-profile"))
+        dependency = client.submit(fail, 1, key=f"{key}-dependency")
+        swallow(client.submit(take, dependency, key=f"{key}-dependent"))
         swallow(client.submit(fail, 1, key=key))
         swallow(client.submit(a_line_in_the_profile, 0.4, pure=False))
+        for package, text in logged.items():
+            swallow(client.submit(log, package, text, pure=False))
+        daskscope.log_metric(name, 1, name, client=client, label=name)
         try:
             raise KeyError(message)
         except KeyError:
@@ -193,21 +255,50 @@ def switched(client: Any, path: Path, **switches: Any) -> dict[str, set[str]]:
         "code": where("swallow(client.submit(take", path),
         "profile": where("a_line_in_the_profile\t", path),
         "exception_text": where(message, path),
-        "keys": where(key, path),
+        # A task group has the part up to the hyphen.
+        "keys": where(key.partition("-")[0], path),
+        "names": where(name, path),
         "hostnames": where(host, path),
+        "logs": where(logged["distributed"], path),
+        "user_logs": where(logged["analysis"], path),
     }
 
 
-@pytest.mark.parametrize("switch", ["code", "profile", "exception_text", "keys", "hostnames"])
+def test_without_keys_functions_are_still_named(client: Any, tmp_path: Path) -> None:
+    with daskscope.record(tmp_path / "run.daskscope", client, keys=False):
+        swallow(client.submit(take, 1))
+        swallow(client.submit(take, 2, key="chosen-1"))
+        swallow(delayed(take)(3).compute())
+        swallow(client.submit(a_line_in_the_profile, 0.3))
+    recording, aliases = daskscope.open_recording(tmp_path / "run.daskscope"), Aliases(keys=False)
+    expected = {"take", "a_line_in_the_profile", aliases.group("chosen")}
+    assert set(recording["tasks"]["prefix"]) == expected
+    assert set(recording["groups"]["prefix"]) == expected
+    assert "a_line_in_the_profile" in set(recording["profiles"]["prefix"])
+    assert {"take", "a_line_in_the_profile"} <= set(recording["activities"]["prefix"])
+
+
+@pytest.mark.parametrize("switch", ["code", "profile", "exception_text", "keys", "names", "hostnames", "logs"])
 def test_each_switch_keeps_its_text_out(switch: str, client: Any, tmp_path: Path) -> None:
     found = switched(client, tmp_path / "off.daskscope", **{switch: False})
     assert found[switch] == set()
 
 
-def test_without_switches_these_texts_are_there(client: Any, tmp_path: Path) -> None:
-    # Or else the test above would prove nothing.
-    found = switched(client, tmp_path / "on.daskscope")
+def test_private_keeps_all_text_out(client: Any, tmp_path: Path) -> None:
+    found = switched(client, tmp_path / "private.daskscope", private=True)
+    assert {what: places for what, places in found.items() if places} == {}
+    assert len(daskscope.open_recording(tmp_path / "private.daskscope")["tasks"]) > 4
+
+
+def test_without_switches_these_texts_are_recorded(client: Any, tmp_path: Path) -> None:
+    # Otherwise the test above would prove nothing.
+    found = switched(client, tmp_path / "all.daskscope", logs="all")
     assert all(found.values()), found
+
+
+def test_by_default_only_the_log_lines_of_users_are_left_out(client: Any, tmp_path: Path) -> None:
+    found = switched(client, tmp_path / "default.daskscope")
+    assert [what for what, places in found.items() if not places] == ["user_logs"]
 
 
 def test_the_text_of_an_exception_that_ends_the_block(client: Any, tmp_path: Path) -> None:

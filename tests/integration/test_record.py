@@ -17,12 +17,13 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.processes import until
 
 import daskscope
 from daskscope import DaskscopeError, Recording
 from daskscope.client.calling_code import NFRAMES, CallingCode
+from daskscope.collector.scheduler.rpc import is_recorded
 from daskscope.errors import ClusterError, NoClient, RecordingError
-from daskscope.testing.processes import until
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -33,7 +34,7 @@ Opened = Callable[[Path], Recording]
 
 def work(client: Any, tasks: int = 20) -> int:
     """Some tasks on all workers, results moved between them, and enough time for a look at their stacks."""
-    # Not ``time.sleep`` itself: a function written in C has no frame to look at.
+    # Not ``time.sleep`` itself: a function written in C has no frame to sample.
     naps = client.map(timeit.timeit, ["sleep(0.1)"] * 4, setup="from time import sleep", number=1, pure=False)
     numbers = client.map(operator.neg, range(tasks - 5), pure=False)
     return int(client.submit(lambda *values: len(values), *numbers, *naps, pure=False).result())
@@ -53,7 +54,7 @@ def our_threads() -> list[str]:
 
 
 def ours_on_worker(dask_worker: Any) -> list[str]:
-    """What of daskscope is at work in a worker's process."""
+    """Return the parts of daskscope that are active in a worker's process."""
     module: Any = sys.modules["distributed.worker"]
     threads = our_threads()
     plugins = [name for name in dask_worker.plugins if name.startswith("daskscope")]
@@ -65,7 +66,9 @@ def ours_on_worker(dask_worker: Any) -> list[str]:
 
 def ours_on_scheduler(scheduler: Any, originals: tuple[Any, Any]) -> list[str]:
     task_erred, heartbeat = originals
-    left = [name for name in (*scheduler.plugins, *scheduler.handlers) if "daskscope" in name]
+    left = [name for name in scheduler.plugins if "daskscope" in name]
+    if is_recorded(scheduler):
+        left.append("handler")
     if scheduler.stream_handlers["task-erred"] != task_erred:
         left.append("task-erred")
     if scheduler.extensions["spans"].heartbeat != heartbeat:
@@ -83,7 +86,7 @@ def test_a_recording_is_complete_and_leaves_nothing_behind(processes: bool, tmp_
     with live_clusters(processes) as cluster, Client(cluster) as client:
         scheduler = cluster.scheduler
         originals = originals_of(scheduler)
-        # Other tests break the recorder on purpose and may have left something in this process.
+        # Other tests break the recorder on purpose and may have left parts of it in this process.
         threads, on_workers = our_threads(), client.run(ours_on_worker)
 
         with daskscope.record(path) as run:
@@ -166,7 +169,7 @@ def test_two_clients_record_at_the_same_time_and_each_file_is_complete(
     assert list(one["clusters"]["end_reason"]) == ["recording ended"]
 
 
-def test_recordings_that_begin_and_end_in_the_same_moment_are_all_complete(
+def test_recordings_that_begin_and_end_at_the_same_time_are_all_complete(
     cluster: Any, tmp_path: Path, opened: Opened
 ) -> None:
     originals = originals_of(cluster.scheduler)
@@ -227,7 +230,7 @@ def test_a_client_closed_inside_the_block_ends_the_recording_early(cluster: Any,
 class TestCode:
     @pytest.fixture(autouse=True)
     def none_by_default(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        # A cluster that another test registered asks for code until the process ends.
+        # A cluster registered by another test requests code until the process ends.
         monkeypatch.setattr("daskscope.client.record.calling_code", CallingCode())
         with dask.config.set({NFRAMES: 0}):
             yield
@@ -243,7 +246,7 @@ class TestCode:
         assert "# this very line" in code.splitlines()[line]
         assert Path(computations["code_file"][0]).name == Path(__file__).name
 
-    def test_no_code_is_recorded_where_it_is_not_allowed(self, client: Any, tmp_path: Path, opened: Opened) -> None:
+    def test_no_code_is_recorded_if_it_is_not_allowed(self, client: Any, tmp_path: Path, opened: Opened) -> None:
         with (
             dask.config.set({"daskscope.analytics.computation.code.transmit": False}),
             daskscope.record(tmp_path / "run.daskscope"),
@@ -268,7 +271,7 @@ class TestCode:
 
 
 class TestMetrics:
-    def test_a_number_of_the_client_is_recorded(self, client: Any, tmp_path: Path, opened: Opened) -> None:
+    def test_a_metric_of_the_client_is_recorded(self, client: Any, tmp_path: Path, opened: Opened) -> None:
         with daskscope.record(tmp_path / "run.daskscope"):
             daskscope.log_metric("accuracy", 0.5, "", model="small")
 
@@ -277,19 +280,19 @@ class TestMetrics:
             ("accuracy", 0.5, '{"model": "small"}')
         ]
 
-    def test_a_number_of_a_task_is_recorded(self, client: Any, tmp_path: Path, opened: Opened) -> None:
+    def test_a_metric_of_a_task_is_recorded(self, client: Any, tmp_path: Path, opened: Opened) -> None:
         with daskscope.record(tmp_path / "run.daskscope"):
             client.submit(daskscope.log_metric, "rows", 7, "count").result()
 
         metrics = opened(tmp_path / "run.daskscope")["metrics"]
         assert list(zip(metrics["name"], metrics["value"], metrics["unit"])) == [("rows", 7.0, "count")]
 
-    def test_a_number_nobody_records_does_no_harm(self, client: Any) -> None:
+    def test_a_metric_without_a_recording_does_no_harm(self, client: Any) -> None:
         daskscope.log_metric("accuracy", 0.5)
 
 
 class TestRefusals:
-    """Each says in one line what to do next."""
+    """Each error says in one line what to do next."""
 
     def refused(self, path: Path, client: Any = None) -> DaskscopeError:
         with pytest.raises(DaskscopeError) as caught, daskscope.record(path, client):
@@ -303,7 +306,7 @@ class TestRefusals:
         assert isinstance(error, NoClient)
         assert "client = distributed.Client(...)" in str(error)
 
-    def test_something_that_is_no_client(self, cluster: Any, tmp_path: Path) -> None:
+    def test_something_that_is_not_a_client(self, cluster: Any, tmp_path: Path) -> None:
         assert isinstance(self.refused(tmp_path / "run.daskscope", cluster), NoClient)
 
     def test_a_closed_client(self, cluster: Any, tmp_path: Path) -> None:
@@ -316,7 +319,7 @@ class TestRefusals:
         assert "Connect a new distributed.Client" in str(error)
         assert not (tmp_path / "run.daskscope").exists()
 
-    def test_a_folder_that_is_not_there(self, client: Any, tmp_path: Path) -> None:
+    def test_a_missing_folder(self, client: Any, tmp_path: Path) -> None:
         error = self.refused(tmp_path / "missing" / "run.daskscope")
 
         assert isinstance(error, RecordingError)
@@ -328,7 +331,7 @@ class TestRefusals:
         assert isinstance(error, RecordingError)
         assert "directory" in str(error)
 
-    def test_an_earlier_recording_survives_a_scheduler_that_takes_no_plugins(self, tmp_path: Path) -> None:
+    def test_an_earlier_recording_survives_a_scheduler_that_refuses_plugins(self, tmp_path: Path) -> None:
         path = tmp_path / "run.daskscope"
         path.write_bytes(b"earlier")
         blocked = {"distributed.scheduler.blocked-handlers": ["register_scheduler_plugin"]}
@@ -342,3 +345,16 @@ class TestRefusals:
         assert isinstance(error, ClusterError)
         assert "dask scheduler --preload daskscope.analytics" in str(error)
         assert path.read_bytes() == b"earlier"
+
+
+def test_the_window_ends_with_its_block(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with (
+        LocalCluster(**options) as cluster,
+        Client(cluster) as client,
+        daskscope.record(tmp_path / "run.daskscope", client) as made,
+    ):
+        client.submit(time.sleep, 0.3, pure=False).result()
+        end_us = time.time_ns() // 1000
+    stop_us = int(made.recording["windows"]["stop_us"][-1])
+    assert 0 <= stop_us - end_us < 1_000_000

@@ -1,4 +1,4 @@
-"""What adaptive scaling wants is recorded where it asks, and the question is answered as before."""
+"""The number of workers that adaptive scaling wants is recorded, and its reply is unchanged."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import distributed
+from tests.processes import until
 
 import daskscope
-from daskscope.testing.processes import until
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
 
 
-def test_wanted_workers_are_recorded_whenever_the_number_changes(tmp_path: Path) -> None:
+def test_the_worker_target_is_recorded_whenever_it_changes(tmp_path: Path) -> None:
     cluster = LocalCluster(n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None, memory_limit=0)
     with cluster, Client(cluster) as client:
         before = cluster.scheduler.handlers["adaptive_target"]

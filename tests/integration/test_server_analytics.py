@@ -1,8 +1,9 @@
-"""``daskscope.analytics`` against a real server and a real cluster: what is listed, explained, closed; and what travels."""
+"""``daskscope.analytics`` against a real server and a real cluster: list, explain, close and register."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -11,16 +12,21 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.hosted import HostedServer, MovingClock
+from tests.processes import until
+from tests.samples import sample_frames
 from tests.services import Hosting, slow_on_postgresql
 
+import daskscope
 from daskscope import DaskscopeError, analytics
+from daskscope.analysis.summary import summarise
+from daskscope.cli.main import main
+from daskscope.cli.open import load
 from daskscope.client.calling_code import NFRAMES, CallingCode
 from daskscope.client.listing import Listing
+from daskscope.client.server import download_recording
 from daskscope.collector.bundle import NAME
 from daskscope.errors import ServerError
-from daskscope.testing.hosted import HostedServer, MovingClock
-from daskscope.testing.processes import until
-from daskscope.testing.samples import sample_frames
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -61,7 +67,7 @@ def client(server: HostedServer) -> Iterator[Any]:
     cluster = LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
     client = Client(cluster)
     yield client
-    # Given little time: of a scheduler that was closed meanwhile, distributed waits half a minute for an answer.
+    # A short timeout: distributed waits half a minute for an answer from a closed scheduler.
     with contextlib.suppress(TimeoutError):
         client.close(timeout=1)
         cluster.close(timeout=1)
@@ -69,11 +75,22 @@ def client(server: HostedServer) -> Iterator[Any]:
 
 @pytest.fixture
 def cluster_id(client: Any) -> str:
-    """The registered cluster, once the server has heard of it."""
+    """The ID of the registered cluster, once the server has received its first batch."""
     analytics.register(client)
     until(analytics.list_clusters, "the cluster's first batch")
     (cluster,) = analytics.list_clusters()
     return str(cluster["id"])
+
+
+def test_register_prints_and_returns_the_page_of_the_cluster(
+    client: Any, server: HostedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = analytics.register(client)
+    assert page == f"{server.url}/ours/clusters/{client.scheduler_info()['id']}"
+    assert capsys.readouterr().out == f"daskscope records this cluster: {page}\n"
+    # Once per cluster.
+    assert analytics.register(client) == page
+    assert capsys.readouterr().out == ""
 
 
 def fail(x: int) -> int:
@@ -85,15 +102,61 @@ def inc(x: int) -> int:
 
 
 @slow_on_postgresql
+class TestOpen:
+    @pytest.fixture
+    def cluster(self, client: Any, cluster_id: str) -> dict[str, Any]:
+        client.gather(client.map(inc, range(5)))
+        analytics.unregister(client)
+        until(lambda: download_recording(cluster_id)["tasks"].rows == 5, "the tasks")
+        (cluster,) = analytics.list_clusters()
+        return dict(cluster)
+
+    def test_by_id_or_url(self, cluster: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+        url = str(cluster["url"])
+        for name in (str(cluster["id"]), url, f"{url}?view=profile", f"{url}/report", f"{url}/computations/some"):
+            recording = daskscope.open_recording(name)
+            assert (recording["tasks"].rows, recording.source) == (5, cluster["id"])
+            assert daskscope.profile(name, scheduler=True)["identifier"] == "root"
+            assert main(["show", name]) == 0
+            assert "inc" in capsys.readouterr().out
+        assert load(url).data.startswith(b"<!")
+
+    def test_another_server_does_not_get_the_token(self, server: HostedServer, cluster: dict[str, Any]) -> None:
+        with dask.config.set({"daskscope.server": "http://127.0.0.1:9"}), pytest.raises(ServerError, match=r"[Ss]ign"):
+            daskscope.open_recording(str(cluster["url"]))
+
+    def test_other_pages_are_refused(self, server: HostedServer) -> None:
+        with pytest.raises(DaskscopeError, match="not the page of a cluster"):
+            daskscope.open_recording(f"{server.url}/ours/errors/abc")
+
+
+@slow_on_postgresql
 class TestRegister:
-    def test_only_a_token_for_this_cluster_travels(
+    def test_a_cluster_registered_again_is_one_run_with_a_gap(
+        self, server: HostedServer, client: Any, cluster_id: str
+    ) -> None:
+        client.gather(client.map(inc, range(5)))
+        analytics.unregister(client)
+        client.gather(client.map(inc, range(5, 10)))
+        time.sleep(0.5)
+        analytics.register(client)
+        client.gather(client.map(inc, range(10, 17)))
+        analytics.unregister(client)
+        until(lambda: download_recording(cluster_id)["tasks"].rows == 12, "the tasks of both recordings")
+
+        summary = summarise(download_recording(cluster_id))
+        assert len(analytics.list_clusters()) == 1
+        assert sum(prefix.count for prefix in summary.prefixes) == 12
+        assert "nothing was recorded from" in summary.statement
+
+    def test_only_a_token_for_this_cluster_is_sent_to_the_scheduler(
         self, server: HostedServer, client: Any, cluster_id: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def travelled(dask_scheduler: Any) -> tuple[str, str]:
+        def token_and_id(dask_scheduler: Any) -> tuple[str, str]:
             plugin = dask_scheduler.plugins[NAME]
             return plugin.settings.token, dask_scheduler.id
 
-        token, scheduler = client.run_on_scheduler(travelled)
+        token, scheduler = client.run_on_scheduler(token_and_id)
         own = server.make_token("mia", "ours")
         assert token not in ("", own)
         assert server.ask("GET", "/api/v1/me", token=token).json()["scopes"] == ["ingest"]
@@ -101,14 +164,14 @@ class TestRegister:
         assert server.send(sample_frames("another"), token=token).code == "forbidden"
         assert cluster_id == scheduler
 
-    def test_a_token_that_is_no_good_is_said_at_once(
+    def test_registering_with_an_invalid_token_fails_at_once(
         self, server: HostedServer, client: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("DASKSCOPE_TOKEN", "dscope_cut_off")
         with pytest.raises(ServerError, match="daskscope token create"):
             analytics.register(client)
 
-    def test_a_server_that_is_away_is_said_where_a_token_is_needed(
+    def test_registering_without_a_reachable_server_fails_if_it_needs_a_token(
         self, client: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with (
@@ -119,7 +182,7 @@ class TestRegister:
 
 
 class TestLists:
-    def test_everything_that_happened_is_listed_with_the_known_fields(self, client: Any, cluster_id: str) -> None:
+    def test_clusters_computations_and_errors_are_listed_with_all_fields(self, client: Any, cluster_id: str) -> None:
         client.gather(client.map(inc, range(10), pure=False))
         failed = client.submit(fail, 3, pure=False)
         distributed.wait([failed])
@@ -151,19 +214,19 @@ class TestLists:
         assert list(frame["id"]) == [cluster_id]
         assert "cost.total" in frame.columns
 
-    def test_a_list_names_a_cluster(self) -> None:
+    def test_listing_computations_requires_a_cluster(self) -> None:
         with pytest.raises(ValueError, match="cluster_id= or scheduler_id="):
             analytics.list_computations()
 
-    def test_history_is_asked_for_by_age(self, server: HostedServer, clock: MovingClock) -> None:
+    def test_clusters_are_listed_by_age(self, server: HostedServer, clock: MovingClock) -> None:
         assert server.send(sample_frames("old"), token=server.make_token("mia", "ours")).status == 200
         clock.move(days=10)
         assert analytics.list_clusters() == []
         assert len(analytics.list_clusters(since="11 days")) == len(analytics.list_clusters(since=None)) == 1
-        with pytest.raises(ServerError, match="no length of time"):
+        with pytest.raises(ServerError, match="neither a duration"):
             analytics.list_clusters(since="yesterdayish")
 
-    def test_a_notebook_shows_texts_as_texts(self) -> None:
+    def test_a_notebook_escapes_texts(self) -> None:
         nasty = "<img src=x onerror=alert(1)>"
         shown = Listing([{nasty: 1, "name": nasty, "url": f"https://x/'{nasty}"}])._repr_html_()
         assert "<img" not in shown
@@ -171,7 +234,7 @@ class TestLists:
         assert Listing(empty=nasty)._repr_html_() == "<p>&lt;img src=x onerror=alert(1)&gt;</p>"
         assert Listing([{"url": "javascript:alert(1)"}])._repr_html_().count("href") == 0
 
-    def test_a_foreign_account_is_refused_with_what_to_do(self, server: HostedServer) -> None:
+    def test_a_foreign_account_is_refused_with_a_suggestion(self, server: HostedServer) -> None:
         server.make_account("theirs", mallory="owner")
         with pytest.raises(DaskscopeError, match="daskscope login --account NAME"):
             analytics.list_clusters(account="theirs")
@@ -182,30 +245,35 @@ def wait_for(event: str) -> None:
 
 
 class TestExplain:
-    def test_an_idle_cluster_without_a_timeout(self, client: Any, cluster_id: str) -> None:
+    def test_explain_an_idle_cluster_without_a_timeout(self, client: Any, cluster_id: str) -> None:
         client.submit(inc, 1).result()
         answers: list[dict[str, Any]] = []
 
         def is_idle() -> bool:
-            # It was so before the task, too: the answer that says so is the one to look at.
+            # It was idle before the task, too: keep the first answer that says so.
             answers.append(analytics.explain(cluster_id))
             return bool(answers[-1]["state"] == "idle" and answers[-1]["clients"])
 
-        until(is_idle, "that it is idle, with a client")
+        until(is_idle, "an idle cluster with a client")
         found = answers[-1]
         assert "no idle-timeout is set" in found["answer"]
         assert any("costs about" in line for line in found["evidence"])
 
-    def test_a_busy_one(self, client: Any, cluster_id: str) -> None:
+    def test_explain_a_busy_cluster(self, client: Any, cluster_id: str) -> None:
         futures = client.map(wait_for, ["go"] * 3, pure=False)
-        until(lambda: analytics.explain(cluster_id)["tasks_processing"] > 0)
-        found = analytics.explain(cluster_id)
-        assert found["answer"].startswith("It is working")
-        assert found["state"] == "running"
+        answers: list[dict[str, Any]] = []
+
+        def is_busy() -> bool:
+            # Dask checks for idleness periodically, so the state may lag behind the tasks.
+            answers.append(analytics.explain(cluster_id))
+            return bool(answers[-1]["tasks_processing"] and answers[-1]["state"] == "running")
+
+        until(is_busy, "a busy cluster")
+        assert answers[-1]["answer"].startswith("It is working")
         distributed.Event("go").set()
         distributed.wait(futures)
 
-    def test_one_that_waits_for_what_nobody_has(self, client: Any, cluster_id: str) -> None:
+    def test_explain_a_task_that_no_worker_can_run(self, client: Any, cluster_id: str) -> None:
         future = client.submit(inc, 1, resources={"GPU": 2}, pure=False)
         until(lambda: analytics.explain(cluster_id)["tasks_unrunnable"] == 1)
         found = analytics.explain(cluster_id)
@@ -214,19 +282,17 @@ class TestExplain:
         assert found["advice"]
         del future
 
-    def test_a_lost_one(self, server: HostedServer, clock: MovingClock) -> None:
+    def test_explain_a_lost_cluster(self, server: HostedServer, clock: MovingClock) -> None:
         assert server.send(sample_frames("lost"), token=server.make_token("mia", "ours")).status == 200
         clock.move(seconds=61)
-        assert analytics.explain("lost")["answer"].startswith(
-            "It may not be running: nothing was heard of it for 1 min"
-        )
+        assert analytics.explain("lost")["answer"].startswith("Probably not running: its last message came 1 min")
         (cluster,) = analytics.list_clusters()
         assert (cluster["state"], cluster["status"], cluster["workers"]) == ("lost", "stopped", 0)
         assert cluster["reason"].startswith("nothing heard for 61 s")
         assert cluster["cost"]["per_hour"] == 0
 
-    def test_one_that_is_not_there(self, server: HostedServer) -> None:
-        with pytest.raises(ServerError, match="no such cluster"):
+    def test_explain_an_unknown_cluster(self, server: HostedServer) -> None:
+        with pytest.raises(ServerError, match="No such cluster"):
             analytics.explain("nobody")
         with pytest.raises(ServerError, match="There is nothing at"):
             analytics.explain("../../etc/passwd")
@@ -234,14 +300,14 @@ class TestExplain:
 
 @slow_on_postgresql
 class TestClose:
-    def test_a_cluster_that_is_asked_to_closes(self, client: Any, cluster_id: str) -> None:
+    def test_a_cluster_closes_on_request(self, client: Any, cluster_id: str) -> None:
         analytics.close(cluster_id)
         until(lambda: client.cluster.scheduler.status.name == "closed", "the scheduler's end")
         until(lambda: analytics.list_clusters()[0]["state"] == "finished")
         with pytest.raises(ServerError, match="finished: there is nobody to ask"):
             analytics.close(cluster_id)
 
-    def test_one_that_does_not_listen_goes_on(self, server: HostedServer, client: Any) -> None:
+    def test_a_cluster_that_disallows_closing_continues(self, server: HostedServer, client: Any) -> None:
         with dask.config.set({"daskscope.analytics.close.allow": False}):
             analytics.register(client)
         until(analytics.list_clusters)

@@ -1,4 +1,4 @@
-"""Batches over HTTP: what is whole is there once and for good, what is not changes nothing."""
+"""Batches over HTTP: a valid body is stored exactly once, an invalid one changes nothing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hosted import FRAMES, HostedServer, HttpResponse, MovingClock
+from tests.processes import until
+from tests.samples import sample_frames, sample_tables
 from tests.services import Hosting
 
-from daskscope.collector.outbox import FrameQueue, Sealed
-from daskscope.collector.sender import Sender, poster
-from daskscope.collector.spool import Spool
-from daskscope.server.identity import Identity
-from daskscope.server.ingest import parse, split
+from daskscope.collector.delivery.bodies import BodyLimits, limits_of
+from daskscope.collector.delivery.outbox import FrameQueue, Sealed
+from daskscope.collector.delivery.poster import poster
+from daskscope.collector.delivery.sender import Sender
+from daskscope.collector.delivery.spool import Spool
+from daskscope.server.http.identity import Identity
+from daskscope.server.routes.ingest import parse, split
 from daskscope.storage.accounts import Account, get_account
 from daskscope.testing import make_columns, make_frames
-from daskscope.testing.hosted import FRAMES, Answer, HostedServer, MovingClock
-from daskscope.testing.processes import until
-from daskscope.testing.samples import sample_frames, sample_tables
 from daskscope.wire.encode import encode_body, seal
 
 
@@ -40,7 +42,7 @@ def clusters(server: HostedServer, token: str = "") -> dict[str, int]:
 
 
 def reseal(frame: bytes, **header: Any) -> bytes:
-    """The frame with another header, and a checksum that fits."""
+    """Return the frame with a changed header and a matching checksum."""
     magic, (header_size, body_size, _) = frame[:4], struct.unpack_from("<III", frame, 4)
     fields = {**json.loads(frame[16 : 16 + header_size]), **header}
     text, body = json.dumps(fields).encode(), frame[16 + header_size :]
@@ -48,19 +50,19 @@ def reseal(frame: bytes, **header: Any) -> bytes:
     return magic + sizes + struct.pack("<I", zlib.crc32(body, zlib.crc32(text, zlib.crc32(sizes)))) + text + body
 
 
-class TestWhole:
-    def test_a_body_is_taken_once_and_its_repetition_noticed(self, server: HostedServer) -> None:
+class TestValidBodies:
+    def test_a_repeated_body_is_stored_once(self, server: HostedServer) -> None:
         frames = make_frames(sample_tables("once"), cluster="once")
         assert server.send(*frames).json() == {"taken": len(frames), "duplicates": 0}
         assert server.send(*frames).json() == {"taken": 0, "duplicates": len(frames)}
         assert clusters(server)["once"] == 3
 
-    def test_a_failure_names_its_task(self, server: HostedServer) -> None:
+    def test_a_failure_has_the_key_of_its_task(self, server: HostedServer) -> None:
         assert server.send(*make_frames(sample_tables("named"), cluster="named")).status == 200
         (failure,) = server.ask("GET", "/api/v1/exceptions?cluster_id=named").json()["items"]
         assert failure["key"] == "sample-inc-2"
 
-    def test_batches_may_come_in_any_order_and_in_parts(self, server: HostedServer) -> None:
+    def test_batches_may_arrive_in_any_order_and_in_parts(self, server: HostedServer) -> None:
         frames = make_frames(sample_tables("shuffled"), cluster="shuffled")
         random.Random(3).shuffle(frames)
         for frame in frames:
@@ -68,7 +70,7 @@ class TestWhole:
         assert server.send(*frames, *frames).json() == {"taken": 0, "duplicates": 2 * len(frames)}
         assert clusters(server)["shuffled"] == 3
 
-    def test_pages_of_events_follow_each_other_while_more_come(self, server: HostedServer) -> None:
+    def test_pages_of_events_have_no_gaps_while_more_arrive(self, server: HostedServer) -> None:
         def send(epoch: int, *moments: int) -> None:
             rows = [{"time_us": moment, "topic": "t", "kind": str(moment), "detail": "{}"} for moment in moments]
             assert server.send(*make_frames({"events": rows}, cluster="eventful", epoch=epoch)).status == 200
@@ -82,7 +84,7 @@ class TestWhole:
             send(2 + page, 100 + page)
         assert (seen, cursor) == (["7", "6", "5", "4", "3", "2", "1"], "")
 
-    def test_a_body_that_comes_in_chunks_is_taken(self, server: HostedServer) -> None:
+    def test_a_chunked_body_is_accepted(self, server: HostedServer) -> None:
         body = sample_frames("chunked")
         parts = (body[i : i + 100] for i in range(0, len(body), 100))
         answer = server.ask(
@@ -95,7 +97,7 @@ class TestWhole:
         assert server.send(sample_frames("left"), sample_frames("right")).status == 200
         assert {"left", "right"} <= set(clusters(server))
 
-    def test_what_was_taken_is_there_as_a_recording(self, server: HostedServer) -> None:
+    def test_ingested_batches_can_be_downloaded_as_a_recording(self, server: HostedServer) -> None:
         assert server.send(sample_frames("back")).status == 200
         body = server.ask("GET", "/api/v1/clusters/back/recording").body
         again = server.ask("POST", "/api/v1/reports", body)
@@ -103,19 +105,19 @@ class TestWhole:
         assert again.json()["n_tasks"] == 3
 
 
-class TestWrong:
+class TestInvalidBodies:
     @pytest.fixture(autouse=True)
     def nothing_is_stored(self, server: HostedServer) -> Iterator[None]:
         before = clusters(server)
         yield
         assert clusters(server) == before
 
-    def test_a_body_cut_off_anywhere_is_refused_whole(self, server: HostedServer) -> None:
+    def test_a_truncated_body_is_refused_entirely(self, server: HostedServer) -> None:
         body = sample_frames("cut-off")
         for length in (1, 15, 16, 40, len(body) // 2, len(body) - 1):
             assert server.send(body[:length]).code == "bad_request"
 
-    def test_a_body_with_any_bit_flipped_is_refused_whole(self, server: HostedServer) -> None:
+    def test_a_body_with_a_flipped_bit_is_refused_entirely(self, server: HostedServer) -> None:
         body, chance = sample_frames("flipped"), random.Random(7)
         for _ in range(60):
             damaged = bytearray(body)
@@ -125,7 +127,7 @@ class TestWrong:
             assert answer.code in ("bad_request", "newer_format")
 
     @pytest.mark.parametrize("body", [b"", b"{}", b"DSK", b"\x00" * 100, b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 10_000])
-    def test_what_is_no_frame_is_refused(self, server: HostedServer, body: bytes) -> None:
+    def test_a_body_without_a_valid_frame_is_refused(self, server: HostedServer, body: bytes) -> None:
         assert server.send(body).code == "bad_request"
 
     @pytest.mark.parametrize(
@@ -138,12 +140,12 @@ class TestWrong:
         ],
         ids=str,
     )  # fmt: skip
-    def test_a_header_that_lies_is_refused(self, server: HostedServer, header: dict[str, Any]) -> None:
+    def test_an_invalid_header_is_refused(self, server: HostedServer, header: dict[str, Any]) -> None:
         frame = make_frames({"events": [{"time_us": 1, "topic": "t"}]}, cluster="liar")[0]
         answer = server.send(reseal(frame, **header))
         assert (answer.status, answer.code) == (400, "bad_request")
 
-    def test_a_newer_format_or_schema_is_told_apart(self, server: HostedServer) -> None:
+    def test_a_newer_format_or_schema_has_its_own_error_code(self, server: HostedServer) -> None:
         frame = make_frames({"events": [{"time_us": 1, "topic": "t"}]})[0]
         for newer in (reseal(frame, schema=10**6), frame[:3] + bytes([frame[3] + 1]) + frame[4:]):
             answer = server.send(newer)
@@ -151,45 +153,56 @@ class TestWrong:
 
     def test_a_body_that_is_too_large_is_refused_before_it_is_read(self, server: HostedServer) -> None:
         limit = server.settings.max_body
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-        connection.putrequest("POST", "/api/v1/ingest")
-        connection.putheader("Content-Length", str(limit + 1))
-        connection.endheaders()
-        response = connection.getresponse()
+        tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        tx.putrequest("POST", "/api/v1/ingest")
+        tx.putheader("Authorization", f"Bearer {server.secret}")
+        tx.putheader("Content-Length", str(limit + 1))
+        tx.endheaders()
+        response = tx.getresponse()
         assert response.status == 413
         assert json.loads(response.read())["error"]["code"] == "too_large"
-        connection.close()
+        tx.close()
 
-    def test_a_body_in_chunks_is_too_large_once_it_is(self, server: HostedServer) -> None:
+    def test_a_chunked_body_that_grows_too_large_is_refused(self, server: HostedServer) -> None:
         parts = (b"x" * 65_536 for _ in range(1000))
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             answer = server.ask("POST", "/api/v1/ingest", parts, headers={"Transfer-Encoding": "chunked"})
             assert answer.status == 413
 
-    def test_one_text_that_many_rows_have_is_counted_with_each(self, server: HostedServer) -> None:
+    def test_a_text_shared_by_many_rows_is_counted_for_each_row(self, server: HostedServer) -> None:
         row = {"time_us": 1, "type": "E", "fingerprint": "f", "count": 1, "traceback": "t" * 8_000}
         bombs = [make_frames({"exceptions": [row] * 1_000}, cluster="bomb", epoch=n)[0] for n in range(1, 7)]
         answer = server.send(*bombs)
-        assert (sum(map(len, bombs)) < 10_000, answer.status) == (True, 400)
-        assert "more text than is taken at once" in answer.text
+        assert (sum(map(len, bombs)) < 10_000, answer.status, answer.code) == (True, 413, "too_large")
+        assert "too much text" in answer.text
 
     def test_a_body_of_too_many_frames_is_refused(self, server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("daskscope.server.ingest.MOST_FRAMES", 3)
+        monkeypatch.setattr("daskscope.server.routes.ingest.MAX_FRAMES", 3)
         frames = make_frames(sample_tables("many"), cluster="many")
-        assert "Send it in parts" in server.send(*frames).text
+        answer = server.send(*frames)
+        assert (answer.status, answer.code) == (413, "too_large")
+        assert "Send it in parts" in answer.text
 
-    def test_a_bomb_is_refused_by_what_it_claims_or_by_what_it_holds(self, server: HostedServer) -> None:
+    def test_a_decompression_bomb_is_refused_by_its_header_or_its_contents(self, server: HostedServer) -> None:
         body = encode_body("events", make_columns("events", [{"topic": "x" * 1_000_000} for _ in range(50)]))
         bomb = seal(body, cluster="bomb", epoch=1, sequence=0, kept=50, dropped=0)
         assert len(bomb) < 200_000
         claimed = json.loads(bomb[16 : 16 + struct.unpack_from("<I", bomb, 4)[0]])["raw"]
         answer = server.send(*[reseal(bomb, sequence=i) for i in range(2 + 256 * 1024 * 1024 // claimed)])
-        assert answer.code == "bad_request"
+        assert answer.code == "too_large"
         assert server.send(reseal(bomb, raw=1000)).code == "bad_request"
 
 
 class TestLimits:
-    def test_a_token_that_sends_too_much_is_told_when_to_come_back(self, hosted: Hosting, tmp_path: Path) -> None:
+    def test_every_response_names_the_limits(self, server: HostedServer) -> None:
+        limits = "bytes=2097152, frames=2000, rows=500000, characters=32000000"
+        for body, status in ((sample_frames("c"), 200), (b"x", 400), (b"x" * (server.settings.max_body + 1), 413)):
+            answer = server.send(body)
+            assert (answer.status, answer.headers["Daskscope-Limits"]) == (status, limits)
+        # Recorders stay below them by themselves.
+        assert limits_of(limits) == BodyLimits()
+
+    def test_a_token_above_its_rate_limit_gets_a_retry_time(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path, login=True, rows_per_minute=50) as server:
             server.make_account("ours", mia="member")
             token, other = server.make_token("mia", "ours"), server.make_token("mia", "ours")
@@ -201,52 +214,54 @@ class TestLimits:
             assert server.send(sample_frames("another"), token=other).status == 200
             assert len(clusters(server, token)) == 9 - len(refused)
 
-    def test_a_body_that_trickles_in_is_not_waited_for(
-        self, hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("daskscope.server.routing.read_limited.__defaults__", (0.2,))
+    def test_a_slow_body_times_out(self, hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("daskscope.server.http.routing.read_limited.__defaults__", (0.2,))
         with hosted(tmp_path) as server:
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-            connection.putrequest("POST", "/api/v1/ingest")
-            connection.putheader("Content-Length", "1000")
-            connection.endheaders(b"x")
-            response = connection.getresponse()
+            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            tx.putrequest("POST", "/api/v1/ingest")
+            tx.putheader("Authorization", f"Bearer {server.secret}")
+            tx.putheader("Content-Length", "1000")
+            tx.endheaders(b"x")
+            response = tx.getresponse()
             assert response.status == 408
             assert json.loads(response.read())["error"]["code"] == "too_slow"
-            connection.close()
+            tx.close()
 
-    def test_slow_bodies_hold_no_threads(self, server: HostedServer) -> None:
+    def test_slow_bodies_do_not_block_threads(self, server: HostedServer) -> None:
         slow = []
         for _ in range(100):
-            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-            connection.putrequest("POST", "/api/v1/ingest")
-            connection.putheader("Content-Length", "1000")
-            connection.endheaders(b"x")
-            slow.append(connection)
+            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            tx.putrequest("POST", "/api/v1/ingest")
+            tx.putheader("Authorization", f"Bearer {server.secret}")
+            tx.putheader("Content-Length", "1000")
+            tx.endheaders(b"x")
+            slow.append(tx)
         assert server.send(sample_frames("quick")).status == 200
-        for connection in slow:
-            connection.close()
+        for tx in slow:
+            tx.close()
 
-    def test_more_than_can_wait_is_refused_at_once(self, server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("daskscope.server.writer.MOST_WAITING_NBYTES", 0)
+    def test_batches_above_the_pending_limit_are_refused_at_once(
+        self, server: HostedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("daskscope.server.writer.MAX_WAITING_NBYTES", 0)
         answer = server.send(sample_frames("overload"))
         assert (answer.status, answer.code) == (503, "unavailable")
         assert answer.headers["Retry-After"]
 
-    def test_whoever_waits_may_leave_and_the_batch_is_stored_all_the_same(self, server: HostedServer) -> None:
-        identity = Identity("local", account=get_local(server))
+    def test_a_batch_is_stored_even_if_its_sender_disconnects(self, server: HostedServer) -> None:
+        identity = Identity("local", account=local_account(server))
         waiting = server.services.writer.submit(parse(split(sample_frames("left-behind")), identity))
         assert not waiting.cancel()
         assert waiting.result(10).fresh == 7
         assert server.send(sample_frames("after")).status == 200
 
 
-def get_local(server: HostedServer) -> Account:
-    with server.services.database.read() as connection:
-        return get_account(connection, server.services.local_account)
+def local_account(server: HostedServer) -> Account:
+    with server.services.archive.read() as tx:
+        return get_account(tx, server.services.local_account)
 
 
-class TestOneCluster:
+class TestClusterToken:
     @pytest.fixture
     def team(self, hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
         self.clock = MovingClock()
@@ -260,23 +275,23 @@ class TestOneCluster:
         assert answer.status == 201
         return str(answer.json()["token"])
 
-    def test_it_sends_to_its_own_and_the_user_is_the_tokens(self, team: HostedServer) -> None:
+    def test_the_cluster_belongs_to_the_user_of_the_token(self, team: HostedServer) -> None:
         assert team.send(sample_frames("mine"), token=self.token(team, "mine")).status == 200
         items = team.ask("GET", "/api/v1/clusters", token=team.make_token("mia", "ours")).json()["items"]
         assert [(item["id"], item["user"]) for item in items] == [("mine", "mia")]
 
-    def test_it_brings_what_a_lost_cluster_of_the_same_user_left(self, team: HostedServer) -> None:
+    def test_it_may_send_batches_of_a_lost_cluster_of_the_same_user(self, team: HostedServer) -> None:
         lost, later = make_frames(sample_tables("gone"), cluster="gone"), self.token(team, "later")
         assert team.send(*lost[:2], token=self.token(team, "gone")).status == 200
         assert team.send(*lost[2:], token=later).code == "forbidden"
         self.clock.move(seconds=61)
         assert team.send(*lost[2:], sample_frames("later"), token=later).status == 200
 
-    def test_it_brings_what_was_registered_and_never_heard_of(self, team: HostedServer) -> None:
+    def test_it_may_send_batches_of_a_registered_cluster_that_never_sent_any(self, team: HostedServer) -> None:
         self.token(team, "silent")
         assert team.send(sample_frames("silent"), token=self.token(team, "later")).status == 200
 
-    def test_it_brings_nothing_of_another_user(self, team: HostedServer) -> None:
+    def test_it_may_not_send_batches_of_another_user(self, team: HostedServer) -> None:
         assert team.send(sample_frames("gone"), token=self.token(team, "gone")).status == 200
         self.token(team, "silent")
         self.clock.move(seconds=61)
@@ -285,13 +300,13 @@ class TestOneCluster:
         assert team.send(sample_frames("silent"), token=other).code == "forbidden"
 
     @pytest.mark.parametrize("name", ["a/b", "..", "\x00", "\u202e"])
-    def test_there_is_none_for_a_cluster_that_cannot_be(self, team: HostedServer, name: str) -> None:
+    def test_an_invalid_cluster_name_is_refused(self, team: HostedServer, name: str) -> None:
         own = team.make_token("mia", "ours")
         assert team.ask("POST", "/api/v1/ingest-tokens", {"cluster": name}, token=own).code == "bad_request"
 
 
 class TestHostileTexts:
-    def test_what_recorders_write_breaks_no_list(self, hosted: Hosting, tmp_path: Path) -> None:
+    def test_hostile_texts_do_not_break_lists(self, hosted: Hosting, tmp_path: Path) -> None:
         nested, half = "[" * 100_000, json.dumps({"\ud800": ["\udfff"]})
         with hosted(tmp_path) as server:
             for number, text in enumerate(
@@ -322,7 +337,7 @@ class TestHostileTexts:
 
 
 class TestSender:
-    """The recorder's own sender, against the real server."""
+    """The recorder's sender against the real server."""
 
     def sealed(self, first: int, count: int) -> list[Sealed]:
         made = []
@@ -333,18 +348,18 @@ class TestSender:
             made.append(Sealed(sequence, "events", 1, data))
         return made
 
-    def test_it_delivers_spools_while_the_server_is_down_and_catches_up(self, hosted: Hosting, tmp_path: Path) -> None:
+    def test_it_spools_while_the_server_is_down_and_catches_up(self, hosted: Hosting, tmp_path: Path) -> None:
         queue, spool = FrameQueue(10**7), Spool(tmp_path / "spool", "sent-1", 10**8)
         with hosted(tmp_path / "data") as server:
             port = server.port
-            sender = Sender(poster(server.url, "", 5.0), queue, spool, first_delay=0.01)
+            sender = Sender(poster(server.url, server.secret, 5.0), queue, spool, first_delay=0.01)
             sender.start()
             for sealed in self.sealed(0, 20):
                 queue.put(sealed)
             until(lambda: sender.sent == 20)
         for sealed in self.sealed(20, 20):
             queue.put(sealed)
-        until(lambda: sender.away)
+        until(lambda: sender.is_server_down)
         with hosted(tmp_path / "data", port=port) as server:
             until(lambda: sender.sent == 40)
             sender.stop(5.0)
@@ -352,19 +367,19 @@ class TestSender:
         assert sorted(item["topic"] for item in events["items"]) == sorted(f"t{i}" for i in range(40))
         assert spool.segments() == []
 
-    def test_a_revoked_token_ends_it_with_a_reason(self, hosted: Hosting, tmp_path: Path) -> None:
+    def test_a_revoked_token_stops_it_with_a_reason(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path / "data", login=True) as server:
             queue, spool = FrameQueue(10**7), Spool(tmp_path / "spool", "sent-1", 10**8)
             sender = Sender(poster(server.url, "dscope_revoked", 5.0), queue, spool)
             queue.put(self.sealed(0, 1)[0])
             sender.start()
-            until(lambda: sender.refused)
-            assert "401" in sender.refused or "token" in sender.refused
+            until(lambda: sender.refusal)
+            assert "401" in sender.refusal or "token" in sender.refusal
             sender.stop(1.0)
 
 
-def test_answers_are_read_by_people(server: HostedServer) -> None:
-    answer: Answer = server.ask("GET", "/api/v1/nothing")
+def test_unknown_routes_and_methods_have_clear_errors(server: HostedServer) -> None:
+    answer: HttpResponse = server.ask("GET", "/api/v1/nothing")
     assert (answer.status, answer.code) == (404, "not_found")
     assert server.ask("PUT", "/api/v1/ingest").code == "method_not_allowed"
     assert server.ask("GET", "/api/v1/clusters/").status == 404

@@ -1,32 +1,33 @@
-"""What a server does by itself: a large run is rendered before somebody asks for it, and what was left behind is removed."""
+"""Background jobs of a server: pre-render large runs, compact batches and remove leftovers."""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.hosted import HostedServer, MovingClock
 from tests.integration.conftest import Heard
-from tests.services import Hosting
+from tests.samples import sample_frames, sample_tables
+from tests.services import Hosting, Postgres
 
+from daskscope.server import documents
 from daskscope.server import jobs as jobs_module
-from daskscope.server import rendering
-from daskscope.server.failure import not_found
+from daskscope.server.http.errors import not_found
 from daskscope.server.jobs import UPLOAD_AGE_S, Jobs, remove_uploads
+from daskscope.server.services import open_services
 from daskscope.storage import compaction, schema
 from daskscope.storage.blobs import LocalStore
 from daskscope.storage.compaction import compact
+from daskscope.storage.retention import stored_tasks
 from daskscope.testing.factories import make_frames
-from daskscope.testing.hosted import HostedServer, MovingClock
-from daskscope.testing.samples import sample_frames, sample_tables
 
 
-def test_a_large_run_that_is_over_is_rendered_ahead(
-    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_finished_run_is_pre_rendered(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
@@ -35,20 +36,20 @@ def test_a_large_run_that_is_over_is_rendered_ahead(
 
         Jobs(server.services).compact()
 
-        with server.services.database.read() as connection:
-            made = set(connection.execute(sa.select(schema.renderings.c.subject)).scalars())
+        with server.services.archive.read() as tx:
+            made = set(tx.execute(sa.select(schema.renderings.c.subject)).scalars())
         assert made == {"", "sample-comp"}
         before = server.services.counters.get("compactions")
         assert before == 1
-        # Opened now, it is only read.
+        # Opening it now only reads the stored document.
         answer = server.ask("GET", "/api/v1/clusters/large/view/report.json")
         assert answer.status == 200
-        with server.services.database.read() as connection:
-            again = connection.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one()
+        with server.services.archive.read() as tx:
+            again = tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one()
         assert again == 2
 
 
-def test_a_small_run_is_not(hosted: Hosting, tmp_path: Path) -> None:
+def test_a_small_run_is_not_pre_rendered(hosted: Hosting, tmp_path: Path) -> None:
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(b"".join(make_frames(sample_tables("small", ended=True), cluster="small"))).status == 200
@@ -56,31 +57,124 @@ def test_a_small_run_is_not(hosted: Hosting, tmp_path: Path) -> None:
 
         Jobs(server.services).compact()
 
-        with server.services.database.read() as connection:
-            assert connection.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 0
-            assert connection.execute(sa.select(sa.func.count()).select_from(schema.files)).scalar_one() > 0
+        with server.services.archive.read() as tx:
+            assert tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 0
+            assert tx.execute(sa.select(sa.func.count()).select_from(schema.files)).scalar_one() > 0
+
+
+def test_a_clock_that_jumps_deletes_nothing_and_is_reported(hosted: Hosting, tmp_path: Path) -> None:
+    clock = MovingClock()
+    with hosted(tmp_path, clock=clock, keep_rows_days=90) as server:
+        assert server.send(sample_frames("old")).status == 200
+        jobs = Jobs(server.services)
+        jobs._do("retention", jobs.retain)
+        clock.move(days=100)
+        # Its batch has the wrong time, and must not make the time look right.
+        assert server.send(sample_frames("new")).status == 200
+        for name, job in (("retention", jobs.retain), ("sweep", jobs.sweep)):
+            jobs._do(name, job)
+        ready = server.ask("GET", "/readyz")
+        assert ready.status == 200
+        if server.services.archive.database.is_sqlite:
+            for name in ("retention", "sweep"):
+                assert "the clock is 100" in ready.json()["checks"][name]
+        else:
+            # PostgreSQL's clock did not jump.
+            assert "retention" not in ready.json()["checks"]
+        assert stored(server) == {"old": 3, "new": 3}
+        clock.move(days=-100)
+        jobs._do("retention", jobs.retain)
+        assert "retention" not in server.ask("GET", "/readyz").json()["checks"]
+
+
+def test_a_pass_that_deletes_something_is_logged(
+    hosted: Hosting, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = MovingClock()
+    clock.move(days=-100)
+    with hosted(tmp_path, clock=clock, keep_rows_days=90) as server:
+        for number in range(30):
+            assert server.send(sample_frames(f"c{number}")).status == 200
+        jobs = Jobs(server.services)
+        clock.move(days=100)
+        now = iter(range(clock(), clock() + 3))
+        jobs.clock.now_us = lambda: next(now)  # type: ignore[method-assign]
+        with caplog.at_level("INFO", "daskscope.server"):
+            for _ in range(3):
+                jobs.retain()
+        lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("retention")]
+        assert lines == [
+            "retention deleted 0 runs, the rows of 25 runs and 0 reports; more is due, and is deleted by the next passes",
+            "retention deleted 0 runs, the rows of 5 runs and 0 reports",
+        ]
+
+
+def stored(server: HostedServer) -> dict[str, int]:
+    """Return the stored task rows by cluster."""
+    with server.services.archive.read() as tx:
+        runs = tx.execute(sa.select(schema.runs.c.id, schema.runs.c.cluster)).all()
+        return {run.cluster: stored_tasks(tx, run.id) for run in runs}
+
+
+class SlowStore(LocalStore):
+    """A store whose writes take some time, and are counted."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.written = 0
+
+    def put(self, path: str, data: bytes) -> None:
+        self.written += 1
+        time.sleep(0.01)
+        super().put(path, data)
+
+
+def test_two_servers_share_the_compaction_of_many_runs(tmp_path: Path, postgres: Postgres) -> None:
+    clock = MovingClock()
+    with HostedServer(tmp_path / "data", clock=clock, database=postgres.prepared()) as server:
+        for number in range(40):
+            assert server.send(sample_frames(f"c{number}", ended=True)).status == 200
+        clock.move(seconds=300)
+        both = [server.services, open_services(server.settings, clock)]
+        stores = [SlowStore(tmp_path / "data" / "blobs") for _ in both]
+        for services, store in zip(both, stores, strict=True):
+            services.archive.store = store
+        threads = [threading.Thread(target=Jobs(services).compact) for services in both]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        done = [services.counters.get("compactions") for services in both]
+        both[1].close()
+        assert buffered(server) == []
+        assert sum(done) == 40
+        assert min(done) > 0
+        with server.services.archive.read() as tx:
+            files = tx.execute(sa.select(sa.func.count()).select_from(schema.files)).scalar_one()
+        # No file was written in vain.
+        assert sum(store.written for store in stores) == files
 
 
 def buffered(server: HostedServer) -> list[str]:
-    """Clusters that wait for a compaction."""
-    with server.services.database.read() as connection:
+    """Return the clusters with pending batches."""
+    with server.services.archive.read() as tx:
         waiting = sa.select(schema.runs.c.cluster).where(schema.runs.c.buffered_nbytes > 0)
-        return sorted(connection.execute(waiting).scalars())
+        return sorted(tx.execute(waiting).scalars())
 
 
-def test_a_run_that_cannot_be_rendered_ahead_is_told_of_and_keeps_nothing_from_being_done(
+def test_a_run_that_cannot_be_pre_rendered_is_logged_and_the_others_go_on(
     hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard
 ) -> None:
-    """A recorder may send rows that are beyond what can be drawn; its account's trouble is not the server's."""
+    """A recorder may send rows that cannot be rendered; this must not affect other accounts."""
     monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
-    of_run = rendering.of_run
+    of_run = documents.of_run
 
     def failing(services: Any, account: int, run: int, title: str, computation: str = "") -> Any:
         if title.startswith("bad"):
             raise OverflowError("cannot convert float infinity to integer")
         return of_run(services, account, run, title, computation)
 
-    monkeypatch.setattr(rendering, "of_run", failing)
+    monkeypatch.setattr(documents, "of_run", failing)
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
         for name in ("bad", "good"):
@@ -88,14 +182,14 @@ def test_a_run_that_cannot_be_rendered_ahead_is_told_of_and_keeps_nothing_from_b
         clock.move(seconds=300)
         jobs = Jobs(server.services)
         jobs._do("compaction", jobs.compact)
-        assert [line for line in heard.lines if "cannot be rendered ahead: cannot convert float infinity" in line]
+        assert [line for line in heard.lines if "cannot be pre-rendered: cannot convert float infinity" in line]
         assert server.ask("GET", "/readyz").status == 200
         assert buffered(server) == []
-        with server.services.database.read() as connection:
-            assert connection.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 2
+        with server.services.archive.read() as tx:
+            assert tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 2
 
 
-def test_a_cluster_that_is_deleted_before_it_is_rendered_ahead_is_no_failure(
+def test_a_cluster_deleted_before_it_is_pre_rendered_is_not_a_failure(
     hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard
 ) -> None:
     monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
@@ -103,16 +197,16 @@ def test_a_cluster_that_is_deleted_before_it_is_rendered_ahead_is_no_failure(
     def deleted(*_: Any) -> Any:
         raise not_found("such cluster")
 
-    monkeypatch.setattr(rendering, "of_run", deleted)
+    monkeypatch.setattr(documents, "of_run", deleted)
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(sample_frames("c", ended=True)).status == 200
         clock.move(seconds=300)
         Jobs(server.services).compact()
-        assert not [line for line in heard.lines if "rendered ahead" in line]
+        assert not [line for line in heard.lines if "pre-rendered" in line]
 
 
-def test_what_one_pass_leaves_is_compacted_in_the_same_round(
+def test_batches_left_by_one_pass_are_compacted_in_the_same_round(
     hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compaction, "PASS_ROWS", 1)
@@ -125,12 +219,12 @@ def test_what_one_pass_leaves_is_compacted_in_the_same_round(
         assert server.services.counters.get("compactions") > 1
 
 
-def test_of_two_servers_that_compact_a_run_the_slower_is_well_and_goes_on(hosted: Hosting, tmp_path: Path) -> None:
+def test_the_slower_of_two_compacting_servers_stays_ready_and_continues(hosted: Hosting, tmp_path: Path) -> None:
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as slow, hosted(tmp_path, clock=clock) as fast:
         services = slow.services
         assert slow.send(sample_frames("c", epoch=1)).status == 200
-        compact(services.database, services.vault, services.store, services.local_account, 1, clock(), over=False)
+        compact(services.archive, services.local_account, 1, over=False)
         assert slow.send(sample_frames("c", "later", epoch=2, ended=True)).status == 200
         clock.move(seconds=300)
 
@@ -141,19 +235,19 @@ def test_of_two_servers_that_compact_a_run_the_slower_is_well_and_goes_on(hosted
                 if not self.done and "/runs/" in path:
                     self.done = True
                     Jobs(fast.services).compact()
-                    # Something for the rest of the round.
+                    # Another run for the rest of the round.
                     assert slow.send(sample_frames("d", ended=True)).status == 200
                     clock.move(seconds=300)
                 return super().get(path)
 
-        services.store = Overtaken(Path(slow.settings.store_url))
+        services.archive.store = Overtaken(Path(slow.settings.store_url))
         jobs = Jobs(services)
         jobs._do("compaction", jobs.compact)
         assert services.problems == {}
         assert buffered(slow) == []
 
 
-def test_uploads_of_a_server_that_was_killed_are_removed_and_no_others(tmp_path: Path) -> None:
+def test_only_old_abandoned_uploads_are_removed(tmp_path: Path) -> None:
     now = time.time()
     for name, age in (("upload-old", 2 * UPLOAD_AGE_S), ("upload-young", 60.0), ("other-old", 2 * UPLOAD_AGE_S)):
         file = tmp_path / name / "upload.daskscope"
@@ -161,7 +255,7 @@ def test_uploads_of_a_server_that_was_killed_are_removed_and_no_others(tmp_path:
         file.write_bytes(b"plain")
         for path in (file, file.parent):
             os.utime(path, (now - age, now - age))
-    # One that began long ago and is still written.
+    # An upload that began long ago and is still being written.
     slow = tmp_path / "upload-slow"
     slow.mkdir()
     (slow / "upload.daskscope").write_bytes(b"plain")

@@ -1,4 +1,4 @@
-"""A server killed under load, or on a disk that is full: whatever it acknowledged is there, once."""
+"""A server that is killed under load or runs out of disk space stores every acknowledged batch exactly once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.server_process import ServerProcess, check_whole, patient_of
+from tests.load import Load
+from tests.processes import until
+from tests.server_process import ServerProcess, archive_of, check_complete
 
 from daskscope.storage import schema
-from daskscope.testing.load import Load
-from daskscope.testing.processes import until
 
 
-def killed_again_and_again(tmp_path: Path, times: int) -> None:
+def kill_repeatedly(tmp_path: Path, times: int) -> None:
     chance = random.Random(times)
     server = ServerProcess(tmp_path / "data", "--compact-after", "1")
     server.start()
-    load = Load(server.url)
+    load = Load(server.url, token=server.secret)
     load.start()
     try:
         for _ in range(times):
@@ -30,37 +30,37 @@ def killed_again_and_again(tmp_path: Path, times: int) -> None:
             server.start()
     finally:
         load.stop()
-    patient = patient_of(server.data)
+    archive = archive_of(server.data)
 
     def compacted() -> bool:
-        with patient.database.read() as connection:
+        with archive.read() as tx:
             left = sa.select(sa.func.count()).where(schema.runs.c.buffered_nbytes > 0)
-            return connection.execute(left).scalar_one() == 0
+            return int(tx.execute(left).scalar_one()) == 0
 
-    until(compacted, "the compaction of what the kills left", 60)
+    until(compacted, "the compaction of all batches", 60)
     assert server.stop() == 0
     assert load.refused == []
     assert load.repeated > 0
     assert len(load.ended) >= load.clusters
-    check_whole(load, patient)
-    print(  # noqa: T201 (the figures for whoever asked for them)
+    check_complete(load, archive)
+    print(  # noqa: T201 (the figures of a run with -s)
         f"{times} kills, {load.acknowledged:,} batches acknowledged ({load.repeated} sent again), "
         f"{len(load.ended)} clusters, {load.tasks:,} tasks, each there once"
     )
 
 
-def test_whatever_a_killed_server_acknowledged_is_there_once(tmp_path: Path) -> None:
-    killed_again_and_again(tmp_path, 4)
+def test_batches_acknowledged_by_a_killed_server_are_stored_once(tmp_path: Path) -> None:
+    kill_repeatedly(tmp_path, 4)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_fifty_kills(tmp_path: Path) -> None:
-    killed_again_and_again(tmp_path, 50)
+    kill_repeatedly(tmp_path, 50)
 
 
 def fill(file: Path) -> None:
-    """Make a file as large as its disk lets it be, to the last page."""
+    """Make a file as large as its disk allows, to the last page."""
     with file.open("ab", buffering=0) as ballast:
         for size in (65536, 4096):
             try:
@@ -70,8 +70,8 @@ def fill(file: Path) -> None:
                 continue
 
 
-def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    """The data directory is a file system of a few megabytes that fills up under the server, and is emptied again."""
+def test_a_full_disk_is_reported_and_no_acknowledged_batch_is_lost(tmp_path: Path) -> None:
+    """The data directory is a file system of a few megabytes, which is filled and emptied under the running server."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if (
@@ -82,25 +82,25 @@ def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(tmp_path: Path) ->
     try:
         server = ServerProcess(disk / "data", "--compact-after", "1", log=tmp_path / "server.log")
         server.start()
-        load = Load(server.url, clusters=2, rows=50)
+        load = Load(server.url, clusters=2, rows=50, token=server.secret)
         load.start()
-        until(lambda: load.ended, "the first cluster's life", 60)
+        until(lambda: load.ended, "the end of the first cluster", 60)
         ballast = disk / "ballast"
 
-        def said() -> bool:
-            # Again and again: the server gives room back when it compacts, and could go on for a while.
+        def is_reported() -> bool:
+            # Fill it repeatedly: compaction frees space, and the server could go on for a while.
             fill(ballast)
-            return "does not take batches" in server.log()
+            return "cannot store batches" in server.log()
 
-        until(said, "that the server says its disk is full", 60)
+        until(is_reported, "the report of the full disk", 60)
         assert "full" in server.log()
         before = load.acknowledged
         ballast.unlink()
-        until(lambda: load.acknowledged > before + 50, "that it goes on once there is room", 60)
+        until(lambda: load.acknowledged > before + 50, "new batches once there is space", 60)
         load.stop()
         assert server.stop() == 0
         assert load.refused == []
-        check_whole(load, patient_of(server.data))
+        check_complete(load, archive_of(server.data))
     finally:
         if server.process is not None and server.process.poll() is None:
             server.kill()

@@ -1,4 +1,4 @@
-"""Running a server: health, numbers, news as they happen, TLS, a proxy in front of it, and how it ends."""
+"""Running a server: health, metrics, live updates, TLS, a reverse proxy and shutdown."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.hosted import FRAMES, HostedServer
+from tests.processes import until
+from tests.samples import sample_frames
 from tests.services import Hosting
 
+from daskscope.client.local_servers import split_secret
 from daskscope.server.settings import SettingsError
-from daskscope.testing.hosted import FRAMES, HostedServer
-from daskscope.testing.processes import until
-from daskscope.testing.samples import sample_frames
 
 NGINX = Path("/usr/sbin/nginx")
 DASKSCOPE = [sys.executable, "-c", "import sys; from daskscope.cli.main import main; sys.exit(main())"]
@@ -40,22 +41,24 @@ def server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
 
 @pytest.fixture
 def on_sqlite(tmp_path: Path) -> Iterator[HostedServer]:
-    """For what a test does to the database's file, or where nothing of the database is in question."""
+    """For tests that change the database's file, or that do not depend on the database."""
     with HostedServer(tmp_path / "data") as server:
         yield server
 
 
 class TestHealth:
-    def test_a_server_that_works_says_so(self, server: HostedServer) -> None:
+    def test_a_healthy_server_is_ready(self, server: HostedServer) -> None:
         assert server.ask("GET", "/healthz").json()["status"] == "ok"
         answer = server.ask("GET", "/readyz")
         assert answer.status == 200
-        assert answer.json() == {"ready": True, "checks": {"database": "ok", "store": "ok", "writer": "ok"}}
+        checks = {"database": "ok", "store": "ok", "writer": "ok"}
+        assert answer.json() == {"ready": True, "roles": {"ingest": "ok", "read": "ok"}, "checks": checks}
+        assert server.ask("GET", "/readyz/read").json() == answer.json()
 
-    def test_without_its_database_it_lives_and_says_what_is_wrong(
+    def test_without_its_database_it_is_alive_and_reports_the_problem(
         self, on_sqlite: HostedServer, tmp_path: Path
     ) -> None:
-        on_sqlite.services.database.engine.dispose()
+        on_sqlite.services.archive.database.engine.dispose()
         for file in (tmp_path / "data").glob("catalog.db*"):
             file.rename(tmp_path / file.name)
         (tmp_path / "data" / "catalog.db").mkdir()
@@ -77,14 +80,30 @@ class TestHealth:
         assert on_sqlite.send(sample_frames("kept")).status == 200
         assert on_sqlite.ask("GET", "/readyz").json()["ready"] is True
 
-    def test_without_its_store_it_says_so(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
+    def test_without_its_store_it_is_ready_for_ingest_only(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "data" / "blobs", ignore_errors=True)
         (tmp_path / "data" / "blobs").write_text("in the way")
         ready = on_sqlite.ask("GET", "/readyz")
-        assert ready.status == 503
+        assert (ready.status, on_sqlite.ask("GET", "/readyz/read").status) == (200, 503)
         assert ready.json()["checks"]["store"] != "ok"
 
-    def test_a_job_that_fails_shows(self, on_sqlite: HostedServer) -> None:
+    def test_a_check_that_hangs_is_answered_and_repeated_by_no_second_thread(self, on_sqlite: HostedServer) -> None:
+        calls, go_on = [], threading.Event()
+
+        def hang(path: str) -> bytes:
+            calls.append(path)
+            go_on.wait(60)
+            return b""
+
+        on_sqlite.services.archive.store.get = hang  # type: ignore[method-assign]
+        for _ in range(2):
+            ready = on_sqlite.ask("GET", "/readyz")
+            assert (ready.status, ready.json()["checks"]["store"]) == (200, "the store did not answer within 2 s")
+        assert len(calls) == 1
+        go_on.set()
+        until(lambda: on_sqlite.ask("GET", "/readyz/read").status == 200, "the end of the check")
+
+    def test_a_failing_job_is_reported(self, on_sqlite: HostedServer) -> None:
         on_sqlite.services.problems["compaction"] = "the disk is full"
         assert on_sqlite.ask("GET", "/readyz").json()["checks"]["compaction"] == "the disk is full"
 
@@ -98,7 +117,7 @@ class TestMetrics:
             for sample in family.samples
         }
 
-    def test_they_count_what_happened(self, server: HostedServer) -> None:
+    def test_they_count_batches_rows_and_requests(self, server: HostedServer) -> None:
         assert server.send(sample_frames("one")).status == 200
         found = self.series(server)
         assert (
@@ -110,7 +129,7 @@ class TestMetrics:
         assert found["daskscope_rows_total", ()] > 5
         assert found["daskscope_requests_total", (("route", "ingest 2xx"),)] == 1
 
-    def test_what_is_asked_and_recorded_makes_no_new_series(self, server: HostedServer) -> None:
+    def test_paths_and_names_create_no_new_series(self, server: HostedServer) -> None:
         def ask(name: str) -> None:
             assert server.send(sample_frames(name, f'"}}\n{name}')).status == 200
             for path in (
@@ -127,7 +146,7 @@ class TestMetrics:
             ask(f"c{number}")
         assert set(self.series(server)) == before
 
-    def test_an_administrators_token_reads_them_where_people_log_in(self, hosted: Hosting, tmp_path: Path) -> None:
+    def test_with_sign_in_they_need_an_administrators_token(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path, login=True) as server:
             server.make_user("ada", admin=True)
             server.make_account("ours", ada="owner", olga="owner")
@@ -137,17 +156,18 @@ class TestMetrics:
             assert server.ask("GET", "/metrics", token=server.make_token("ada", "ours")).status == 200
 
 
-class Listening:
-    """A page that waits for news."""
+class LiveConnection:
+    """A page that listens for live updates."""
 
     def __init__(self, server: HostedServer, path: str = "/api/v1/live", **headers: str) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
-        self.connection.request("GET", path, headers=headers)
+        credentials = {"Authorization": f"Bearer {server.secret}"} if server.secret else {}
+        self.connection.request("GET", path, headers={**credentials, **headers})
         self.response = self.connection.getresponse()
         assert self.response.status == 200
         assert self.response.readline() == b": connected\n"
 
-    def news(self) -> Any:
+    def next_update(self) -> Any:
         while not (line := self.response.readline()).startswith(b"data: "):
             assert line
         return json.loads(line[6:])
@@ -157,48 +177,50 @@ class Listening:
         self.connection.close()
 
 
-class TestNews:
-    def test_a_change_is_told_and_only_to_its_account(self, hosted: Hosting, tmp_path: Path) -> None:
+class TestLiveUpdates:
+    def test_a_change_is_announced_only_to_its_account(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path, login=True) as server:
             server.make_account("ours", mia="member")
             server.make_account("theirs", mallory="owner")
             mine, theirs = server.make_token("mia", "ours"), server.make_token("mallory", "theirs")
-            here = Listening(server, Authorization=f"Bearer {mine}")
-            there = Listening(server, Authorization=f"Bearer {theirs}")
+            here = LiveConnection(server, Authorization=f"Bearer {mine}")
+            there = LiveConnection(server, Authorization=f"Bearer {theirs}")
             until(lambda: server.services.live.listening == 2)
             assert server.send(sample_frames("changed"), token=mine).status == 200
-            assert here.news() == ["changed"]
+            assert here.next_update() == ["changed"]
             assert server.send(sample_frames("foreign"), token=theirs).status == 200
-            assert there.news() == ["foreign"]
+            assert there.next_update() == ["foreign"]
             here.close()
             there.close()
 
-    def test_whoever_leaves_is_forgotten(self, server: HostedServer) -> None:
-        pages = [Listening(server) for _ in range(5)]
+    def test_a_closed_page_is_forgotten(self, server: HostedServer) -> None:
+        pages = [LiveConnection(server) for _ in range(5)]
         until(lambda: server.services.live.listening == 5)
         for page in pages:
             page.close()
-        # Noticed when there is something to say.
+        # A disconnect is noticed at the next update.
         assert server.send(sample_frames("c")).status == 200
         until(lambda: server.services.live.listening == 0)
 
-    def test_whoever_waits_holds_no_thread(self, server: HostedServer) -> None:
-        pages = [Listening(server) for _ in range(60)]
+    def test_a_listening_page_does_not_block_a_thread(self, server: HostedServer) -> None:
+        pages = [LiveConnection(server) for _ in range(60)]
         assert server.send(sample_frames("c")).status == 200
-        assert pages[-1].news() == ["c"]
+        assert pages[-1].next_update() == ["c"]
         for page in pages:
             page.close()
 
-    def test_there_is_an_end_to_how_many_wait(self, on_sqlite: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("daskscope.server.live.MOST_OF_AN_ACCOUNT", 1)
-        page = Listening(on_sqlite)
+    def test_the_number_of_listening_pages_is_limited(
+        self, on_sqlite: HostedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("daskscope.server.live.MAX_PER_ACCOUNT", 1)
+        page = LiveConnection(on_sqlite)
         until(lambda: on_sqlite.services.live.listening == 1)
         answer = on_sqlite.ask("GET", "/api/v1/live")
         assert (answer.status, answer.code) == (503, "unavailable")
         page.close()
 
-    def test_a_page_that_does_not_read_is_not_remembered_everything_for(self, on_sqlite: HostedServer) -> None:
-        page = Listening(on_sqlite)
+    def test_updates_for_a_page_that_does_not_read_are_limited(self, on_sqlite: HostedServer) -> None:
+        page = LiveConnection(on_sqlite)
         until(lambda: on_sqlite.services.live.listening == 1)
         (listener,) = on_sqlite.services.live._listeners
         for number in range(50):
@@ -239,15 +261,15 @@ class TestTls:
             server.make_account("ours", olga="owner")
             assert server.url == f"https://127.0.0.1:{server.port}"
             trusted = ssl.create_default_context(cafile=cert)
-            connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=trusted, timeout=10)
+            tx = http.client.HTTPSConnection("127.0.0.1", server.port, context=trusted, timeout=10)
             body = json.dumps({"user": "olga", "password": "correct horse battery"})
-            connection.request("POST", "/api/v1/session", body, {"Origin": server.url})
-            response = connection.getresponse()
+            tx.request("POST", "/api/v1/session", body, {"Origin": server.url})
+            response = tx.getresponse()
             assert response.status == 200
             assert "; Secure" in response.headers["Set-Cookie"]
-            connection.close()
+            tx.close()
 
-    def test_files_that_are_none_are_said(self, tmp_path: Path) -> None:
+    def test_missing_or_invalid_certificate_files_are_reported(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("no certificate")
         for file in ("missing", "file"):
             path = str(tmp_path / file)
@@ -258,10 +280,10 @@ class TestTls:
 class TestProxy:
     @pytest.fixture
     def proxied(self, tmp_path: Path) -> Iterator[HostedServer]:
-        """The server under /dask of nginx, with the lines of docs/serve.md."""
+        """The server under /dask of nginx, configured as in docs/operations/deploy.md."""
         if not NGINX.exists():
             pytest.skip(f"SKIPPED LOUDLY: {NGINX} is missing; install it with: apt-get install nginx-light")
-        page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+        page = (Path(__file__).parents[2] / "docs" / "operations" / "deploy.md").read_text()
         location = re.search(r"^location /dask/ \{.*?^\}", page, re.DOTALL | re.MULTILINE)
         assert location is not None
         with socket.socket() as free:
@@ -296,7 +318,7 @@ class TestProxy:
                 nginx.terminate()
                 nginx.wait(10)
 
-    def test_links_cookies_and_uploads_are_right(self, proxied: HostedServer) -> None:
+    def test_links_cookies_and_uploads_work(self, proxied: HostedServer) -> None:
         login = proxied.ask(
             "POST", "/dask/api/v1/session", {"user": "olga", "password": "correct horse battery"},
             headers={"Origin": proxied.origin},
@@ -314,15 +336,15 @@ class TestProxy:
             assert proxied.ask("GET", name).status == 200
         assert proxied.ask("GET", "/dask/ours/clusters/c").text == app
 
-    def test_news_are_not_held_back(self, proxied: HostedServer) -> None:
+    def test_live_updates_are_not_buffered(self, proxied: HostedServer) -> None:
         token = proxied.make_token("olga", "ours")
-        page = Listening(proxied, "/dask/api/v1/live", Authorization=f"Bearer {token}")
+        page = LiveConnection(proxied, "/dask/api/v1/live", Authorization=f"Bearer {token}")
         body, headers = sample_frames("changed"), {"Content-Type": FRAMES}
         assert proxied.ask("POST", "/dask/api/v1/ingest", body, token=token, headers=headers).status == 200
-        assert page.news() == ["changed"]
+        assert page.next_update() == ["changed"]
         page.close()
 
-    def test_an_address_cannot_be_forged_to_escape_the_lock(self, proxied: HostedServer) -> None:
+    def test_a_forged_address_does_not_evade_the_sign_in_limit(self, proxied: HostedServer) -> None:
         statuses = [
             proxied.ask(
                 "POST", "/dask/api/v1/session", {"user": f"guess{number}", "password": "x"},
@@ -338,33 +360,35 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-class TestEnd:
-    def start(self, directory: Path) -> tuple[subprocess.Popen[str], int]:
+class TestShutdown:
+    def start(self, directory: Path) -> tuple[subprocess.Popen[str], int, str]:
         command = [*DASKSCOPE, "serve", "--port", "0", "--data", str(directory)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        port = int(process.stdout.readline().strip().rpartition(":")[2])
-        # It listens already, and answers once it is up.
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("GET", "/healthz")
-        assert connection.getresponse().status == 200
-        connection.close()
-        return process, port
+        url, secret = split_secret(process.stdout.readline().strip())
+        port = int(url.rpartition(":")[2])
+        # It accepts connections already, and responds once it is up.
+        tx = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        tx.request("GET", "/healthz")
+        assert tx.getresponse().status == 200
+        tx.close()
+        return process, port, secret
 
-    def test_told_to_end_it_ends_soon_and_has_what_it_acknowledged(self, tmp_path: Path) -> None:
-        process, port = self.start(tmp_path / "data")
+    def test_a_terminated_server_stops_soon_and_keeps_acknowledged_batches(self, tmp_path: Path) -> None:
+        process, port, secret = self.start(tmp_path / "data")
+        credentials = {"Authorization": f"Bearer {secret}"}
         waiting = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        waiting.request("GET", "/api/v1/live")
+        waiting.request("GET", "/api/v1/live", headers=credentials)
         assert waiting.getresponse().status == 200
         acknowledged: list[str] = []
         enough = threading.Event()
 
         def send() -> None:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            tx = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             for number in range(10_000):
                 try:
-                    connection.request("POST", "/api/v1/ingest", sample_frames(f"c{number}"))
-                    response = connection.getresponse()
+                    tx.request("POST", "/api/v1/ingest", sample_frames(f"c{number}"), credentials)
+                    response = tx.getresponse()
                     response.read()
                 except (OSError, http.client.HTTPException):
                     return
@@ -390,15 +414,18 @@ class TestEnd:
         assert len(there) <= len(acknowledged) + 1
         assert set(there.values()) == {3}
 
-    def test_it_says_where_it_is_and_nothing_else(self, tmp_path: Path) -> None:
-        process, port = self.start(tmp_path / "data")
-        assert port > 0
+    def test_it_prints_its_url_and_how_to_use_it(self, tmp_path: Path) -> None:
+        process, port, secret = self.start(tmp_path / "data")
+        url = f"http://127.0.0.1:{port}/?secret={secret}"
+        assert process.stdout is not None
+        hint = f"Record a cluster here: set DASK_DASKSCOPE__SERVER='{url}', then call daskscope.analytics.register().\n"
+        assert process.stdout.readline() == hint
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (0, "")
         assert [line for line in err.splitlines() if " INFO " not in line] == []
 
-    def test_a_port_in_use_is_said(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
+    def test_a_port_in_use_is_reported(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
         command = [*DASKSCOPE, "serve", "--port", str(on_sqlite.port), "--data", str(tmp_path / "other")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ}, check=False)
         assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The parts a server stands on go away under load and come back: it says so, and nothing acknowledged is lost."""
+"""The database and the object store fail under load and recover: the server reports it and loses no acknowledged batch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ import pytest
 import sqlalchemy as sa
 from tests import services
 from tests.gate import Gate, gate
-from tests.server_process import ServerProcess, check_whole, patient_of
+from tests.load import Load
+from tests.processes import until
+from tests.server_process import ServerProcess, archive_of, check_complete
 
 from daskscope.storage import schema
-from daskscope.storage.doctor import Patient
-from daskscope.testing.load import Load
-from daskscope.testing.processes import until
+from daskscope.storage.archive import Archive
 
 STORE = f"s3://{services.BUCKET}/outage"
-#: With scripts/test -m slow -s tests/integration/test_server_outages.py, which prints the figures.
+#: Run scripts/test -m slow -s tests/integration/test_server_outages.py to see the figures.
 MINUTE = pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(900)])
 
 
@@ -37,39 +37,39 @@ def readiness(server: ServerProcess) -> dict[str, Any]:
     return result
 
 
-def all_compacted(patient: Patient) -> bool:
-    with patient.database.read() as connection:
+def all_compacted(archive: Archive) -> bool:
+    with archive.read() as tx:
         left = sa.select(sa.func.count()).where(schema.runs.c.buffered_nbytes > 0)
-        return connection.execute(left).scalar_one() == 0
+        return int(tx.execute(left).scalar_one()) == 0
 
 
-def test_postgresql_that_crashes_and_comes_back(tmp_path: Path) -> None:
+def test_postgresql_crashes_and_recovers(tmp_path: Path) -> None:
     with services.postgres() as postgres:
         url = postgres.prepared()
         server = ServerProcess(tmp_path / "data", "--database", url, "--compact-after", "1")
         server.start()
-        load = Load(server.url, clusters=3)
+        load = Load(server.url, clusters=3, token=server.secret)
         load.start()
         try:
-            until(lambda: load.ended, "the first cluster's life", 60)
-            crash_and_return(postgres, server)
+            until(lambda: load.ended, "the end of the first cluster", 60)
+            crash_and_restart(postgres, server)
             before = load.acknowledged
-            until(lambda: load.acknowledged > before + 50, "that it goes on", 60)
+            until(lambda: load.acknowledged > before + 50, "new batches", 60)
         finally:
             load.stop()
-        until(lambda: readiness(server)["ready"], "that all is well again")
-        patient = patient_of(server.data, database=url)
-        until(lambda: all_compacted(patient), "the compaction", 60)
+        until(lambda: readiness(server)["ready"], "a ready server")
+        archive = archive_of(server.data, database=url)
+        until(lambda: all_compacted(archive), "the compaction", 60)
         assert server.stop() == 0
         assert load.refused == []
-        check_whole(load, patient)
-        patient.database.close()
+        check_complete(load, archive)
+        archive.database.close()
 
 
-def crash_and_return(postgres: services.Postgres, server: ServerProcess) -> None:
-    # An immediate shutdown: connections break, and it recovers from its log when it starts.
+def crash_and_restart(postgres: services.Postgres, server: ServerProcess) -> None:
+    # An immediate shutdown: connections break, and PostgreSQL recovers from its WAL when it starts.
     os.kill(postgres.server.get_pid(), signal.SIGQUIT)
-    until(lambda: readiness(server)["checks"]["database"] != "ok", "that the server says its database is away")
+    until(lambda: readiness(server)["checks"]["database"] != "ok", "the report of the outage")
     assert not readiness(server)["ready"]
     until(lambda: postgres.server.get_pid() is None or _gone(postgres.server.get_pid()), "the end of PostgreSQL")
     postgres.server.ensure_postgres_running()
@@ -83,14 +83,14 @@ def _gone(pid: int) -> bool:
     return False
 
 
-class StoreAway:
-    """A server whose object store lies behind a door, under load; the door is shut for a while, and all is well in the end."""
+class StoreOutage:
+    """A server under load whose object store is behind a gate that is shut for a while."""
 
-    def __init__(self, tmp_path: Path, door: Gate, *flags: str) -> None:
-        self.door = door
-        self.server = ServerProcess(tmp_path / "data", *flags, *self.flags(door.endpoint), environment=services.ACCESS)
+    def __init__(self, tmp_path: Path, proxy: Gate, *flags: str) -> None:
+        self.proxy = proxy
+        self.server = ServerProcess(tmp_path / "data", *flags, *self.flags(proxy.endpoint), environment=services.ACCESS)
         self.server.start()
-        self.load = Load(self.server.url, clusters=2)
+        self.load = Load(self.server.url, clusters=2, token=self.server.secret)
         self.said: dict[str, str] = {}
         self.took = 0.0
 
@@ -99,41 +99,39 @@ class StoreAway:
         return ("--store", STORE, "--store-endpoint", endpoint, "--compact-after", "1")
 
     def refuse(self, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Shut the door for at least so long, and at least until the server says what it cannot do."""
-        self.door.shut()
+        """Shut the gate for at least so many seconds, and until the server reports the outage."""
+        self.proxy.shut()
         self.load.start()
         shut = time.monotonic()
         try:
-            # Batches do not need the store: they are taken all the while.
-            until(lambda: len(self.load.ended) > 3, "lives while the store is away", 60)
-            until(
-                lambda: "compaction" in readiness(self.server)["checks"], "that the server says what it cannot do", 60
-            )
+            # Batches do not need the store: they are acknowledged all the time.
+            until(lambda: len(self.load.ended) > 3, "clusters that end during the outage", 60)
+            until(lambda: "compaction" in readiness(self.server)["checks"], "the report of the outage", 60)
             self.said = readiness(self.server)["checks"]
-            assert not readiness(self.server)["ready"]
+            assert readiness(self.server)["ready"]
             assert "object store" in self.said["compaction"]
             meanwhile()
             until(lambda: time.monotonic() > shut + seconds, "the end of the outage", seconds + 1)
             before = self.load.acknowledged
-            until(lambda: self.load.acknowledged > before, "a batch that is taken at the end of the outage")
+            until(lambda: self.load.acknowledged > before, "a batch acknowledged at the end of the outage")
             self.took = time.monotonic() - shut
-            self.door.open()
+            self.proxy.open()
         finally:
             self.load.stop()
 
     def check(self, endpoint: str, database: str = "") -> None:
-        patient = patient_of(self.server.data, database=database, store=STORE, endpoint=endpoint)
+        archive = archive_of(self.server.data, database=database, store=STORE, endpoint=endpoint)
         began = time.monotonic()
-        until(lambda: all_compacted(patient), "the compaction once the store is back", 400)
-        until(lambda: readiness(self.server)["ready"], "that all is well again")
+        until(lambda: all_compacted(archive), "the compaction once the store is back", 400)
+        until(lambda: set(readiness(self.server)["checks"].values()) == {"ok"}, "a server without problems")
         caught_up = time.monotonic() - began
         assert self.server.stop() == 0
         assert self.load.refused == []
-        check_whole(self.load, patient)
-        patient.database.close()
+        check_complete(self.load, archive)
+        archive.database.close()
         load = self.load
-        print(  # noqa: T201 (the figures for whoever asked for them)
-            f"the store away for {self.took:.0f} s: {load.acknowledged:,} batches acknowledged ({load.repeated} sent again), "
+        print(  # noqa: T201 (the figures of a run with -s)
+            f"store outage of {self.took:.0f} s: {load.acknowledged:,} batches acknowledged ({load.repeated} sent again), "
             f"{len(load.ended)} clusters, {load.tasks:,} tasks, each there once; compacted {caught_up:.0f} s later; "
             f"it said {self.said}"
         )
@@ -147,24 +145,24 @@ def access(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("access")
 @pytest.mark.parametrize("seconds", [0, MINUTE])
-def test_an_object_store_that_refuses_for_a_while(tmp_path: Path, seconds: float) -> None:
-    with services.weak_s3() as endpoint, gate(endpoint) as door:
-        away = StoreAway(tmp_path, door)
-        away.refuse(seconds)
-        away.check(endpoint)
+def test_an_object_store_outage(tmp_path: Path, seconds: float) -> None:
+    with services.weak_s3() as endpoint, gate(endpoint) as proxy:
+        outage = StoreOutage(tmp_path, proxy)
+        outage.refuse(seconds)
+        outage.check(endpoint)
 
 
 @pytest.mark.usefixtures("access")
 @pytest.mark.parametrize("seconds", [MINUTE])
-def test_an_object_store_that_refuses_while_postgresql_crashes(tmp_path: Path, seconds: float) -> None:
-    with services.postgres() as postgres, services.weak_s3() as endpoint, gate(endpoint) as door:
+def test_an_object_store_outage_while_postgresql_crashes(tmp_path: Path, seconds: float) -> None:
+    with services.postgres() as postgres, services.weak_s3() as endpoint, gate(endpoint) as proxy:
         url = postgres.prepared()
-        away = StoreAway(tmp_path, door, "--database", url)
+        outage = StoreOutage(tmp_path, proxy, "--database", url)
 
         def crash() -> None:
-            crash_and_return(postgres, away.server)
-            before = away.load.acknowledged
-            until(lambda: away.load.acknowledged > before + 50, "that it goes on", 60)
+            crash_and_restart(postgres, outage.server)
+            before = outage.load.acknowledged
+            until(lambda: outage.load.acknowledged > before + 50, "new batches", 60)
 
-        away.refuse(seconds, crash)
-        away.check(endpoint, url)
+        outage.refuse(seconds, crash)
+        outage.check(endpoint, url)

@@ -1,4 +1,4 @@
-"""The first page's numbers against data that is known, and a computation that becomes a report."""
+"""The numbers of the overview page for known data, and sharing a computation as a report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hosted import HostedServer, HttpResponse
 from tests.services import Hosting
 
 from daskscope.testing.factories import make_frames
-from daskscope.testing.hosted import Answer, HostedServer
 
 GIB = 1 << 30
 #: A Thursday at noon; its week begins on the 11th.
@@ -22,12 +22,12 @@ SHARE = "/api/v1/clusters/two-days/computations/c-done/share"
 
 
 def at(text: str) -> int:
-    """A moment in UTC, in microseconds."""
+    """Convert a UTC time to microseconds."""
     return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()) * 1_000_000
 
 
 class SetClock:
-    """The server's clock, which stands where it is set."""
+    """A server clock that stands still at a given time."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -55,7 +55,7 @@ def computation(name: str, state: str, start: str, seen: str, **counts: int) -> 
 
 
 def tasks(start: str, seconds: int, computation: str, *statuses: str) -> list[dict[str, Any]]:
-    """One after the other, each so long."""
+    """Return tasks that run one after the other, each for so many seconds."""
     begin = at(start)
     return [
         {
@@ -67,10 +67,10 @@ def tasks(start: str, seconds: int, computation: str, *statuses: str) -> list[di
     ]  # fmt: skip
 
 
-def known() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]]]]:
-    """Clusters of one account: whose each is, when it was last heard of, and all it sent."""
+def known_clusters() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]]]]:
+    """Return the clusters of one account: the user, when each was last seen, and its tables."""
     return {
-        # One whole day over two of the calendar, with two threads: 48 thread-hours, 700 s of them busy.
+        # One day, from noon to noon, with two threads: 48 thread-hours, 700 s of them busy.
         "two-days": (
             "ada",
             "2026-05-13T12:00",
@@ -95,7 +95,7 @@ def known() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]]]]:
                 ],
             },
         ),
-        # Heard of two hours ago, with a computation that never ended; and work so old that no week of the page has it.
+        # Last seen two hours ago, with a computation that never ended, and with work too old for the page's weeks.
         "lost": (
             "bob",
             "2026-05-14T10:00",
@@ -135,13 +135,13 @@ def known() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]]]]:
 
 
 @contextmanager
-def filled(hosting: Hosting, directory: Path) -> Iterator[HostedServer]:
+def filled_server(hosting: Hosting, directory: Path) -> Iterator[HostedServer]:
     clock = SetClock(NOW)
     with hosting(directory, login=True, clock=clock) as server:
         server.make_account("ours", olga="owner", ada="member", bob="member", vera="viewer")
         server.make_account("theirs", mallory="owner")
-        for name, (user, heard, tables) in known().items():
-            clock.text = heard
+        for name, (user, last_seen, tables) in known_clusters().items():
+            clock.text = last_seen
             frames, token = make_frames(tables, cluster=name), server.make_token(user, "ours")
             assert server.send(*frames, token=token).status == 200
         clock.text = NOW
@@ -150,18 +150,18 @@ def filled(hosting: Hosting, directory: Path) -> Iterator[HostedServer]:
 
 @pytest.fixture(scope="module")
 def server(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
-    """For tests that only look."""
-    with filled(hosted_once, tmp_path_factory.mktemp("overview")) as server:
+    """A server for tests that change nothing."""
+    with filled_server(hosted_once, tmp_path_factory.mktemp("overview")) as server:
         yield server
 
 
 @pytest.fixture
-def own(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
-    with filled(hosted, tmp_path / "data") as server:
+def own_server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
+    with filled_server(hosted, tmp_path / "data") as server:
         yield server
 
 
-def ask(server: HostedServer, query: str = "", user: str = "olga", account: str = "ours") -> Answer:
+def ask(server: HostedServer, query: str = "", user: str = "olga", account: str = "ours") -> HttpResponse:
     return server.ask("GET", f"/api/v1/overview?{query}", token=server.make_token(user, account))
 
 
@@ -173,7 +173,7 @@ def overview(server: HostedServer, query: str = "failed_since=2026-05-14T00:00:0
 
 
 class TestNumbers:
-    def test_what_is_there_now(self, server: HostedServer) -> None:
+    def test_the_current_clusters(self, server: HostedServer) -> None:
         found = overview(server)
         assert found["states"] == {"running": 1, "idle": 1, "finished": 1, "lost": 1}
         assert [(item["cluster"]["id"], item["done"], item["total"]) for item in found["running"]] == [
@@ -182,7 +182,7 @@ class TestNumbers:
         assert [item["id"] for item in found["idle"]] == ["idle"]
         assert found["idle_per_hour"] == found["idle"][0]["cost"]["per_hour"] == 0.48
 
-    def test_what_failed_since_midnight_the_newest_first(self, server: HostedServer) -> None:
+    def test_failures_since_midnight_newest_first(self, server: HostedServer) -> None:
         found = overview(server)
         assert (found["n_failed"], found["n_finished"]) == (2, 3)
         assert [(item["id"], item["state"], item["code"]) for item in found["failed"]] == [
@@ -193,21 +193,21 @@ class TestNumbers:
     @pytest.mark.parametrize(
         ("since", "failed", "finished"), [("2 days", 3, 5), ("3h", 1, 1), ("2026-05-14T11:00:00Z", 0, 0), ("all", 3, 5)]
     )
-    def test_failures_are_counted_since_any_moment(
+    def test_failures_are_counted_since_any_time(
         self, server: HostedServer, since: str, failed: int, finished: int
     ) -> None:
         found = overview(server, f"failed_since={since.replace(' ', '%20')}")
         assert (found["n_failed"], found["n_finished"]) == (failed, finished)
 
-    def test_the_trend_has_every_day_and_what_it_cost(self, server: HostedServer) -> None:
+    def test_the_trend_has_the_cost_of_every_day(self, server: HostedServer) -> None:
         days = {day.pop("day"): day for day in overview(server)["days"]}
         assert list(days) == [f"2026-05-{day:02}" for day in range(1, 15)]
         assert [day for day, sums in days.items() if any(sums.values())] == ["2026-05-12", "2026-05-13", "2026-05-14"]
-        # Half of 48 thread-hours at 5 cents on each of the two days, less what was busy.
+        # Half of 48 thread-hours at 5 cents on each of the two days, minus the busy time.
         halves = {"thread_seconds": 86_400.0, "cost": 1.2, "cost_idle": round(1.2 * (1 - 350 / 86_400), 6)}
         assert days["2026-05-12"] == {"tasks": 3, "errors": 1, "compute_seconds": 300.0, **halves}
         assert days["2026-05-13"] == {"tasks": 1, "errors": 1, "compute_seconds": 400.0, **halves}
-        # 24 thread-hours of one cluster, 100 s of them busy; eight and 16 GiB-hours of another.
+        # 24 thread-hours of one cluster, 100 s of them busy; 8 thread-hours and 16 GiB-hours of another.
         assert days["2026-05-14"] == {
             "tasks": 2,
             "errors": 0,
@@ -217,20 +217,20 @@ class TestNumbers:
             "cost_idle": round(1.2 * (1 - 100 / 86_400) + 0.48, 6),
         }
 
-    def test_the_trend_is_as_long_as_asked(self, server: HostedServer) -> None:
+    def test_the_trend_has_the_requested_length(self, server: HostedServer) -> None:
         (today,) = overview(server, "days=1")["days"]
         assert (today["day"], today["tasks"]) == ("2026-05-14", 2)
         year = overview(server, "days=366")["days"]
         assert (len(year), sum(day["tasks"] for day in year)) == (366, 9)
 
-    def test_the_map_has_a_cell_for_every_member_and_week_with_work(self, server: HostedServer) -> None:
+    def test_the_map_has_a_cell_for_every_member_and_week_with_tasks(self, server: HostedServer) -> None:
         cells = sorted((cell["user"], cell["week"], cell["compute_seconds"]) for cell in overview(server)["weeks"])
         assert cells == [("ada", "2026-05-11", 800.0), ("bob", "2026-04-20", 60.0)]
 
-    def test_a_viewer_sees_the_same(self, server: HostedServer) -> None:
+    def test_a_viewer_sees_the_same_numbers(self, server: HostedServer) -> None:
         assert overview(server, user="vera") == overview(server)
 
-    def test_another_account_sees_nothing_of_it(self, server: HostedServer) -> None:
+    def test_another_account_sees_no_data(self, server: HostedServer) -> None:
         found = overview(server, user="mallory", account="theirs")
         days = found.pop("days")
         assert not any(value for day in days for name, value in day.items() if name != "day")
@@ -247,7 +247,7 @@ class TestRefusals:
             "failed_since=" + "9" * 400, "failed_since=+", "failed_since=%20%20",
         ],
     )  # fmt: skip
-    def test_a_parameter_that_is_none_is_said(self, server: HostedServer, query: str) -> None:
+    def test_an_invalid_parameter_is_refused(self, server: HostedServer, query: str) -> None:
         answer = ask(server, query)
         assert (answer.status, answer.code) == (400, "bad_request")
 
@@ -255,10 +255,10 @@ class TestRefusals:
         "query",
         ["failed_since=-5%20days", "failed_since=9999-12-31", "failed_since=0001-01-01", "failed_since=1e12%20days"],
     )
-    def test_a_moment_far_away_is_no_failure_of_the_server(self, server: HostedServer, query: str) -> None:
+    def test_an_extreme_date_does_not_make_the_server_fail(self, server: HostedServer, query: str) -> None:
         assert ask(server, query).status in (200, 400)
 
-    def test_nobody_and_others_are_refused(self, server: HostedServer) -> None:
+    def test_anonymous_and_foreign_callers_are_refused(self, server: HostedServer) -> None:
         assert server.ask("GET", "/api/v1/overview").code == "unauthorized"
         assert ask(server, "account=ours", "mallory", "theirs").status == 403
         ingest = server.make_token("olga", "ours", "ingest")
@@ -266,42 +266,42 @@ class TestRefusals:
 
 
 class TestShare:
-    def share(self, server: HostedServer, user: str = "olga", account: str = "ours", path: str = SHARE) -> Answer:
+    def share(self, server: HostedServer, user: str = "olga", account: str = "ours", path: str = SHARE) -> HttpResponse:
         return server.ask("POST", path, token=server.make_token(user, account))
 
-    def test_a_computation_becomes_a_report_with_its_numbers(self, own: HostedServer) -> None:
-        answer = self.share(own)
+    def test_a_computation_becomes_a_report_with_its_numbers(self, own_server: HostedServer) -> None:
+        answer = self.share(own_server)
         assert answer.status == 201
         made = answer.json()
         assert (made["kind"], made["n_tasks"], made["n_errors"], made["cluster_id"], made["user"]) == (
             "recording", 3, 1, "two-days", "olga",
         )  # fmt: skip
-        assert [item["id"] for item in overview(own)["reports"]] == [made["id"]]
-        token = own.make_token("olga", "ours")
+        assert [item["id"] for item in overview(own_server)["reports"]] == [made["id"]]
+        token = own_server.make_token("olga", "ours")
         view = "view/report.json"
-        whole = own.ask("GET", f"/api/v1/clusters/two-days/computations/c-done/{view}", token=token).json()
-        shared = own.ask("GET", f"/api/v1/reports/{made['id']}/{view}", token=token).json()
+        whole = own_server.ask("GET", f"/api/v1/clusters/two-days/computations/c-done/{view}", token=token).json()
+        shared = own_server.ask("GET", f"/api/v1/reports/{made['id']}/{view}", token=token).json()
         assert shared["totals"] == whole["totals"]
-        # By its link, without any token.
-        assert own.ask("GET", made["url"].removeprefix(own.url)).status == 200
+        # The link works without a token.
+        assert own_server.ask("GET", made["url"].removeprefix(own_server.url)).status == 200
 
-    def test_it_is_as_private_as_the_account_prefers(self, own: HostedServer) -> None:
-        owner = own.make_token("olga", "ours")
-        assert own.ask("PATCH", "/api/v1/preferences", {"visibility": "private"}, token=owner).status == 200
-        made = self.share(own).json()
-        assert (made["private"], made["url"]) == (True, f"{own.url}/ours/reports/{made['id']}")
+    def test_a_shared_computation_has_the_default_visibility_of_the_account(self, own_server: HostedServer) -> None:
+        owner = own_server.make_token("olga", "ours")
+        assert own_server.ask("PATCH", "/api/v1/preferences", {"visibility": "private"}, token=owner).status == 200
+        made = self.share(own_server).json()
+        assert (made["private"], made["url"]) == (True, f"{own_server.url}/ours/reports/{made['id']}")
 
-    def test_it_stays_when_the_cluster_is_deleted(self, own: HostedServer) -> None:
-        made, token = self.share(own).json(), own.make_token("olga", "ours")
-        assert own.ask("DELETE", "/api/v1/clusters/two-days", token=token).status == 200
-        document = own.ask("GET", f"/api/v1/reports/{made['id']}/view/report.json", token=token)
+    def test_a_report_outlives_its_deleted_cluster(self, own_server: HostedServer) -> None:
+        made, token = self.share(own_server).json(), own_server.make_token("olga", "ours")
+        assert own_server.ask("DELETE", "/api/v1/clusters/two-days", token=token).status == 200
+        document = own_server.ask("GET", f"/api/v1/reports/{made['id']}/view/report.json", token=token)
         assert document.status == 200
         assert document.json()["totals"]["tasks"] == 3
 
-    def test_who_may_not_and_what_is_not_there(self, own: HostedServer) -> None:
-        assert own.ask("POST", SHARE).status == 401
-        assert self.share(own, "vera").code == "forbidden"
-        assert self.share(own, "mallory", "theirs").code == "not_found"
-        assert self.share(own, path=SHARE.replace("c-done", "c-none")).code == "not_found"
-        assert self.share(own, path=SHARE.replace("two-days", "three")).code == "not_found"
-        assert overview(own)["reports"] == []
+    def test_sharing_needs_permission_and_an_existing_computation(self, own_server: HostedServer) -> None:
+        assert own_server.ask("POST", SHARE).status == 401
+        assert self.share(own_server, "vera").code == "forbidden"
+        assert self.share(own_server, "mallory", "theirs").code == "not_found"
+        assert self.share(own_server, path=SHARE.replace("c-done", "c-none")).code == "not_found"
+        assert self.share(own_server, path=SHARE.replace("two-days", "three")).code == "not_found"
+        assert overview(own_server)["reports"] == []

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.load import Load
+from tests.processes import until
 from tests.server_process import ServerProcess
-from tests.services import cannot_be_had, free_port
-
-from daskscope.testing.load import Load
-from daskscope.testing.processes import until
+from tests.services import free_port, skip_unavailable
 
 CONFIG = """
 global: {{scrape_interval: 1s}}
 scrape_configs:
   - job_name: daskscope
     static_configs: [{{targets: ["{target}"]}}]
+    authorization: {{credentials_file: "{secret}"}}
 """
 
 
@@ -35,12 +35,12 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture
 def prometheus(tmp_path: Path, server: ServerProcess) -> Iterator[str]:
-    """The address of a Prometheus that scrapes the server each second."""
+    """The URL of a Prometheus that scrapes the server every second."""
     program = shutil.which("prometheus")
     if program is None:
-        cannot_be_had("Prometheus", "there is no program of that name, and apt could not install it")
+        skip_unavailable("Prometheus", "there is no program of that name, and apt could not install it")
     config = tmp_path / "prometheus.yml"
-    config.write_text(CONFIG.format(target=server.url.removeprefix("http://")))
+    config.write_text(CONFIG.format(target=server.url.removeprefix("http://"), secret=server.data / "local.secret"))
     address = f"127.0.0.1:{free_port()}"
     command = [
         program,
@@ -55,7 +55,7 @@ def prometheus(tmp_path: Path, server: ServerProcess) -> Iterator[str]:
 
 
 def ask(prometheus: str, query: str) -> dict[str, float]:
-    """The values of a query by the state they are about."""
+    """Return the values of a query by state."""
     try:
         with urllib.request.urlopen(
             f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}", timeout=5
@@ -66,10 +66,10 @@ def ask(prometheus: str, query: str) -> dict[str, float]:
     return {item["metric"].get("state", ""): float(item["value"][1]) for item in result}
 
 
-def test_what_the_server_counts_is_what_prometheus_says(server: ServerProcess, prometheus: str) -> None:
-    load = Load(server.url, clusters=1, batches=2, rows=10)
+def test_prometheus_reports_the_numbers_of_the_server(server: ServerProcess, prometheus: str) -> None:
+    load = Load(server.url, clusters=1, batches=2, rows=10, token=server.secret)
     load.start()
-    until(lambda: load.ended, "a cluster's life")
+    until(lambda: load.ended, "the end of a cluster")
     load.stop()
 
     until(lambda: ask(prometheus, "daskscope_tasks").get("") == load.tasks, "the scrape of all tasks")

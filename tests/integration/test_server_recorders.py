@@ -1,4 +1,4 @@
-"""What a server knows of the recorders that write to it: whose token they have, and how their clocks go."""
+"""What a server records about its recorders: the user of their token, and the offset of their clocks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from pathlib import Path
 
 import dask.config
 import pytest
+from tests.hosted import FRAMES, HostedServer, MovingClock
+from tests.samples import sample_frames
 
 from daskscope.cli.main import main
-from daskscope.collector.sender import poster
-from daskscope.testing.hosted import FRAMES, HostedServer
-from daskscope.testing.samples import sample_frames
+from daskscope.collector.delivery.poster import poster
+from daskscope.units import DAY
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path / "data", login=True) as server:
+def clock() -> MovingClock:
+    return MovingClock()
+
+
+@pytest.fixture
+def server(tmp_path: Path, clock: MovingClock) -> Iterator[HostedServer]:
+    with HostedServer(tmp_path / "data", login=True, clock=clock) as server:
         server.make_account("ours", mia="member", olga="owner")
         yield server
 
@@ -62,11 +68,38 @@ def test_an_owner_who_removes_a_member_stops_their_recorders(server: HostedServe
     assert server.send(sample_frames("c"), token=recorder).status == 401
 
 
+def use_daily(server: HostedServer, clock: MovingClock, token: str, days: int) -> int:
+    """Send a batch every day, and return on which day the token was refused first."""
+    post = poster(server.url, token)
+    for day in range(days):
+        if not post(sample_frames("c")).is_accepted:
+            return day
+        clock.move(days=1)
+    return days
+
+
+def test_a_token_is_renewed_while_its_recorder_lives(server: HostedServer, clock: MovingClock) -> None:
+    recorder = recorder_of(server, server.make_token("mia", "ours"), "c")
+    assert use_daily(server, clock, recorder, 400) == 400
+    clock.move(days=91)
+    assert use_daily(server, clock, recorder, 1) == 0
+
+
+def test_a_renewed_token_ends_with_the_token_it_was_created_with(server: HostedServer, clock: MovingClock) -> None:
+    parent = server.make_token("mia", "ours", expires_us=clock() + 120 * DAY)
+    assert use_daily(server, clock, recorder_of(server, parent, "c"), 400) == 120
+
+
+def test_other_tokens_are_not_renewed(server: HostedServer, clock: MovingClock) -> None:
+    token = server.make_token("mia", "ours", expires_us=clock() + 10 * DAY)
+    assert use_daily(server, clock, token, 400) == 10
+
+
 def offset_of(server: HostedServer, cluster: str, token: str) -> float:
     return float(server.ask("GET", f"/api/v1/clusters/{cluster}", token=token).json()["clock_offset"])
 
 
-def test_a_clock_that_is_behind_is_noticed_and_spoken_of(server: HostedServer) -> None:
+def test_a_clock_that_is_behind_is_measured_and_explained(server: HostedServer) -> None:
     token = server.make_token("mia", "ours")
 
     def send(cluster: str, sent: str | None) -> None:
@@ -77,16 +110,18 @@ def test_a_clock_that_is_behind_is_noticed_and_spoken_of(server: HostedServer) -
     send("behind", str(time.time_ns() // 1000 - 12_000_000))
     assert 12 <= offset_of(server, "behind", token) < 20
     said = server.ask("GET", "/api/v1/clusters/behind/explain", token=token).json()["evidence"]
-    assert [line.split(" s ")[1] for line in said if line.startswith("its clock is 1")] == ["behind this server's"]
+    assert [line.split(" s ")[1] for line in said if line.startswith("the scheduler's clock is 1")] == [
+        "behind the server's"
+    ]
 
-    # A recorder of before says nothing, and what is no time is nothing.
+    # Older recorders omit the time, and an invalid time is ignored.
     for number, sent in enumerate((None, "", "soon", "-5", "9" * 30, "١٢")):
         send(f"c{number}", sent.encode().decode("latin-1") if sent is not None else None)
         assert offset_of(server, f"c{number}", token) == 0
 
 
-def test_a_recorder_says_when_it_sends(server: HostedServer) -> None:
+def test_a_recorder_sends_its_time(server: HostedServer) -> None:
     token = server.make_token("mia", "ours")
     before = time.monotonic()
-    assert poster(server.url, token)(sample_frames("c")).accepted
+    assert poster(server.url, token)(sample_frames("c")).is_accepted
     assert 0 < offset_of(server, "c", token) <= time.monotonic() - before

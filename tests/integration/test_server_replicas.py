@@ -1,21 +1,27 @@
-"""Two servers on one PostgreSQL: pages at one hear of what the other took, and each batch is counted once."""
+"""Two servers on one PostgreSQL: pages of one see batches sent to the other, and each batch is counted once."""
 
 from __future__ import annotations
 
+import base64
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.server_process import ServerProcess, check_whole, patient_of
+import sqlalchemy as sa
+from tests.hosted import HostedServer
+from tests.load import Load
+from tests.processes import until
+from tests.server_process import START, ServerProcess, archive_of, check_complete
 from tests.services import Postgres
 
 from daskscope.client.server import Server
-from daskscope.server.relay import MOST_BYTES, payloads
-from daskscope.testing.load import Load
-from daskscope.testing.processes import until
+from daskscope.server.live import MAX_BYTES, payloads
 
 
 @pytest.fixture
@@ -28,58 +34,121 @@ def replicas(tmp_path: Path, postgres: Postgres) -> Iterator[tuple[ServerProcess
     yield pair
     for server in pair:
         assert server.stop() == 0
-    patient = patient_of(tmp_path, database=url, store=store)
-    patient.database.close()
+    archive = archive_of(tmp_path, database=url, store=store)
+    archive.database.close()
 
 
-def test_a_page_at_one_server_hears_of_what_the_other_took(replicas: tuple[ServerProcess, ServerProcess]) -> None:
+def test_a_page_of_one_server_is_updated_about_batches_of_the_other(
+    replicas: tuple[ServerProcess, ServerProcess],
+) -> None:
     one, two = replicas
-    heard: list[str] = []
+    received: list[str] = []
 
     def listen() -> None:
-        with closing(urllib.request.urlopen(f"{two.url}/api/v1/live", timeout=60)) as stream:
+        request = urllib.request.Request(f"{two.url}/api/v1/live", headers={"Authorization": f"Bearer {two.secret}"})
+        with closing(urllib.request.urlopen(request, timeout=60)) as stream:
             for line in stream:
-                heard.append(line.decode())
-                if "data:" in heard[-1]:
+                received.append(line.decode())
+                if "data:" in received[-1]:
                     return
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
-    until(lambda: heard, "the connection")
-    load = Load(one.url, clusters=1, batches=2)
+    until(lambda: received, "the connection")
+    load = Load(one.url, clusters=1, batches=2, token=one.secret)
     load.start()
     listener.join(20)
     load.stop()
 
-    assert any('data: ["cluster-0-0"]' in line for line in heard)
+    assert any('data: ["cluster-0-0"]' in line for line in received)
 
 
-def test_clusters_that_send_to_both_are_counted_once(
+def test_a_member_removed_at_one_server_loses_the_stream_of_the_other(tmp_path: Path, postgres: Postgres) -> None:
+    settings: dict[str, Any] = {
+        "database": postgres.prepared(),
+        "store": str(tmp_path / "blobs"),
+        "key_file": str(tmp_path / "key"),
+    }
+    with (
+        HostedServer(tmp_path / "one", login=True, **settings) as one,
+        HostedServer(tmp_path / "two", login=True, **settings) as two,
+    ):
+        one.make_account("ours", olga="owner", mia="member")
+        request = urllib.request.Request(f"{two.url}/api/v1/live")
+        request.add_header("Authorization", f"Bearer {two.make_token('mia', 'ours')}")
+        with closing(urllib.request.urlopen(request, timeout=60)) as stream:
+            assert stream.readline() == b": connected\n"
+            # The other server listens once its connection is up.
+            until(lambda: listening(postgres), "the relays")
+            assert one.ask("DELETE", "/api/v1/members/mia", session=one.make_session("olga")).status == 200
+            assert stream.read() == b"\n"
+
+
+def listening(postgres: Postgres) -> bool:
+    """Return whether both servers wait for notifications."""
+    engine = sa.create_engine(postgres.url("postgres").replace("postgresql://", "postgresql+psycopg://"))
+    with engine.connect() as connection:
+        query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN daskscope_changed'")
+        found = int(connection.execute(query).scalar_one())
+    engine.dispose()
+    return found >= 2
+
+
+def test_clusters_that_send_to_both_servers_are_counted_once(
     replicas: tuple[ServerProcess, ServerProcess], tmp_path: Path
 ) -> None:
     one, two = replicas
-    # The same clusters, the same batches, to both at once.
-    loads = [Load(server.url, clusters=2, batches=6) for server in (one, two)]
+    # The same clusters and batches, sent to both at once.
+    loads = [Load(server.url, clusters=2, batches=6, token=server.secret) for server in (one, two)]
     for load in loads:
         load.start()
-    until(lambda: all(len(load.ended) >= 4 for load in loads), "some lives", 60)
+    until(lambda: all(len(load.ended) >= 4 for load in loads), "the end of some clusters", 60)
     for load in loads:
         load.stop()
 
-    patient = patient_of(tmp_path, database=one.flags[1], store=str(tmp_path / "blobs"))
+    archive = archive_of(tmp_path, database=one.flags[1], store=str(tmp_path / "blobs"))
     for load in loads:
         assert load.refused == []
-        check_whole(load, patient)
-    patient.database.close()
-    assert (
-        Server(one.url).get("clusters", since="all")["states"] == Server(two.url).get("clusters", since="all")["states"]
-    )
+        check_complete(load, archive)
+    archive.database.close()
+    states = [Server(server.url, token=server.secret).get("clusters", since="all")["states"] for server in (one, two)]
+    assert states[0] == states[1]
 
 
-def test_many_runs_are_told_in_parts_that_fit() -> None:
+def start_in_vain(data: Path, *flags: str) -> str:
+    """Start a server that refuses to, and return its message."""
+    command = [sys.executable, "-c", START, "serve", "--data", str(data), "--port", "0", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1, ended
+    return ended.stderr
+
+
+@pytest.mark.parametrize("login", [(), ("--login",)], ids=["with an account", "without an account"])
+def test_a_server_with_another_master_key_does_not_start(
+    tmp_path: Path, postgres: Postgres, login: tuple[str, ...]
+) -> None:
+    flags = ("--database", postgres.prepared(), "--store", str(tmp_path / "blobs"), *login)
+    one = ServerProcess(tmp_path / "one", *flags)
+    one.start()
+    (tmp_path / "two").mkdir()
+    (tmp_path / "two" / "master.key").write_bytes(base64.b64encode(b"k" * 32))
+    for data in (tmp_path / "two", tmp_path / "three"):
+        said = start_in_vain(data, *flags)
+        assert "not the one of its database" in said
+        assert "--key-file" in said
+    # It would be taken for the right one later.
+    assert not (tmp_path / "three" / "master.key").exists()
+    shared = ServerProcess(tmp_path / "four", *flags, "--key-file", str(tmp_path / "one" / "master.key"))
+    shared.start()
+    with urllib.request.urlopen(f"{shared.url}/readyz", timeout=30) as response:
+        assert response.status == 200
+    assert (shared.stop(), one.stop()) == (0, 0)
+
+
+def test_announcements_of_many_runs_are_split() -> None:
     runs = {(1, f"Scheduler-{number:036d}") for number in range(1000)}
 
     parts = list(payloads("me", runs))
 
     assert len(parts) > 1
-    assert all(len(part.encode()) < MOST_BYTES + 200 for part in parts)
+    assert all(len(part.encode()) < MAX_BYTES + 200 for part in parts)

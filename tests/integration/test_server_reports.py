@@ -1,4 +1,4 @@
-"""Hosted reports: uploaded by a block of work or by a command, shared, changed, ended; and what is said when it fails."""
+"""Hosted reports: uploaded in Python or by command, shared, changed and expired, with errors for failed uploads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from typing import Any
 import dask.config
 import pytest
 from distributed import Client, LocalCluster
+from tests.dissect import body_of, frame_of
+from tests.hosted import HostedServer, MovingClock
+from tests.processes import until
+from tests.samples import sample_recording
 from tests.services import Hosting
 
 import daskscope
@@ -21,10 +25,6 @@ from daskscope.client.server import find_server
 from daskscope.errors import ServerError
 from daskscope.report.document import report_page
 from daskscope.testing import make_frames
-from daskscope.testing.dissect import body_of, frame_of
-from daskscope.testing.hosted import HostedServer, MovingClock
-from daskscope.testing.processes import until
-from daskscope.testing.samples import sample_recording
 from daskscope.wire.layout import FILE_MAGIC, MAX_ROWS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -49,7 +49,7 @@ def clock() -> MovingClock:
 def server(
     hosted: Hosting, tmp_path: Path, clock: MovingClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[HostedServer]:
-    """A server with a team, of which this process is a member."""
+    """A server with a team account; this process is one of its members."""
     with hosted(tmp_path / "data", login=True, clock=clock, max_report=2_000_000) as server:
         server.make_account("ours", mia="member", olga="owner", max="member", vera="viewer")
         monkeypatch.setenv("DASKSCOPE_TOKEN", server.make_token("mia", "ours"))
@@ -69,12 +69,12 @@ def upload(server: HostedServer) -> Upload:
     return upload
 
 
-def seen(server: HostedServer, url: str, **caller: Any) -> int:
+def status_of(server: HostedServer, url: str, **caller: Any) -> int:
     return server.ask("GET", url.removeprefix(server.url), **caller).status
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What we said; Dask may have had something to say, too."""
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the log messages of daskscope, without those of Dask."""
     return [record.getMessage() for record in caplog.records if record.name.startswith("daskscope")]
 
 
@@ -84,16 +84,18 @@ class TestPerformanceReport:
             assert client.submit(sum, [1, 2], pure=False).result() == 3
         return report
 
-    def test_it_is_uploaded_and_its_link_printed(
+    def test_a_report_is_uploaded_and_its_link_printed(
         self, server: HostedServer, client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         report = self.run(client, tmp_path / "dask-report.html", tags={"team": "blue"})
 
-        assert capsys.readouterr().out == f"Performance Report Available at: {report.url}\n"
+        assert capsys.readouterr().out == (
+            f"Performance Report Available at: {report.url}\nVisible to anyone with the link (account ours).\n"
+        )
         assert re.fullmatch(rf"{server.url}/ours/reports/1/[\w-]{{22}}", report["url"])
         assert report.path == str(tmp_path / "dask-report.html")
         assert (tmp_path / "dask-report.html").stat().st_size > 50_000
-        assert seen(server, report.url) == 200
+        assert status_of(server, report.url) == 200
 
         listed = daskscope.list_performance_reports()
         assert [(item["private"], item["filename"], item["url"]) for item in listed] == [
@@ -116,39 +118,41 @@ class TestPerformanceReport:
         assert "1 / 0" in document["calling_code"]
         assert "ZeroDivisionError" in document["failure"]
 
-    def test_a_private_one_is_for_members(self, server: HostedServer, client: Client, tmp_path: Path) -> None:
+    def test_a_private_report_is_visible_to_members_only(
+        self, server: HostedServer, client: Client, tmp_path: Path
+    ) -> None:
         report = self.run(client, tmp_path / "private.html", private=True)
         assert report.url == f"{server.url}/ours/reports/1"
-        # Its page is the web app, which has nothing of it; the data lies beside it.
-        data = f"{report.url}/view/report.json"
-        assert seen(server, data) == 401
-        assert seen(server, data, session=server.make_session("vera")) == 200
+        # Its page is the web app, which contains no data of the report.
+        data = "/api/v1/reports/1/view/report.json?account=ours"
+        assert status_of(server, data) == 401
+        assert status_of(server, data, session=server.make_session("vera")) == 200
         assert daskscope.list_performance_reports()[0]["private"] is True
 
-    def test_what_is_not_said_is_what_the_account_prefers(
+    def test_the_default_visibility_is_the_accounts_preference(
         self, server: HostedServer, client: Client, tmp_path: Path
     ) -> None:
         owner = server.make_token("olga", "ours")
         assert server.ask("PATCH", "/api/v1/preferences", {"visibility": "private"}, token=owner).status == 200
         assert self.run(client, tmp_path / "report.html").url == f"{server.url}/ours/reports/1"
 
-    def test_without_login_any_account_will_do(self, hosted: Hosting, client: Client, tmp_path: Path) -> None:
+    def test_without_sign_in_the_account_is_ignored(self, hosted: Hosting, client: Client, tmp_path: Path) -> None:
         with hosted(tmp_path / "local") as local, dask.config.set({"daskscope.server": local.url}):
             report = self.run(client, tmp_path / "report.html", account="my-team-account")
             assert report.url.startswith(f"{local.url}/local/reports/1/")
 
-    def test_one_that_is_too_large_names_the_limit_and_stays_here(
+    def test_a_report_above_the_limit_is_kept_locally_and_the_limit_is_named(
         self, server: HostedServer, client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         object.__setattr__(server.settings, "max_report", 1000)
         report = self.run(client, tmp_path / "large.html")
         assert report.url is None
-        assert "larger than the 1000 B this server takes" in report.problem
+        assert "larger than 1000 B" in report.problem
         assert "--max-report" in report.problem
         assert (tmp_path / "large.html").exists()
-        assert len(said(caplog)) == 1
+        assert len(messages(caplog)) == 1
 
-    def test_a_server_that_is_down_costs_one_line_and_neither_the_file_nor_the_exception(
+    def test_an_unreachable_server_costs_one_log_line_and_keeps_the_file_and_the_exception(
         self, client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         path = tmp_path / "report.html"
@@ -161,13 +165,11 @@ class TestPerformanceReport:
 
         assert report.url is None
         assert path.exists()
-        (line,) = said(caplog)
+        (line,) = messages(caplog)
         assert "Is it running?" in line
         assert f"daskscope reports upload {path}" in line
 
-    def test_nothing_is_uploaded_where_it_is_not_wanted(
-        self, server: HostedServer, client: Client, tmp_path: Path
-    ) -> None:
+    def test_nothing_is_uploaded_with_upload_false(self, server: HostedServer, client: Client, tmp_path: Path) -> None:
         assert self.run(client, tmp_path / "report.html", upload=False).url is None
         assert daskscope.list_performance_reports() == []
 
@@ -177,15 +179,15 @@ class TestCommand:
     def run(self, server: HostedServer, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
         def run(*arguments: str) -> tuple[int, str, str]:
             code = main(["reports", *arguments])
-            said = capsys.readouterr()
-            return code, said.out, said.err
+            captured = capsys.readouterr()
+            return code, captured.out, captured.err
 
         return run
 
     @pytest.mark.parametrize(
         ("name", "kind"), [("run.daskscope", "recording"), ("ours.html", "html"), ("dask.html", "html")]
     )
-    def test_a_recording_our_page_and_dasks_page_can_be_uploaded(
+    def test_recordings_our_reports_and_dask_reports_can_be_uploaded(
         self, server: HostedServer, tmp_path: Path, run: Callable[..., tuple[int, str, str]], name: str, kind: str
     ) -> None:
         path = tmp_path / name
@@ -197,8 +199,8 @@ class TestCommand:
             path.write_bytes(sample_recording() if kind == "recording" else dasks)
         code, out, err = run("upload", str(path), "--title", "What I did", "--tag", "a", "--tag", "b", "--days", "3")
         assert (code, err) == (0, "")
-        url = out.splitlines()[-1].removeprefix("Performance Report Available at: ")
-        assert seen(server, url) == 200
+        url = out.splitlines()[0].removeprefix("Performance Report Available at: ")
+        assert status_of(server, url) == 200
         (report,) = daskscope.list_performance_reports()
         assert (report["kind"], report["title"], report["tags"], report["url"]) == (kind, "What I did", ["a", "b"], url)
         assert report["expires"]
@@ -213,13 +215,15 @@ class TestCommand:
 
         new = run("change", "1", "--new-link", "--title", "renamed")[1].strip()
         assert new != url
-        assert (seen(server, url), seen(server, new)) == (404, 200)
+        assert (status_of(server, url), status_of(server, new)) == (404, 200)
         assert run("change", "1", "--visibility", "private")[1] == f"{server.url}/ours/reports/1\n"
-        assert seen(server, new) == 404
+        assert status_of(server, new) == 404
         assert run("delete", "1") == (0, "deleted 1\n", "")
         assert run("delete", "1")[0] == 1
 
-    def test_what_is_no_report_is_refused(self, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    def test_a_file_that_is_not_a_report_is_refused(
+        self, tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+    ) -> None:
         for data in (b"", b"%PDF-1.4", FILE_MAGIC[:4], b"PK\x03\x04"):
             (tmp_path / "file").write_bytes(data)
             code, _, err = run("upload", str(tmp_path / "file"))
@@ -229,7 +233,7 @@ class TestCommand:
 
 
 class TestSharing:
-    def test_an_expired_one_is_gone_for_everybody(
+    def test_an_expired_report_is_gone_for_all_users(
         self, server: HostedServer, upload: Upload, clock: MovingClock
     ) -> None:
         report = upload(days_to_expire=2)
@@ -238,14 +242,14 @@ class TestSharing:
             report["url"],
             "/api/v1/reports/1",
             f"/api/v1/shared/{share}/view/report.json",
-            "/ours/reports/1/view/report.json",
+            "/api/v1/reports/1/view/report.json",
         )
-        assert [seen(server, place, token=member) for place in places] == [200] * 4
+        assert [status_of(server, place, token=member) for place in places] == [200] * 4
         clock.move(days=2.1)
-        assert [seen(server, place, token=member) for place in places] == [404] * 4
+        assert [status_of(server, place, token=member) for place in places] == [404] * 4
         assert daskscope.list_performance_reports() == []
 
-    def test_who_did_not_upload_it_may_rename_and_tag_but_not_share_or_delete(
+    def test_other_members_may_rename_and_tag_but_not_share_or_delete(
         self, server: HostedServer, upload: Upload
     ) -> None:
         upload(visibility="private")
@@ -257,7 +261,7 @@ class TestSharing:
         assert server.ask("DELETE", "/api/v1/reports/1", token=other).code == "forbidden"
         assert server.ask("DELETE", "/api/v1/reports/1", token=server.make_token("olga", "ours")).status == 200
 
-    def test_a_deleted_one_leaves_no_file(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
+    def test_a_deleted_report_leaves_no_file(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
         def files() -> list[Path]:
             return [path for path in (tmp_path / "data" / "blobs").rglob("*") if path.is_file()]
 
@@ -270,7 +274,7 @@ class TestSharing:
             )
         assert files() == []
 
-    def test_nothing_of_it_can_be_read_on_the_disk(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
+    def test_a_report_is_encrypted_on_disk(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
         upload(sample_recording("classified"))
         upload(b"<!doctype html>classified")
         stored = [path for path in (tmp_path / "data" / "blobs").rglob("*") if path.is_file()]
@@ -294,19 +298,19 @@ class TestSharing:
 
 
 class TestHostileUploads:
-    def test_a_recording_that_unpacks_to_too_much_is_refused(self, server: HostedServer) -> None:
+    def test_a_recording_too_large_when_unpacked_is_refused(self, server: HostedServer) -> None:
         rows = [{"time_us": 1, "topic": f"{number}{'x' * 1_000_000}"} for number in range(60)]
         frames = b"".join(make_frames({"events": rows}, cluster="c"))
         assert len(frames) < 500_000
         answer = server.ask("POST", "/api/v1/reports", FILE_MAGIC + frames, token=server.make_token("mia", "ours"))
         assert answer.code == "bad_request"
-        assert "unpacks to more" in answer.text
+        assert "too large when unpacked" in answer.text
 
-    def test_a_damaged_recording_is_shown_as_far_as_it_goes(self, server: HostedServer, upload: Upload) -> None:
+    def test_the_readable_part_of_a_damaged_recording_is_accepted(self, server: HostedServer, upload: Upload) -> None:
         assert upload(sample_recording()[:-30])["kind"] == "recording"
         assert upload(FILE_MAGIC + b"nonsense")["n_tasks"] == 0
 
-    def test_names_and_titles_stay_texts(self, server: HostedServer, upload: Upload) -> None:
+    def test_names_and_titles_are_escaped(self, server: HostedServer, upload: Upload) -> None:
         nasty = "%22%3E%3Csvg%20onload=alert(1)%3E%0D%0ASet-Cookie:%20a=b"
         for data in (sample_recording(), b"<!doctype html>"):
             report = upload(data, title=nasty, filename=nasty)
@@ -314,15 +318,15 @@ class TestHostileUploads:
             assert answer.headers["Set-Cookie"] is None
             assert "<svg onload" not in answer.text
 
-    def test_a_directory_for_uploads_is_left_empty(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
+    def test_the_upload_directory_is_left_empty(self, server: HostedServer, upload: Upload, tmp_path: Path) -> None:
         upload()
         with pytest.raises(ServerError, match="neither"):
             upload_report(find_server(), b"x", filename="x")
         assert list((tmp_path / "data").glob("upload-*")) == []
 
 
-def test_a_few_bytes_that_claim_millions_of_rows_are_refused(server: HostedServer) -> None:
-    def claiming(sequence: int) -> bytes:
+def test_a_small_upload_with_millions_of_rows_is_refused(server: HostedServer) -> None:
+    def huge_frame(sequence: int) -> bytes:
         raw = (2).to_bytes(4, "little") + b"[]"
         header = {
             "table": "tasks", "schema": 1, "cluster": "c", "epoch": 1, "sequence": sequence, "rows": MAX_ROWS, "t0": 0, "t1": 0,
@@ -330,18 +334,18 @@ def test_a_few_bytes_that_claim_millions_of_rows_are_refused(server: HostedServe
         }  # fmt: skip
         return frame_of(header, body_of(raw))
 
-    data = FILE_MAGIC + b"".join(map(claiming, range(4)))
+    data = FILE_MAGIC + b"".join(map(huge_frame, range(4)))
     answer = server.ask("POST", "/api/v1/reports", data, token=server.make_token("mia", "ours"))
     assert (len(data) < 1_000, answer.status) == (True, 400)
-    assert "unpacks to more" in answer.text
+    assert "too large when unpacked" in answer.text
 
 
-def test_who_is_removed_while_an_upload_comes_does_not_get_it_in(server: HostedServer) -> None:
+def test_an_upload_of_a_member_removed_meanwhile_is_refused(server: HostedServer) -> None:
     token, body = server.make_token("max", "ours"), b"<!doctype html><p>after I was removed"
     with socket.create_connection(("127.0.0.1", server.port)) as sender:
         head = f"POST /api/v1/reports HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {token}\r\n"
         sender.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
-        until(lambda: list((server.settings.directory).glob("upload-*/*")), "that it is being received")
+        until(lambda: list((server.settings.directory).glob("upload-*/*")), "the start of the upload")
         owner = server.make_token("olga", "ours")
         assert server.ask("DELETE", "/api/v1/members/max", token=owner).status == 200
         sender.sendall(body[10:])

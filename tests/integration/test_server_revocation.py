@@ -1,4 +1,4 @@
-"""Whoever was shown the door while a request was under way, or at another server, leaves nothing behind that stays."""
+"""A caller who loses access during a request, or through another server, can no longer change anything."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.hosted import HostedServer
+from tests.samples import sample_frames
 from tests.services import Hosting
 
 from daskscope.storage.accounts import find_account, remove_member
 from daskscope.storage.tokens import list_tokens, revoke_token
 from daskscope.storage.users import find_user
-from daskscope.testing.hosted import HostedServer
-from daskscope.testing.samples import sample_frames
 
-#: Requests that would outlast a revocation: what is asked, and with what.
+#: Requests with lasting effects: method, path and body.
 LASTING = {
     "a token": ("POST", "/api/v1/tokens", b'{"scopes": ["read"]}'),
     "a member": ("PUT", "/api/v1/members/eve", b'{"role": "owner"}'),
-    "what the account prefers": ("PATCH", "/api/v1/preferences", b'{"visibility": "public"}'),
+    "preferences": ("PATCH", "/api/v1/preferences", b'{"visibility": "public"}'),
     "a deleted cluster": ("DELETE", "/api/v1/clusters/c", b""),
 }
 
@@ -33,14 +33,13 @@ def server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
 
 
 def revoke_elsewhere(server: HostedServer) -> None:
-    """All tokens of olga, by another server: this one is not told."""
-    with server.services.database.write() as connection:
-        account, user = find_account(connection, "ours"), find_user(connection, "olga")
+    """Revoke all tokens of olga as another server would: this one does not know."""
+    with server.services.archive.write() as tx:
+        account, user = find_account(tx, "ours"), find_user(tx, "olga")
         assert account is not None
         assert user is not None
-        now = server.services.clock()
-        for row in list_tokens(connection, account.id, user.id, include_inactive=False, now_us=now):
-            assert revoke_token(connection, account.id, user.id, row["id"], now) is not None
+        for row in list_tokens(tx, account.id, user.id, include_inactive=False):
+            assert revoke_token(tx, account.id, user.id, row.id) is not None
 
 
 def slowly(body: bytes, between: Callable[[], None]) -> Iterator[bytes]:
@@ -50,12 +49,12 @@ def slowly(body: bytes, between: Callable[[], None]) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("what", LASTING)
-def test_a_token_that_is_remembered_changes_nothing_once_it_is_revoked(server: HostedServer, what: str) -> None:
+def test_a_cached_token_cannot_change_anything_once_it_is_revoked(server: HostedServer, what: str) -> None:
     method, path, body = LASTING[what]
     token = server.make_token("olga", "ours")
     assert server.ask("GET", "/api/v1/clusters/c", token=token).status == 200
     revoke_elsewhere(server)
-    # It may still look for half a minute: that is what remembering it means.
+    # Reading still works for half a minute: tokens are cached that long.
     assert server.ask("GET", "/api/v1/clusters/c", token=token).status == 200
     answer = server.ask(method, path, body, token=token, headers={"Content-Type": "application/json"})
     assert (answer.status, answer.code) == (401, "unauthorized")
@@ -63,7 +62,7 @@ def test_a_token_that_is_remembered_changes_nothing_once_it_is_revoked(server: H
 
 
 @pytest.mark.parametrize("what", ["a token", "a member"])
-def test_a_body_that_takes_its_time_does_not_outlast_a_revocation(server: HostedServer, what: str) -> None:
+def test_a_slow_request_fails_if_its_token_is_revoked_meanwhile(server: HostedServer, what: str) -> None:
     method, path, body = LASTING[what]
     token = server.make_token("olga", "ours")
     slow = slowly(body, lambda: revoke_elsewhere(server))
@@ -71,22 +70,22 @@ def test_a_body_that_takes_its_time_does_not_outlast_a_revocation(server: Hosted
     assert (answer.status, answer.code) == (401, "unauthorized")
 
 
-def test_nor_the_session_of_somebody_who_is_taken_out_meanwhile(server: HostedServer) -> None:
-    def take_out() -> None:
-        with server.services.database.write() as connection:
-            account, user = find_account(connection, "ours"), find_user(connection, "olga")
+def test_a_slow_request_fails_if_its_user_is_removed_meanwhile(server: HostedServer) -> None:
+    def remove_olga() -> None:
+        with server.services.archive.write() as tx:
+            account, user = find_account(tx, "ours"), find_user(tx, "olga")
             assert account is not None
             assert user is not None
-            assert remove_member(connection, account.id, user.id)
+            assert remove_member(tx, account.id, user.id)
 
     method, path, body = LASTING["a member"]
     session = server.make_session("olga")
-    slow, headers = slowly(body, take_out), {"Content-Type": "application/json"}
+    slow, headers = slowly(body, remove_olga), {"Content-Type": "application/json"}
     answer = server.ask(method, f"{path}?account=ours", slow, session=session, headers=headers)
     assert (answer.status, answer.code) == (403, "no_account")
 
 
-def test_a_recorders_token_that_was_made_of_one_opens_nothing(server: HostedServer) -> None:
+def test_a_recorder_token_made_with_a_revoked_token_is_invalid(server: HostedServer) -> None:
     token = server.make_token("olga", "ours")
     assert server.ask("GET", "/api/v1/clusters/c", token=token).status == 200
     revoke_elsewhere(server)

@@ -1,4 +1,4 @@
-"""What an account used: the same sums whichever way they are told apart."""
+"""The usage of an account: the same totals however it is grouped."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hosted import HostedServer
 from tests.services import Hosting
 
 from daskscope.server.services import now_us
 from daskscope.testing.factories import make_frames
-from daskscope.testing.hosted import HostedServer
 
 SECOND, DAY = 1_000_000, 86_400 * 1_000_000
-WAYS = ("day", "user", "cluster", "prefix")
+GROUPINGS = ("day", "user", "cluster", "prefix")
 
 
 @pytest.fixture
 def server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
-    """Two clusters of today, each with a thread for a hundred seconds; one of them stood idle."""
+    """Two clusters of today, each with one thread for a hundred seconds; one of them was idle."""
     start = now_us() // DAY * DAY
     with hosted(tmp_path / "data", login=True) as server:
         server.make_account("ours", mia="member", olga="owner")
@@ -53,34 +53,34 @@ def usage(server: HostedServer, query: str, user: str = "mia", account: str = "o
     return found
 
 
-def test_the_total_is_the_same_whichever_way(server: HostedServer) -> None:
-    totals = [usage(server, f"by={by}")["total"] for by in WAYS]
+def test_the_total_is_the_same_for_every_grouping(server: HostedServer) -> None:
+    totals = [usage(server, f"by={by}")["total"] for by in GROUPINGS]
     assert all(total == totals[0] for total in totals)
     wanted = {"tasks": 3, "errors": 1, "compute_seconds": 30.0, "nbytes": 15, "thread_seconds": 200.0}
     assert {name: totals[0][name] for name in wanted} == wanted
     assert totals[0]["cost"] == pytest.approx(totals[0]["cost_busy"] + totals[0]["cost_idle"], abs=2e-6)
 
 
-@pytest.mark.parametrize("by", WAYS)
-def test_the_lines_add_up_to_it(server: HostedServer, by: str) -> None:
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_the_lines_add_up_to_the_total(server: HostedServer, by: str) -> None:
     found = usage(server, f"by={by}")
     for name in ("tasks", "errors", "nbytes", "compute_seconds", "cost_busy"):
-        # Of cost, a millionth of a dollar is rounded away in each line.
+        # Each line's cost is rounded to a millionth of a dollar.
         assert sum(line[name] for line in found["items"]) == pytest.approx(found["total"][name], abs=4e-6), name
 
 
-def test_a_cluster_that_stood_idle_is_on_the_bill(server: HostedServer) -> None:
+def test_an_idle_cluster_is_counted(server: HostedServer) -> None:
     lines = {line["name"]: line for line in usage(server, "by=cluster")["items"]}
     assert (lines["still"]["tasks"], lines["still"]["thread_seconds"]) == (0, 100.0)
     assert {line["name"] for line in usage(server, "by=user")["items"]} == {"mia", "olga"}
 
 
 @pytest.mark.parametrize(("since", "days"), [("30 days", 31), ("0001-01-01", 366), ("all", 366), ("2999-01-01", 0)])
-def test_there_are_as_many_days_as_asked_and_no_more_than_a_year(server: HostedServer, since: str, days: int) -> None:
+def test_the_number_of_days_is_as_requested_up_to_a_year(server: HostedServer, since: str, days: int) -> None:
     assert len(usage(server, f"since={since.replace(' ', '%20')}")["items"]) == days
 
 
-def test_another_account_used_nothing(server: HostedServer) -> None:
-    for by in WAYS:
+def test_another_account_has_no_usage(server: HostedServer) -> None:
+    for by in GROUPINGS:
         found = usage(server, f"by={by}", "eve", "theirs")
         assert (found["total"]["tasks"], found["total"]["cost"], found["clusters"]) == (0, 0, 0)

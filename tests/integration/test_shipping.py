@@ -1,4 +1,4 @@
-"""The recorder in clusters that do not know daskscope, change while they are watched, refuse it, or die."""
+"""The recorder in clusters that have no daskscope installed, change during the recording, refuse it, or die."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.processes import Processes, until
 
 import daskscope
 from daskscope import DaskscopeError, Recording
 from daskscope.errors import ClusterError
-from daskscope.testing.processes import Processes, until
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -56,9 +56,13 @@ def names(recording: Recording, table: str, column: str) -> list[Any]:
 
 
 def plugins(client: Any) -> list[str]:
-    # A lambda travels by value: the scheduler cannot import this module.
-    ours = lambda dask_scheduler: [*dask_scheduler.plugins, *dask_scheduler.handlers]  # noqa: E731
-    return [name for name in client.run_on_scheduler(ours) if "daskscope" in name]
+    # A lambda is pickled by value; the scheduler cannot import this module.
+    ours = lambda dask_scheduler: [  # noqa: E731
+        name
+        for name, part in (*dask_scheduler.plugins.items(), *dask_scheduler.handlers.items())
+        if "daskscope" in name and not hasattr(part, "is_farewell")
+    ]
+    return list(client.run_on_scheduler(ours))
 
 
 def agent(client: Any, address: str) -> bool:
@@ -106,7 +110,9 @@ def test_a_client_killed_in_the_middle_leaves_a_good_file_and_a_clean_scheduler(
         address = client.scheduler.address
         process = subprocess.Popen([sys.executable, str(script), address, str(path)])
         try:
-            until(lambda: path.exists() and daskscope.open_recording(path)["tasks"].rows > 100, "a file with tasks")
+            # The file is empty for a moment.
+            until(lambda: path.exists() and path.stat().st_size > 100, "a file")
+            until(lambda: daskscope.open_recording(path)["tasks"].rows > 100, "a file with tasks")
             assert plugins(client) == ["daskscope", "daskscope"]
         finally:
             process.send_signal(signal.SIGKILL)
@@ -133,9 +139,7 @@ def test_a_file_cut_off_anywhere_opens_up_to_its_last_whole_batch(client: Any, t
     assert recording.damaged_bytes < len(whole) / 2
 
 
-def test_a_scheduler_killed_in_the_middle_costs_the_block_nothing_of_ours(
-    bare: Processes, heard: Any, tmp_path: Path
-) -> None:
+def test_a_killed_scheduler_raises_no_daskscope_error_in_the_block(bare: Processes, heard: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.daskscope"
     client = Client(scheduler_file=str(bare.scheduler_file), timeout=5)
     client.wait_for_workers(2, timeout=30)
@@ -264,7 +268,7 @@ def test_a_worker_that_refuses_the_agent_is_recorded_without_one(tmp_path: Path,
     assert set(names(recording, "samples", "worker")) == {"scheduler", *recording["workers"]["worker"]}
 
 
-def test_a_scheduler_that_takes_no_plugins_says_what_to_do_in_one_line(tmp_path: Path) -> None:
+def test_a_scheduler_that_refuses_plugins_gives_a_one_line_error_with_advice(tmp_path: Path) -> None:
     with (
         dask.config.set({"distributed.scheduler.blocked-handlers": ["register_scheduler_plugin"]}),
         LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
@@ -279,7 +283,7 @@ def test_a_scheduler_that_takes_no_plugins_says_what_to_do_in_one_line(tmp_path:
     assert not (tmp_path / "run.daskscope").exists()
 
 
-def test_a_recorder_that_cannot_start_says_why_and_the_next_may_try_again(
+def test_a_recorder_that_cannot_start_says_why_and_the_next_can_start(
     client: Any, cluster: Any, heard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opened
 ) -> None:
     heard.may_fail = True
@@ -301,7 +305,7 @@ def test_a_recorder_that_cannot_start_says_why_and_the_next_may_try_again(
     assert opened(tmp_path / "run.daskscope")["tasks"].rows == 1
 
 
-def test_a_recorder_that_fails_again_and_again_is_switched_off_and_the_file_says_so(
+def test_a_recorder_that_fails_repeatedly_is_switched_off_and_the_file_says_so(
     client: Any, cluster: Any, heard: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard.may_fail = True
@@ -312,7 +316,7 @@ def test_a_recorder_that_fails_again_and_again_is_switched_off_and_the_file_says
         plugin.recorder.event = None
         for number in range(30):
             client.log_event("topic", number)
-        until(lambda: plugin.guard.open, "the breaker's opening")
+        until(lambda: plugin.guard.is_open, "the breaker's opening")
         assert client.submit(operator.neg, 2, pure=False).result() == -2
 
     assert plugins(client) == []

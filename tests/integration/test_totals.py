@@ -1,4 +1,4 @@
-"""What is recorded adds up to what Dask itself counted, to the microsecond and the byte."""
+"""The recorded rows add up to Dask's own counters, to the microsecond and the byte."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def total_of(values: list[int]) -> int:
 
 
 def workload(client: Any) -> list[Any]:
-    """Returns what must be kept alive so that nothing of it is forgotten."""
+    """Run the workload; return the futures, which keep Dask from forgetting it."""
     kept: list[Any] = []
     futures = client.map(inc, range(200))
     kept += [futures, client.submit(total_of, futures)]
@@ -64,7 +64,7 @@ def workload(client: Any) -> list[Any]:
 
 
 class Facts:
-    """What the scheduler counted, read while the recording still runs."""
+    """Return the scheduler's counters, read while the recording still runs."""
 
     def __init__(self, scheduler: Any) -> None:
         prefixes = scheduler.task_prefixes.values()
@@ -109,14 +109,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recordi
     ):
         with daskscope.record(path, client) as recording:
             kept = workload(client)
-            # A shuffle tidies up after its last task, and measures that as well.
+            # A shuffle cleans up after its last task, and measures that as well.
             quiet(cluster.scheduler)
         yield recording.recording, Facts(cluster.scheduler)
         del kept
 
 
 def quiet(scheduler: Any) -> None:
-    """Wait until three heartbeats of each worker brought nothing new of tasks."""
+    """Wait until three heartbeats of each worker brought no new metrics of tasks."""
     seen: Any = None
     for _ in range(20):
         now = {key: value for key, value in scheduler.cumulative_worker_metrics.items() if key[0] in CONTEXTS[:3]}
@@ -127,7 +127,7 @@ def quiet(scheduler: Any) -> None:
 
 
 def names(labels: tuple[Any, ...]) -> tuple[str, ...]:
-    """A metric of Dask's under the names of the table: context, prefix, activity, unit."""
+    """Return the name of one of Dask's metrics in the table's columns: context, prefix, activity, unit."""
     context, *before, unit = labels
     prefix = before[0] if len(before) > 1 else ""
     return (str(context), str(prefix), "/".join(map(str, before[1:] if prefix else before)), str(unit))
@@ -191,7 +191,7 @@ def test_edges(recorded: tuple[Recording, Facts]) -> None:
         )
     }
     ran = set(keys.values())
-    # Tasks that were released meanwhile are gone from the scheduler; their edges are still in the recording.
+    # The scheduler has forgotten tasks that were released meanwhile; their edges are still in the recording.
     known = {edge for edge in facts.edges if edge[0] in ran and edge[1] in ran}
     assert len(known) > 200
     assert known <= edges
@@ -221,7 +221,7 @@ def test_activities(recorded: tuple[Recording, Facts]) -> None:
     assert {"execute", "gather-dep", "get-data"} <= contexts
 
 
-def test_activities_that_belong_to_no_task(recorded: tuple[Recording, Facts]) -> None:
+def test_activities_without_a_task(recorded: tuple[Recording, Facts]) -> None:
     recording, facts = recorded
     found = activities(recording, by_span=False)
     expected = {names(key): value for key, value in facts.metrics.items() if key[0] in ("gather-dep", "get-data")}
@@ -248,7 +248,7 @@ def test_spans(recorded: tuple[Recording, Facts]) -> None:
 
 
 def startstops_of(key: str, dask_worker: Any) -> list[str]:
-    """What a worker has reported with the last run of a task."""
+    """Return the intervals a worker reported with the last run of a task."""
     return [each["action"] for each in dask_worker.state.tasks[key].startstops]
 
 

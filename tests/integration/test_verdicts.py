@@ -1,4 +1,4 @@
-"""Why each worker left, told apart by what the scheduler saw, with what it did last still in the recording."""
+"""Each worker gets a verdict on why it left, and its last activity is in the recording."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def importable_by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fresh() -> Iterator[tuple[Any, Any]]:
-    """A cluster that may be broken."""
+    """A cluster that a test may break."""
     with (
         LocalCluster(
             n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="600 MiB"
@@ -53,13 +53,13 @@ def inc(number: int) -> int:
 
 
 def warn_and_wait(seconds: float) -> str:
-    logging.getLogger("analysis").warning("the last words of %s", get_worker().name)
+    logging.getLogger("distributed.analysis").warning("the last words of %s", get_worker().name)
     time.sleep(seconds)
     return str(get_worker().address)
 
 
 def hoard(megabytes: int) -> int:
-    """Allocate more and more until somebody stops it."""
+    """Allocate more and more memory until the worker is killed."""
     kept = []
     for _ in range(megabytes):
         kept.append(bytearray(os.urandom(1024)) * 1024)
@@ -94,7 +94,7 @@ def test_a_worker_killed_from_outside_vanished(fresh: tuple[Any, Any], tmp_path:
         client.gather(results)
         running = client.submit(warn_and_wait, 60, workers=[address], allow_other_workers=True)
         until(lambda: state.processing)
-        # An agent that dies takes at most one push with it: its warning has to have gone out.
+        # A killed agent loses its last push at most: wait until its warning has arrived.
         plugin = cluster.scheduler.plugins["daskscope"]
         until(lambda: plugin.outbox.kept.get("logs"))
         until(lambda: plugin.outbox.kept.get("samples", 0) > 5)
@@ -106,7 +106,7 @@ def test_a_worker_killed_from_outside_vanished(fresh: tuple[Any, Any], tmp_path:
     recording = daskscope.open_recording(path)
     row = worker_row(recording, address)
     assert (row["verdict"], row["pid"]) == ("vanished", pid)
-    assert "without a word" in row["evidence"]
+    assert "without a goodbye" in row["evidence"]
     assert row["processing_count"] == 1
     assert row["processing"][0].startswith("warn_and_wait-")
     assert row["lost_count"] == 5
@@ -147,7 +147,7 @@ def test_a_worker_over_its_memory_limit_was_killed_for_it(tmp_path: Path) -> Non
     assert row["verdict"] == "memory kill"
     assert "bytes of resident memory" in row["evidence"]
     assert row["processing_count"] == 1
-    # Nobody runs it again: one failed task, which would not be counted among the failed as "killed".
+    # The task does not run again: it counts as one failed task, not as "killed".
     assert list(recording["tasks"]["status"]) == ["error"]
     assert set(recording["tasks"]["worker"]) == set(
         recording["workers"]["worker"][recording["workers"]["verdict"] != ""]
@@ -157,7 +157,7 @@ def test_a_worker_over_its_memory_limit_was_killed_for_it(tmp_path: Path) -> Non
     assert list(recording["exceptions"]["worker"]) == [address]
 
 
-def test_retired_closed_and_restarted_workers_are_told_apart(fresh: tuple[Any, Any], tmp_path: Path) -> None:
+def test_retired_closed_and_restarted_workers_get_different_verdicts(fresh: tuple[Any, Any], tmp_path: Path) -> None:
     cluster, client = fresh
     path = tmp_path / "ends.daskscope"
     states = cluster.scheduler.workers
@@ -199,7 +199,7 @@ def test_workers_that_are_scaled_down_or_closed_with_the_cluster(tmp_path: Path)
             assert client.submit(inc, 1).result() == 2
         recording = daskscope.open_recording(directory)
     (gone,) = first - {left}
-    # Dask's LocalCluster retires nobody when it is scaled: it tells the nanny to close its worker, as when it closes itself.
+    # LocalCluster.scale does not retire workers: it makes the nanny close its worker, as when the cluster closes.
     verdicts = {address: worker_row(recording, address) for address in (gone, left)}
     assert [verdicts[address]["verdict"] for address in (gone, left)] == ["retired", "closed"]
     assert [verdicts[address]["lost_count"] for address in (gone, left)] == [0, 0]
@@ -219,7 +219,7 @@ def test_a_task_that_kills_its_workers_is_an_exception(tmp_path: Path) -> None:
         with daskscope.record(path, client), pytest.raises(KilledWorker):
             client.submit(die, pure=False).result()
         recording = daskscope.open_recording(path)
-    # The first was run again; the last is what failed.
+    # The first was killed and ran again; the last failed.
     assert list(recording["tasks"]["status"]) == ["killed", "error"]
     assert set(recording["tasks"]["worker"]) == set(
         recording["workers"]["worker"][recording["workers"]["verdict"] != ""]

@@ -1,4 +1,4 @@
-"""Hundreds of thousands of tasks: all recorded, none dropped. Takes minutes; ``scripts/bench volume`` prints the figures."""
+"""Hundreds of thousands of tasks are all recorded, none dropped. Takes minutes; ``scripts/bench volume`` prints the figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def increment(x: int) -> int:
 def test_every_one_of_300_000_tasks_is_recorded(tmp_path: Path, opened: Callable[[Path], Recording]) -> None:
     path = tmp_path / "run.daskscope"
     with (
-        # Workers get their tasks at once: one at a time takes ten minutes of round trips.
+        # Workers get all their tasks at once: one at a time takes ten minutes of round trips.
         dask.config.set({"distributed.scheduler.worker-saturation": float("inf")}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,

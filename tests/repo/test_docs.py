@@ -1,4 +1,4 @@
-"""The documentation names what exists, and everything that exists is named."""
+"""The documentation names only what exists, and everything that exists is documented."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from daskscope.cli.main import COMMANDS, command_name
+from daskscope.server.http.passwords import IPV6_BITS
+from daskscope.storage import users
+from daskscope.storage.sign_in_links import LINK_US
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
@@ -18,16 +21,17 @@ PAGES = sorted(
         *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")),
         *ROOT.glob("docs/**/*.md"),
     )
-    if path.exists()
+    # A page that redirects from an old name has the relative links of its target.
+    if path.exists() and not path.is_symlink()
 )
-#: Where a path in a text may start from: the repository, the page, the package.
+#: A path in a text is relative to the repository, the page or the package.
 BASES = (Path(), Path("src/daskscope"), Path("docs"))
 PATH = re.compile(r"[\w.-]+(/[\w.*-]+)*/?")
 SUFFIXES = (".py", ".md", ".toml", ".yaml", ".yml", ".ts")
 FOLDERS = ("src", "tests", "docs", "scripts", "benchmarks", "examples", "deploy", "web")
 
 
-def test_the_page_of_tables_is_fresh() -> None:
+def test_the_generated_pages_are_up_to_date() -> None:
     checked = subprocess.run(
         [sys.executable, ROOT / "scripts" / "gen-docs", "--check"], capture_output=True, text=True, check=False
     )
@@ -36,30 +40,37 @@ def test_the_page_of_tables_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("command", [command_name(module) for module in COMMANDS])
-def test_every_command_has_a_page_of_its_name(command: str) -> None:
-    page = ROOT / "docs" / f"{command}.md"
+def test_every_command_has_a_page_with_its_name(command: str) -> None:
+    page = ROOT / "docs" / "reference" / "cli" / f"{command}.md"
 
     assert page.exists()
     assert page.read_text().startswith(f"# daskscope {command}\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [str(page.relative_to(ROOT / "docs")) for page in PAGES if page.is_relative_to(ROOT / "docs")]
+
+    assert [page for page in pages if not re.search(rf"[ :]{re.escape(page)}$", navigation, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_resolves(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose(page))
     relative = [target for target in targets if not re.match(r"[a-z]+:", target)]
 
     assert [target for target in relative if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_path_a_page_names_exists(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_path_that_a_page_names_exists(page: Path) -> None:
     named = [name for name in re.findall(r"`([^`\n]+)`", prose(page)) if is_path(name)]
 
     assert [name for name in named if not exists(name, page)] == []
 
 
 def prose(page: Path) -> str:
-    """The page without its code blocks, which show what a user's files look like."""
+    """Return the page without its code blocks, which show users' files."""
     return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
@@ -72,3 +83,15 @@ def is_path(text: str) -> bool:
 def exists(name: str, page: Path) -> bool:
     bases = [*(ROOT / base for base in BASES), page.parent]
     return any(any(base.glob(name.rstrip("/"))) for base in bases)
+
+
+def test_the_documented_sign_in_limits_are_those_of_the_code() -> None:
+    text = " ".join((ROOT / "docs/operations/deploy.md").read_text(encoding="utf-8").split())
+    minutes = users.LOCK_US // 60_000_000
+    assert (
+        f"{users.MAX_ATTEMPTS} wrong passwords from one address, or {users.MAX_PER_USER} for one user from any address, "
+        f"within {minutes} minutes lock it out until the {minutes} minutes are over" in text
+    )
+    assert f"is locked out after {users.MAX_ATTEMPTS} wrong passwords" in text
+    assert f"count by their /{IPV6_BITS} network" in text
+    assert f"works once, within {LINK_US // 60_000_000} minutes" in text

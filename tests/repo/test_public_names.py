@@ -1,4 +1,4 @@
-"""What users may rely on. A change here is a change of the public interface, and belongs into the changelog."""
+"""The public interface. A change here changes it for users, and belongs in the changelog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import daskscope
 import daskscope.analytics
 
 
-def test_the_names_of_the_package() -> None:
+def test_the_public_names_of_the_package() -> None:
     assert daskscope.__all__ == [
         "DaskscopeError",
         "MemorySampler",
@@ -23,7 +23,7 @@ def test_the_names_of_the_package() -> None:
     ]
 
 
-def test_the_names_of_analytics() -> None:
+def test_the_public_names_of_analytics() -> None:
     assert daskscope.analytics.__all__ == [
         "close",
         "create_api_token",
@@ -41,7 +41,7 @@ def test_the_names_of_analytics() -> None:
     ]
 
 
-def test_every_public_name_is_there_and_documented() -> None:
+def test_every_public_name_exists_and_is_documented() -> None:
     for module in (daskscope, daskscope.analytics):
         for name in module.__all__:
             value = getattr(module, name)

@@ -1,4 +1,4 @@
-"""No file grows beyond what one can keep in one's head."""
+"""Files stay short enough to read in one go."""
 
 from __future__ import annotations
 

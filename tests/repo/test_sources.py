@@ -1,4 +1,4 @@
-"""Rules about the sources that no linter knows."""
+"""Rules for the sources that no linter checks."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "daskscope"
-#: What travels into schedulers and workers as source.
+#: The modules that are shipped as source to schedulers and workers.
 SHIPPED = sorted(
     [
+        PACKAGE / "model" / "libraries.py",
+        PACKAGE / "model" / "states.py",
         PACKAGE / "model" / "tables.py",
         *(PACKAGE / "wire" / f"{name}.py" for name in ("layout", "encode", "encode_keys")),
         *PACKAGE.glob("collector/**/*.py"),
     ]
 )
-#: What is there wherever a scheduler or a worker runs.
+#: The packages installed wherever a scheduler or a worker runs.
 ALWAYS_THERE = frozenset(("distributed", "dask", "psutil", "tornado"))
 OLDEST_PYTHON = (3, 10)
 
@@ -28,7 +30,7 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-def test_the_rules_look_at_something() -> None:
+def test_the_rules_find_sources_to_check() -> None:
     assert {"model/tables.py", "wire/encode.py", "collector/__init__.py"} <= {name_of(path) for path in SHIPPED}
 
 
@@ -37,7 +39,7 @@ def test_no_unit_test_sleeps(path: Path) -> None:
     calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     names = [ast.unparse(call) for call in calls]
 
-    # A fake clock is told to sleep, which takes no time.
+    # Only a fake clock may sleep: that takes no time.
     assert [name for name in names if name in ("sleep", "time.sleep", "asyncio.sleep")] == []
 
 
@@ -47,7 +49,7 @@ def test_shipped_modules_are_written_for_the_oldest_python(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=name_of)
-def test_shipped_modules_import_only_what_is_there(path: Path) -> None:
+def test_shipped_modules_import_only_installed_packages(path: Path) -> None:
     allowed = sys.stdlib_module_names | ALWAYS_THERE
 
     assert [name for name in absolute_imports(path) if name.split(".")[0] not in allowed] == []
@@ -71,7 +73,7 @@ def absolute_imports(path: Path) -> Iterator[str]:
 
 
 def relative_imports(path: Path) -> Iterator[Path]:
-    """The files or folders a module imports from; ``from . import name`` imports a file where there is one."""
+    """Yield the files or folders that a module imports from; ``from . import name`` may import a file."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))

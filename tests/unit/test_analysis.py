@@ -1,4 +1,4 @@
-"""Nothing that a recording can hold makes the arithmetic fall over, and whatever it holds, thread time adds up."""
+"""The analysis accepts any recording, and thread time always adds up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from daskscope.analysis import bandwidth, memory, profiles
-from daskscope.analysis.answer import answer, findings
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import breakdown
-from daskscope.analysis.counts import counts
 from daskscope.analysis.critical_path import critical_path
-from daskscope.analysis.fine_metrics import cache_hits, fine_metrics
-from daskscope.analysis.parallelism import parallelism
+from daskscope.analysis.executions import counts, parallelism
+from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.outcome import outcome
+from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, summarise
 from daskscope.model.recording import Recording
@@ -62,31 +62,23 @@ def tables() -> st.SearchStrategy[dict[str, list[dict[str, Any]]]]:
     return st.fixed_dictionaries(rows)
 
 
-def everything(recording: Recording, bins: Bins) -> None:
+def analyse(recording: Recording, bins: Bins) -> None:
     split = breakdown(recording, bins)
     assert sum(split.split.values()) == split.thread_us
     assert all(us >= 0 for us in split.split.values())
     profile = profiles.profile(recording, bins)
-    own, total = profiles.tree(profile)
-    profiles.inverted(profile, own)
-    profiles.by_line(profile, own)
-    profiles.collapsed(profile, total)
+    profiles.collapsed(profile, profiles.tree(profile)[1])
     memory.cluster(recording, "unmanaged", bins.start_us, bins.stop_us, bins.width_us)
+    facts = Facts.of(recording, bins.start_us, bins.stop_us)
     found: list[Callable[[], Any]] = [
         lambda: memory.memory(recording, bins),
-        lambda: memory.peaks(recording),
         lambda: bandwidth.transfers(recording, bins),
-        lambda: bandwidth.matrix(recording),
-        lambda: bandwidth.slowest_pairs(recording),
-        lambda: bandwidth.compressed_ratio(recording),
-        lambda: bandwidth.by_type(recording),
         lambda: counts(recording, bins),
         lambda: critical_path(recording),
         lambda: fine_metrics(recording, bins),
-        lambda: cache_hits(recording),
         lambda: parallelism(recording, bins),
-        lambda: answer(recording, split),
-        lambda: findings(recording, split),
+        lambda: outcome(facts),
+        lambda: findings(facts),
         lambda: summarise(recording),
     ]
     for call in found:
@@ -97,17 +89,17 @@ def everything(recording: Recording, bins: Bins) -> None:
 @given(tables(), st.sampled_from([Bins(T, 1, 1), Bins(T, 30, 4), Bins(0, 2**40, 3), Bins(T, 1, 400)]))
 def test_any_rows_can_be_analysed(rows: dict[str, list[dict[str, Any]]], bins: Bins) -> None:
     recording = make_recording(rows)
-    everything(recording, bins)
-    everything(select(recording, Selection(T, T + 50)), bins)
+    analyse(recording, bins)
+    analyse(select(recording, Selection(T, T + 50)), bins)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_table_may_be_missing(name: str) -> None:
+def test_any_table_may_be_missing(name: str) -> None:
     rows: dict[str, list[dict[str, Any]]] = {table: [{}] for table in TABLES if table != name}
-    everything(make_recording(rows), Bins(T, 1, 1))
+    analyse(make_recording(rows), Bins(T, 1, 1))
 
 
-def test_the_time_of_any_recording_can_be_cut_into_bins() -> None:
+def test_any_time_range_can_be_divided_into_bins() -> None:
     recording = make_recording({"tasks": [{"start_us": 5, "stop_us": T, "status": "ok", "worker": "a"}]})
     start, stop = extent(recording)
 

@@ -1,4 +1,4 @@
-"""Columns of a report survive being packed."""
+"""Columns of a report are decoded as they were encoded."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from daskscope.report.blocks import Blocks, decode, from_mini, mini, zigzag
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=50))
-def test_codes_come_back(values: list[int]) -> None:
+def test_codes_round_trip(values: list[int]) -> None:
     blocks = Blocks()
     block = blocks.codes("c", np.array(values, dtype=np.int64))
     assert [int(value) for value in decode(block, blocks.data["c"])] == values
 
 
 @pytest.mark.parametrize(("most", "dtype"), [(0, "u8"), (255, "u8"), (256, "u16"), (65_536, "u32"), (2**32, "f64")])
-def test_codes_are_as_narrow_as_they_fit(most: int, dtype: str) -> None:
+def test_codes_use_the_narrowest_type(most: int, dtype: str) -> None:
     assert Blocks().codes("c", np.array([0, most]))["dtype"] == dtype
 
 
-def test_floats_keep_what_is_no_number() -> None:
+def test_floats_keep_nan_and_infinity() -> None:
     blocks = Blocks()
     block = blocks.column("f", np.array([1.5, np.nan]), "f32")
     found = decode(block, blocks.data["f"])
@@ -30,7 +30,7 @@ def test_floats_keep_what_is_no_number() -> None:
 
 
 @pytest.mark.parametrize("lines", [[], ["one"], ["a", "", "ünï", "</script>"]])
-def test_lines_come_back(lines: list[str]) -> None:
+def test_lines_round_trip(lines: list[str]) -> None:
     blocks = Blocks()
     block = blocks.lines("t", lines)
     assert decode(block, blocks.data["t"]) == lines

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cubes import cube_rows, cube_totals
 
-from daskscope.analysis.bins import Bins, Cube, rows, total
+from daskscope.analysis.bins import Bins, Cube
 from daskscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
-from daskscope.analysis.recomputed import recomputed_rows
+from daskscope.analysis.executions import recomputed_rows
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.report import schema
@@ -53,7 +54,7 @@ def split(found: Breakdown) -> dict[str, int]:
 
 
 def check(found: Breakdown, bins: Bins) -> None:
-    """What holds of every breakdown."""
+    """Check the invariants of any breakdown."""
     assert sum(found.split.values()) == found.thread_us
     assert found.idle_us == found.split["idle"]
     assert found.compute_us == found.split["cpu"] + found.split["noncpu"]
@@ -67,7 +68,7 @@ def check(found: Breakdown, bins: Bins) -> None:
 
 def by_category_and_bin(cube: Cube) -> Counter[tuple[str, int]]:
     found = Counter[tuple[str, int]]()
-    for _, category, bin_, us in rows(cube):
+    for _, category, bin_, us in cube_rows(cube):
         found[category, bin_] += us
     return found
 
@@ -83,7 +84,7 @@ def test_the_categories_are_those_of_the_report() -> None:
     assert CATEGORIES == schema.CATEGORIES
 
 
-def test_a_thread_computes_or_stands_idle() -> None:
+def test_a_thread_is_computing_or_idle() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 2), worker("b", 1, 50, 90)],
@@ -101,7 +102,7 @@ def test_a_thread_computes_or_stands_idle() -> None:
     assert found.thread_us == 200 + 40
     assert split(found) == {"cpu": 30 + 40 + 30, "idle": 140}
     assert found.fully_idle_us == 10
-    assert rows(found.by_prefix) == [
+    assert cube_rows(found.by_prefix) == [
         ("add", "cpu", 0, 30),
         ("add", "cpu", 1, 30),
         ("mul", "cpu", 0, 30),
@@ -109,7 +110,7 @@ def test_a_thread_computes_or_stands_idle() -> None:
         ("", "idle", 0, 40),
         ("", "idle", 1, 100),
     ]
-    assert rows(found.by_worker) == [
+    assert cube_rows(found.by_worker) == [
         ("a", "cpu", 0, 60),
         ("a", "cpu", 1, 10),
         ("a", "idle", 0, 40),
@@ -117,10 +118,10 @@ def test_a_thread_computes_or_stands_idle() -> None:
         ("b", "cpu", 1, 30),
         ("b", "idle", 1, 10),
     ]
-    assert total(found.by_span, "us") == {("s", "cpu"): 30, ("", "cpu"): 70, ("", "idle"): 140}
+    assert cube_totals(found.by_span, "us") == {("s", "cpu"): 30, ("", "cpu"): 70, ("", "idle"): 140}
 
 
-def test_moving_data_counts_as_far_as_threads_are_free() -> None:
+def test_other_activities_count_only_while_threads_are_free() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 1)],
@@ -134,11 +135,11 @@ def test_moving_data_counts_as_far_as_threads_are_free() -> None:
     found = breakdown(recording, bins)
 
     check(found, bins)
-    # 30 µs are left in the first bin for 60 µs of moving.
+    # 30 µs are left in the first bin for 60 µs of transfers.
     assert split(found) == {"cpu": 70, "transfer": 20, "disk": 10 + 5, "serialize": 10, "idle": 85}
 
 
-def test_fine_metrics_divide_computing() -> None:
+def test_fine_metrics_divide_compute_time() -> None:
     def metric(prefix: str, activity: str, seconds: float, context: str = "execute") -> dict[str, Any]:
         return {"context": context, "prefix": prefix, "activity": activity, "unit": "seconds", "value": seconds}
 
@@ -160,7 +161,7 @@ def test_fine_metrics_divide_computing() -> None:
     found = breakdown(recording, bins)
 
     check(found, bins)
-    assert total(found.by_prefix, "us") == {
+    assert cube_totals(found.by_prefix, "us") == {
         ("add", "cpu"): 5,
         ("add", "noncpu"): 5,
         ("mul", "noncpu"): 11,
@@ -169,7 +170,7 @@ def test_fine_metrics_divide_computing() -> None:
     }
 
 
-def test_what_was_thrown_away_is_failed() -> None:
+def test_wasted_work_is_failed() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 1)],
@@ -183,19 +184,19 @@ def test_what_was_thrown_away_is_failed() -> None:
             ],
         }
     )
-    assert recomputed_rows(recording["tasks"]).tolist() == [True, False, False, False, False, False]
+    assert recomputed_rows(recording).tolist() == [True, False, False, False, False, False]
     bins = Bins(T, 32, 1)
     assert split(breakdown(recording, bins)) == {"failed": 1 + 2 + 4, "cpu": 8 + 16, "idle": 1}
 
 
-def test_where_keys_are_not_recorded_nothing_counts_as_run_again() -> None:
+def test_without_keys_nothing_counts_as_recomputed() -> None:
     tasks = [task(i, i + 1, key="add-1", group="add-1") for i in range(5)]
 
-    assert not recomputed_rows(make_recording({"tasks": tasks})["tasks"]).any()
-    assert recomputed_rows(make_recording({"tasks": tasks[:2]})["tasks"]).tolist() == [True, False]
+    assert not recomputed_rows(make_recording({"tasks": tasks})).any()
+    assert recomputed_rows(make_recording({"tasks": tasks[:2]})).tolist() == [True, False]
 
 
-def test_executions_beyond_the_threads_there_are_are_scaled_down() -> None:
+def test_executions_beyond_the_thread_time_are_scaled_down() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 1)],
@@ -206,10 +207,10 @@ def test_executions_beyond_the_threads_there_are_are_scaled_down() -> None:
     found = breakdown(recording, bins)
 
     check(found, bins)
-    assert total(found.by_prefix, "us") == {("x", "cpu"): 3, ("y", "cpu"): 3, ("z", "cpu"): 4, ("", "idle"): 10}
+    assert cube_totals(found.by_prefix, "us") == {("x", "cpu"): 3, ("y", "cpu"): 3, ("z", "cpu"): 4, ("", "idle"): 10}
 
 
-def test_a_worker_known_only_from_executions_lives_as_long_as_they_do() -> None:
+def test_a_worker_known_only_from_executions_has_their_lifetime() -> None:
     recording = make_recording(
         {"tasks": [task(10, 20, thread=1), task(15, 40, thread=2, **intervals(("transfer", 5, 8))), task(0, 4, "b")]}
     )
@@ -222,7 +223,7 @@ def test_a_worker_known_only_from_executions_lives_as_long_as_they_do() -> None:
     assert found.fully_idle_us == 100 - 4 - 3 - 30
 
 
-def test_an_address_that_is_used_again_has_two_lives() -> None:
+def test_a_reused_address_has_two_lifetimes() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 1, 0, 10), worker("a", 4, 20, 30)],
@@ -233,7 +234,7 @@ def test_an_address_that_is_used_again_has_two_lives() -> None:
     found = breakdown(recording, bins)
 
     check(found, bins)
-    # The first execution ran past the end of its worker, the second belongs to the life in which it ended.
+    # The first execution outlasted its worker; the second belongs to the lifetime in which it ended.
     assert (found.thread_us, split(found)) == (50, {"cpu": 5 + 5, "idle": 40})
 
 
@@ -245,7 +246,7 @@ def test_an_address_that_is_used_again_has_two_lives() -> None:
 @pytest.mark.parametrize(
     "bins", [Bins(0, 1, 1), Bins.over(1_763_244_000_000_000, 1_763_244_002_000_000), Bins(0, 2**53, 7)]
 )
-def test_any_recording_can_be_broken_down(recording: Recording, bins: Bins) -> None:
+def test_any_recording_has_a_breakdown(recording: Recording, bins: Bins) -> None:
     check(breakdown(recording, bins), bins)
 
 
@@ -280,7 +281,7 @@ ACTIVITY = st.fixed_dictionaries(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(TASK, max_size=8), st.lists(WORKER, max_size=3), st.lists(ACTIVITY, max_size=3))
-def test_whatever_happened_adds_up_and_bins_do_not_matter(
+def test_sums_are_exact_and_independent_of_the_bins(
     tasks: list[dict[str, Any]], workers: list[tuple[str, int, int, int]], activities: list[dict[str, Any]]
 ) -> None:
     recording = make_recording(
@@ -302,9 +303,9 @@ def test_whatever_happened_adds_up_and_bins_do_not_matter(
     fine, coarse = found[Bins(T, 1, 120)], found[Bins(T, 40, 3)]
     assert (fine.thread_us, fine.fully_idle_us) == (coarse.thread_us, coarse.fully_idle_us)
     threads = Counter[tuple[str, int]]()
-    for name, _, bin_, us in rows(fine.by_worker):
+    for name, _, bin_, us in cube_rows(fine.by_worker):
         threads[name, bin_ // 40] += us
-    for name, _, bin_, us in rows(coarse.by_worker):
+    for name, _, bin_, us in cube_rows(coarse.by_worker):
         threads[name, bin_] -= us
     assert set(threads.values()) <= {0}
 
@@ -313,7 +314,7 @@ def test_whatever_happened_adds_up_and_bins_do_not_matter(
 @given(
     st.lists(st.tuples(st.integers(0, 119), st.integers(1, 40), NAME, st.booleans()), max_size=10), st.integers(1, 120)
 )
-def test_executions_that_have_their_threads_count_in_full(tasks: list[tuple[int, int, str, bool]], width: int) -> None:
+def test_executions_within_the_thread_time_count_in_full(tasks: list[tuple[int, int, str, bool]], width: int) -> None:
     recording = make_recording(
         {
             "workers": [worker("a", len(tasks))],

@@ -1,4 +1,4 @@
-"""The bundle: source that loads under a name of its own, refers to nothing by name, and says why where it cannot load."""
+"""The bundle loads under a private name, refers to nothing by name, and says why if it cannot load."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pickletools
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,11 +19,12 @@ import pytest
 from daskscope.collector import bundle
 from daskscope.collector.bundle import PresentFunction, ShippedFunction, ShippedPlugin
 
-START = "collector.agent:start_agent"
+START = "collector.worker.agent:start_agent"
+PACKAGE = Path(bundle.__file__).parents[1]
 
 
 def names_in(data: bytes) -> set[str]:
-    """What a pickle looks up by name."""
+    """Return the names that a pickle looks up."""
     strings: list[str] = []
     found = set()
     for opcode, argument, _ in pickletools.genops(data):
@@ -40,16 +42,26 @@ def names_in(data: bytes) -> set[str]:
     [ShippedPlugin({"name": "run"}), ShippedFunction(START), PresentFunction(START)],
     ids=lambda shipped: type(shipped).__name__,
 )
-def test_what_is_shipped_refers_to_nothing_but_eval(shipped: object) -> None:
+def test_the_pickle_refers_to_nothing_but_eval(shipped: object) -> None:
     assert names_in(pickle.dumps(shipped)) == {"builtins.eval"}
 
 
 def test_a_bundle_stays_small() -> None:
-    assert len(pickle.dumps(ShippedPlugin({}))) < 100_000
+    # It is sent once to the scheduler and once to every worker.
+    assert len(pickle.dumps(ShippedPlugin({}))) < 110_000
     assert len(pickle.dumps(PresentFunction(START))) < 500
 
 
-def test_every_module_of_the_bundle_finds_what_it_imports_in_the_bundle() -> None:
+def test_the_bundle_has_the_same_code_in_the_same_lines_without_comments() -> None:
+    for name, source in bundle.sources().items():
+        if name:
+            original = (PACKAGE / Path(*name.split("."))).with_suffix(".py")
+            original = original if original.exists() else original.with_suffix("") / "__init__.py"
+            written = ast.parse(original.read_text())
+            assert ast.dump(ast.parse(source), include_attributes=True) == ast.dump(written, include_attributes=True)
+
+
+def test_every_module_of_the_bundle_finds_its_imports_in_the_bundle() -> None:
     sources = bundle.sources()
     for name, source in sources.items():
         for node in ast.walk(ast.parse(source)):
@@ -77,11 +89,11 @@ def test_the_bundle_loads_where_daskscope_and_numpy_are_not_installed() -> None:
     ran = subprocess.run([sys.executable, "-c", script], input=shipped, capture_output=True, check=False)
 
     assert ran.stderr.decode() == ""
-    # There is no worker, so the agent itself refuses: it was there to do so.
+    # There is no worker, so the agent refuses, which shows that it was loaded.
     assert ran.stdout.decode().splitlines() == ["Shipped daskscope True refused", ""]
 
 
-def test_a_bundle_that_was_shipped_is_handed_on_as_it_came() -> None:
+def test_a_shipped_bundle_ships_itself_unchanged() -> None:
     root = bundle.private_root(bundle.payload())
     asyncio.run(pickle.loads(pickle.dumps(ShippedFunction("collector.bundle:payload")))())
     shipped = sys.modules[f"{root}.collector.bundle"]
@@ -95,9 +107,18 @@ def test_another_version_of_the_bundle_has_another_name() -> None:
     assert bundle.private_root(b"one") != bundle.private_root(b"two")
 
 
+def packed(module: str, source: str) -> bytes:
+    """Return a bundle with one module, inside empty packages."""
+    package, _, _ = module.rpartition(".")
+    return zlib.compress(json.dumps({"": "", "collector": "", package: "", module: source}).encode())
+
+
 def test_a_bundle_that_does_not_load_says_why_instead_of_raising(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = zlib.compress(
-        json.dumps({"": "", "collector": "", "collector.agent": "import nothing_of_this_name"}).encode()
+        json.dumps(
+            dict.fromkeys(("", "collector", "collector.worker"), "")
+            | {"collector.worker.agent": "import nothing_of_this_name"}
+        ).encode()
     )
     monkeypatch.setattr(bundle, "payload", lambda: broken)
 
@@ -113,7 +134,7 @@ def test_a_function_that_was_never_shipped_does_nothing(monkeypatch: pytest.Monk
 
 
 class Scheduler(SimpleNamespace):
-    """As much of a scheduler as registering a plugin takes."""
+    """The parts of a scheduler that registering a plugin needs."""
 
     def __init__(self) -> None:
         super().__init__(handlers={}, plugins={})
@@ -123,8 +144,8 @@ class Scheduler(SimpleNamespace):
         self.plugins.setdefault(plugin.name, plugin)
 
 
-def test_a_recorder_that_cannot_start_says_why_once_and_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = zlib.compress(json.dumps({"": "", "collector": "", "collector.plugin": "1 / 0"}).encode())
+def test_a_recorder_that_cannot_start_says_why_once_and_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = packed("collector.scheduler.plugin", "1 / 0")
     monkeypatch.setattr(bundle, "payload", lambda: broken)
     scheduler = Scheduler()
 
@@ -158,8 +179,8 @@ def create(settings):
 """
 
 
-def test_of_two_recorders_started_at_once_the_one_that_records_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    payload = zlib.compress(json.dumps({"": "", "collector": "", "collector.plugin": RECORDER}).encode())
+def test_if_two_recorders_start_at_once_the_one_that_records_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = packed("collector.scheduler.plugin", RECORDER)
     monkeypatch.setattr(bundle, "payload", lambda: payload)
     scheduler = Scheduler()
     shipped = [pickle.loads(pickle.dumps(ShippedPlugin({}))) for _ in range(3)]
@@ -167,7 +188,7 @@ def test_of_two_recorders_started_at_once_the_one_that_records_stays(monkeypatch
     async def main() -> None:
         await asyncio.gather(*map(scheduler.register, shipped))
 
-    # The loop ends after what was put off to its next turn.
+    # Let the loop run the callbacks scheduled for its next iteration.
     asyncio.run(main())
 
     assert scheduler.plugins["daskscope"] is scheduler.handlers["daskscope"]

@@ -1,4 +1,4 @@
-"""The innermost cause of a failed task is known, and Dask's own message is untouched."""
+"""The innermost cause of a failed task is recorded, and Dask's own message is unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import distributed.worker
 import pytest
 from distributed.exceptions import Reschedule
 
-from daskscope.collector.causes import FULL_TEXTS, MAX_PENDING, MAX_TRACEBACK, CauseLog, ErrorMessageHook
 from daskscope.collector.privacy import Scrubber
+from daskscope.collector.worker.causes import MAX_FULL_TEXTS, MAX_PENDING, MAX_TRACEBACK, CauseLog, ErrorMessageHook
 
 
 class FakeWorker:
@@ -23,7 +23,7 @@ class FakeWorker:
 
 
 class Bench:
-    """A hook over a module of its own, and one worker's log."""
+    """A hook over a fake module, and one worker's log."""
 
     def __init__(self, **options: Any) -> None:
         self.now = 1000.0
@@ -35,7 +35,7 @@ class Bench:
         self.log = CauseLog(
             self.worker, Scrubber(["hunter2hunter2"]), clock=lambda: self.now, notify=self._count, **options
         )
-        self.hook.listen(self.log)
+        self.hook.add(self.log)
 
     def _count(self) -> None:
         self.notified += 1
@@ -43,7 +43,7 @@ class Bench:
     def fail(self, exc: BaseException) -> Any:
         try:
             raise exc
-        except BaseException as caught:  # noqa: BLE001 - any kind is tried
+        except BaseException as caught:  # noqa: BLE001 - any exception type is tested
             return self.module.error_message(caught)
 
 
@@ -85,7 +85,7 @@ def test_dasks_own_message_is_returned_unchanged() -> None:
     assert bench.fail(exc) == bench.original(exc)
 
 
-def test_an_exception_in_our_part_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_the_hook_does_not_reach_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
     monkeypatch.setattr(bench.log, "add", None)
     assert bench.fail(ValueError("x"))["status"] == "error"
@@ -111,7 +111,7 @@ def test_a_failure_outside_of_a_task_is_not_kept() -> None:
     assert bench.log.drain() == []
 
 
-def test_a_wish_to_run_elsewhere_is_no_failure() -> None:
+def test_rescheduling_a_task_is_not_a_failure() -> None:
     bench = Bench()
     bench.fail(Reschedule())
     assert bench.log.drain() == []
@@ -122,12 +122,12 @@ def test_each_worker_of_a_process_gets_its_own_failures() -> None:
     other_worker = FakeWorker("other-1")
     other_worker.active_threads = {-1: "other-1"}
     other = CauseLog(other_worker, Scrubber(), clock=lambda: 0.0)
-    bench.hook.listen(other)
+    bench.hook.add(other)
     bench.fail(ValueError("x"))
-    assert (len(other), len(bench.log)) == (0, 1)
+    assert (len(other.drain()), len(bench.log.drain())) == (0, 1)
 
 
-def test_the_agent_is_told_at_once() -> None:
+def test_the_agent_is_notified_at_once() -> None:
     bench = Bench()
     bench.fail(ValueError("x"))
     assert bench.notified == 1
@@ -156,16 +156,16 @@ def test_long_tracebacks_are_cut() -> None:
     assert len(bench.log.drain()[0]["traceback"]) <= MAX_TRACEBACK
 
 
-def test_only_the_first_of_a_kind_have_a_traceback() -> None:
+def test_only_the_first_of_a_fingerprint_have_a_traceback() -> None:
     bench = Bench()
-    for _ in range(FULL_TEXTS + 2):
+    for _ in range(MAX_FULL_TEXTS + 2):
         bench.fail(ValueError("x"))
-    assert [bool(record["traceback"]) for record in bench.log.drain()] == [True] * FULL_TEXTS + [False] * 2
+    assert [bool(record["traceback"]) for record in bench.log.drain()] == [True] * MAX_FULL_TEXTS + [False] * 2
 
 
 def test_a_minute_later_tracebacks_are_written_again() -> None:
     bench = Bench()
-    for _ in range(FULL_TEXTS + 1):
+    for _ in range(MAX_FULL_TEXTS + 1):
         bench.fail(ValueError("x"))
     bench.log.drain()
     bench.now += 60
@@ -173,11 +173,11 @@ def test_a_minute_later_tracebacks_are_written_again() -> None:
     assert bench.log.drain()[0]["traceback"]
 
 
-def test_the_oldest_failures_go_first_and_are_counted() -> None:
+def test_the_oldest_failures_are_dropped_first_and_counted() -> None:
     bench = Bench()
     for _ in range(MAX_PENDING + 3):
         bench.fail(ValueError("x"))
-    assert (len(bench.log), bench.log.dropped) == (MAX_PENDING, 3)
+    assert (len(bench.log.drain()), bench.log.dropped) == (MAX_PENDING, 3)
 
 
 def test_an_exception_whose_text_raises_is_kept() -> None:
@@ -193,17 +193,17 @@ def test_an_exception_whose_text_raises_is_kept() -> None:
     assert bench.log.drain()[0]["type"] == "Mute"
 
 
-def test_dasks_function_is_restored_after_the_last_listener() -> None:
+def test_dasks_function_is_restored_after_the_last_log_is_removed() -> None:
     bench = Bench()
     other = CauseLog(FakeWorker(), Scrubber(), clock=lambda: 0.0)
-    bench.hook.listen(other)
-    bench.hook.forget(bench.log)
+    bench.hook.add(other)
+    bench.hook.remove(bench.log)
     assert bench.module.error_message is not bench.original
-    bench.hook.forget(other)
+    bench.hook.remove(other)
     assert bench.module.error_message is bench.original
 
 
-def test_a_wrapper_around_ours_is_left_alone() -> None:
+def test_a_later_wrapper_by_other_code_is_left_in_place() -> None:
     bench = Bench()
     ours = bench.module.error_message
 
@@ -211,7 +211,7 @@ def test_a_wrapper_around_ours_is_left_alone() -> None:
         return ours(e)
 
     bench.module.error_message = theirs
-    bench.hook.forget(bench.log)
+    bench.hook.remove(bench.log)
     assert bench.module.error_message is theirs
     assert bench.fail(ValueError("x"))["status"] == "error"
 

@@ -1,4 +1,4 @@
-"""Child processes are counted, and vanish without harm."""
+"""Child processes are counted, and may end at any time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from daskscope.collector.children import ChildWatcher
+from daskscope.collector.worker.probes import ChildWatcher
 
 
 def test_a_process_without_children_has_none() -> None:
@@ -29,7 +29,7 @@ def test_children_and_their_memory_are_counted() -> None:
         process.communicate(b"\n")
 
 
-def test_the_same_process_object_is_asked_again() -> None:
+def test_process_objects_are_reused() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         watcher = ChildWatcher()

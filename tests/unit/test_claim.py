@@ -1,4 +1,4 @@
-"""What recorders that are gone left in a spool arrives; what belongs to others is not touched."""
+"""Segments that ended recorders left in a spool are sent; segments of others are not touched."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ingest_server import Server, error_of
+from tests.processes import until
 
-from daskscope.collector import claim as module
-from daskscope.collector.claim import LOCK, leftovers
-from daskscope.collector.outbox import FrameQueue, Sealed
-from daskscope.collector.segments import SUFFIX
-from daskscope.collector.sender import Sender, poster
-from daskscope.collector.spool import Spool
+from daskscope.collector.delivery import spool as module
+from daskscope.collector.delivery.outbox import FrameQueue, Sealed
+from daskscope.collector.delivery.poster import poster
+from daskscope.collector.delivery.sender import Sender
+from daskscope.collector.delivery.spool import LOCK, SUFFIX, Spool, leftovers
 from daskscope.testing import make_columns
-from daskscope.testing.processes import until
-from daskscope.testing.server import Server
 from daskscope.wire.encode import encode_body, seal
 
 HERE = "http://server"
@@ -32,14 +31,14 @@ def frame(cluster: str, sequence: int) -> Sealed:
 
 
 def spool(directory: Path, name: str, frames: int = 0, destination: str = HERE) -> Spool:
-    """The spool of a recorder that lives, with a frame in each segment."""
+    """Return the spool of a running recorder, with a frame in each segment."""
     made = Spool(directory, name, 10**9, segment=1, destination=destination)
     made.append(frame(name, number) for number in range(frames))
     return made
 
 
 def left(directory: Path, name: str, frames: int = 2, destination: str = HERE) -> None:
-    """What a recorder leaves behind that could not deliver it."""
+    """Write segments that a recorder could not deliver."""
     spool(directory, name, frames, destination).release()
 
 
@@ -63,7 +62,7 @@ def server() -> Iterator[Server]:
 
 
 class Bench:
-    """A recorder that has something to send."""
+    """A recorder with a frame to send."""
 
     def __init__(self, server: Server, directory: Path) -> None:
         self.queue = FrameQueue(10**9)
@@ -80,10 +79,10 @@ def bench(server: Server, tmp_path: Path) -> Iterator[Bench]:
     made.sender.stop(5.0)
 
 
-def test_what_is_left_is_sent_after_our_own_oldest_first_and_removed(
+def test_leftovers_are_sent_after_own_frames_oldest_first_and_removed(
     server: Server, bench: Bench, tmp_path: Path
 ) -> None:
-    # The names are in another order than the times.
+    # The names and the times have different orders.
     for number, name in enumerate(("old-b", "old-c", "old-a")):
         left(tmp_path, name)
         os.utime(tmp_path / f"{name}{LOCK}", (1_000 + number, 1_000 + number))
@@ -101,7 +100,7 @@ def test_a_segment_stays_until_the_server_has_it(server: Server, bench: Bench, t
     assert len(server.posts) == 5
 
 
-def test_the_segments_of_a_recorder_that_lives_are_left_alone(server: Server, bench: Bench, tmp_path: Path) -> None:
+def test_the_segments_of_a_running_recorder_are_left_alone(server: Server, bench: Bench, tmp_path: Path) -> None:
     alive = spool(tmp_path, "alive", 3)
     os.utime(tmp_path / f"alive{LOCK}", (1_000, 1_000))
     left(tmp_path, "old")
@@ -115,34 +114,34 @@ def test_the_segments_of_a_recorder_that_lives_are_left_alone(server: Server, be
     assert found(tmp_path) == files("alive", 4)[:-1]
 
 
-def test_what_the_server_refuses_of_others_keeps_nothing_back(server: Server, bench: Bench, tmp_path: Path) -> None:
+def test_a_refused_leftover_does_not_stop_the_sender(server: Server, bench: Bench, tmp_path: Path) -> None:
     left(tmp_path, "bad", 1)
     os.utime(tmp_path / f"bad{LOCK}", (1_000, 1_000))
     left(tmp_path, "good", 1)
-    server.answers = [(200, {}, b""), (422, {}, b"of another time")]
+    server.answers = [(200, {}, b""), (422, {}, error_of("newer_format"))]
     bench.sender.start()
     until(lambda: ("good", 0) in server.frames)
     bench.queue.put(frame("new", 1))
     until(lambda: ("new", 1) in server.frames)
-    assert bench.sender.refused == ""
+    assert bench.sender.refusal == ""
     until(lambda: names(tmp_path) == files("bad", 1))
 
 
-def test_a_server_that_refuses_us_is_not_asked_about_others(server: Server, bench: Bench, tmp_path: Path) -> None:
+def test_a_server_that_refuses_the_recorder_gets_no_leftovers(server: Server, bench: Bench, tmp_path: Path) -> None:
     left(tmp_path, "old")
-    server.default = (401, {}, b"no")
+    server.default = (401, {}, error_of("unauthorized"))
     bench.sender.start()
-    until(lambda: bench.sender.refused)
+    until(lambda: bench.sender.refusal)
     bench.sender.stop(5.0)
     assert len(server.posts) == 1
     assert names(tmp_path) == [*files("new", 1), *files("old")]
 
 
-def test_a_sender_that_stops_lets_go_of_what_it_adopted(server: Server, bench: Bench, tmp_path: Path) -> None:
+def test_a_sender_that_stops_releases_the_leftovers_it_adopted(server: Server, bench: Bench, tmp_path: Path) -> None:
     left(tmp_path, "old")
     server.answers = [(200, {}, b""), (503, {"Retry-After": "300"}, b"")]
     bench.sender.start()
-    until(lambda: bench.sender.away)
+    until(lambda: bench.sender.is_server_down)
     assert found(tmp_path) == []
     bench.sender.stop(5.0)
     assert found(tmp_path) == files("old")[:-1]
@@ -170,7 +169,7 @@ def test_a_recorder_that_is_killed_leaves_its_segments_to_others(tmp_path: Path)
     assert found(tmp_path) == files("killed")[:-1]
 
 
-def test_what_was_meant_for_another_server_stays_here(tmp_path: Path) -> None:
+def test_segments_for_another_server_are_not_sent(tmp_path: Path) -> None:
     left(tmp_path, "old", destination="http://user:secret@elsewhere")
     assert found(tmp_path) == []
     assert b"secret" not in (tmp_path / f"old{LOCK}").read_bytes()
@@ -178,13 +177,13 @@ def test_what_was_meant_for_another_server_stays_here(tmp_path: Path) -> None:
     assert found(tmp_path, "http://user:secret@elsewhere") == files("old")[:-1]
 
 
-def test_what_nobody_claimed_or_cannot_be_read_stays_here(tmp_path: Path) -> None:
+def test_unclaimed_or_unreadable_segments_are_not_sent(tmp_path: Path) -> None:
     left(tmp_path, "old", 3)
     (tmp_path / f"old-00001{SUFFIX}").write_bytes(b"of a newer version")
     (tmp_path / f"old-00002{SUFFIX}").unlink()
     (tmp_path / f"old-00002{SUFFIX}").symlink_to(tmp_path / f"old-00000{SUFFIX}")
     Spool(tmp_path, "unclaimed", 10**9).append([frame("unclaimed", 0)])
-    # Somebody is just coming, and will write into it once the lock is held.
+    # A recorder is just starting, and will write into the file once it holds the lock.
     (tmp_path / f"coming{LOCK}").write_bytes(b"")
     before = names(tmp_path)
     assert found(tmp_path) == [f"old-00000{SUFFIX}"]
@@ -206,8 +205,8 @@ def test_a_lock_without_segments_is_tidied_up(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_no_more_recorders_than_a_few_are_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ADOPTED", 2)
+def test_the_number_of_adopted_recorders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ADOPTED", 2)
     for name in "abc":
         left(tmp_path, name, 1)
     assert len(found(tmp_path)) == 2
@@ -221,7 +220,7 @@ def test_without_locks_nothing_is_claimed_or_adopted(tmp_path: Path, monkeypatch
     assert found(tmp_path) == []
 
 
-def test_a_directory_that_takes_no_lock_takes_frames(tmp_path: Path) -> None:
+def test_frames_are_written_even_if_the_lock_file_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / f"new{LOCK}").mkdir()
     left(tmp_path, "new")
     assert names(tmp_path) == files("new")

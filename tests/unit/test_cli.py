@@ -11,13 +11,13 @@ from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
+from tests.samples import write_frames
 
 from daskscope import __version__
 from daskscope.cli import main as cli
 from daskscope.cli.main import COMMANDS, build_parser, command_name, dask_scope, main
 from daskscope.errors import MissingExtra
 from daskscope.testing import make_frames
-from daskscope.wire.file import write_frames
 from daskscope.wire.layout import FILE_MAGIC
 
 
@@ -126,7 +126,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_directory_without_recordings_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"daskscope: {tmp_path} is a directory without .daskscope files in it; name a recording file.\n"
+        f"daskscope: {tmp_path} is a directory without .daskscope files. Name a recording file.\n"
     )
 
 

@@ -1,21 +1,52 @@
-"""dask's configuration becomes the collector's settings."""
+"""Dask's configuration is turned into the collector's settings."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import dask.config
 import pytest
 
-from daskscope.client.config import settings
+from daskscope.client.config import DEFAULTS, option, settings
+from daskscope.collector.settings import NO_TEXT, Settings
 from daskscope.errors import DaskscopeError
 
 
-def test_the_defaults_record_everything_but_child_processes() -> None:
+def test_the_defaults_record_everything_but_users_logs_and_child_processes() -> None:
     found = settings()
-    assert (found.code, found.profile, found.exception_text, found.keys, found.hostnames) == (True,) * 5
-    assert (found.edges, found.transfers, found.logs, found.children) == (True, True, True, False)
+    assert found.recorded_text() == {**dict.fromkeys(NO_TEXT, True), "user_logs": False}
+    assert (found.edges, found.transfers, found.children) == (True, True, False)
 
 
-def test_keys_of_dasks_configuration_are_honoured() -> None:
+def text_of(found: Settings) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in (*NO_TEXT, "name", "user")}
+
+
+def test_private_switches_off_every_class_of_text() -> None:
+    nothing = {**NO_TEXT, "name": "", "user": ""}
+    assert text_of(settings(private=True, name="Ann's", code=True, logs="all", topics=("print",))) == nothing
+    with dask.config.set({"daskscope.analytics.private": True}):
+        assert text_of(settings(name="Ann's")) == nothing
+        assert settings(private=False).code
+
+
+@pytest.mark.parametrize(
+    ("value", "loggers"),
+    [(True, "dask"), ("dask", "dask"), ("All", "all"), (False, ""), (None, ""), ("False", ""), ("none", "")],
+)
+def test_logs_selects_loggers(value: Any, loggers: str) -> None:
+    assert settings(logs=value).logs == loggers
+    with dask.config.set({"daskscope.analytics.logs": value}):
+        assert settings().logs == loggers
+
+
+def test_an_unknown_selection_of_loggers_is_refused() -> None:
+    with pytest.raises(DaskscopeError, match="Choose 'dask', 'all' or False"):
+        settings(logs="mine")
+
+
+def test_dasks_configuration_is_used() -> None:
     with dask.config.set(
         {"daskscope.analytics.profile.transmit": False, "daskscope.analytics.samples.interval": "500ms"}
     ):
@@ -23,16 +54,32 @@ def test_keys_of_dasks_configuration_are_honoured() -> None:
     assert (found.profile, found.sample_interval) == (False, 0.5)
 
 
-def test_switches_win_over_the_configuration() -> None:
+def test_switches_override_the_configuration() -> None:
     with dask.config.set({"daskscope.analytics.edges": False}):
         assert settings(edges=True).edges is True
 
 
-def test_a_misspelt_switch_is_refused_with_the_ones_there_are() -> None:
-    with pytest.raises(DaskscopeError, match=r"There is no switch 'profle'.*profile"):
+def test_an_unknown_switch_is_refused_with_a_list_of_switches() -> None:
+    with pytest.raises(DaskscopeError, match=r"Unknown switch 'profle'.*profile"):
         settings(profle=False)
 
 
-def test_no_token_comes_from_dasks_configuration() -> None:
+def test_tokens_are_not_read_from_dasks_configuration() -> None:
     with dask.config.set({"daskscope.token": "secret-token"}):
         assert "secret-token" not in str(settings())
+
+
+def leaves(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{above}{name}.")
+        else:
+            yield above + name, value
+
+
+def test_every_setting_has_its_default_after_the_configuration_was_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = settings()
+    monkeypatch.setattr(dask.config, "config", {})
+
+    assert settings() == before
+    assert {key: option(key) for key, _ in leaves(DEFAULTS)} == dict(leaves(DEFAULTS))

@@ -1,4 +1,4 @@
-"""Estimates of what a cluster cost."""
+"""Estimates of the cost of a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACCOUNT: dict[str, Any] = {
 }
 
 
-def test_a_clusters_own_prices_go_before_overrides_and_those_before_the_accounts() -> None:
+def test_own_prices_take_precedence_over_overrides_and_account_prices() -> None:
     assert choose_prices(ACCOUNT, {}, []) == Prices(0.05, 0.01, "account default")
     assert choose_prices(ACCOUNT, {}, ["other", "big", "gpu"]) == Prices(1.0, 0.5, "price of big")
     assert choose_prices(ACCOUNT, {"core_hour": 3}, ["gpu"]) == Prices(3.0, 0.01, "set for this cluster")
@@ -23,13 +23,13 @@ def test_a_clusters_own_prices_go_before_overrides_and_those_before_the_accounts
 
 
 @pytest.mark.parametrize("price", [-1, 1e9, float("nan"), "dear", None])
-def test_a_price_that_is_none_is_the_accounts(price: Any) -> None:
+def test_an_invalid_price_is_replaced_by_the_accounts(price: Any) -> None:
     assert choose_prices(ACCOUNT, {"core_hour": price, "gib_hour": 0.2}, []) == Prices(
         0.05, 0.2, "set for this cluster"
     )
 
 
-def test_cost_is_cores_and_memory_for_as_long_as_they_were_there() -> None:
+def test_cost_is_cores_and_memory_times_uptime() -> None:
     cost = estimate(
         Prices(0.5, 0.25, "test"),
         thread_s=7200,
@@ -46,14 +46,14 @@ def test_cost_is_cores_and_memory_for_as_long_as_they_were_there() -> None:
 @pytest.mark.parametrize(
     ("hours", "text"), [(0, "0.00"), (0.0042, "0.0042"), (0.000001, "1e-06"), (0.5, "0.50"), (1234.5, "1,234.50")]
 )
-def test_an_hour_is_never_rounded_to_nothing(hours: float, text: str) -> None:
+def test_small_amounts_are_not_rounded_to_zero(hours: float, text: str) -> None:
     cost = estimate(
         Prices(1, 1, "test"), thread_s=hours * 3600, memory_byte_s=0, compute_s=0, threads=1, memory_limit=0
     )
     assert cost.formula.startswith(f"estimate: {text} core-hours")
 
 
-def test_nothing_is_more_than_all_busy_or_divided_by_zero() -> None:
+def test_the_busy_share_is_at_most_one_and_defined_without_threads() -> None:
     none = estimate(Prices(1, 1, ""), thread_s=0, memory_byte_s=0, compute_s=5, threads=0, memory_limit=0)
     assert (none.total, none.busy, none.idle, none.per_hour) == (0, 0, 0, 0)
     full = estimate(Prices(1, 1, ""), thread_s=3600, memory_byte_s=0, compute_s=99_999, threads=1, memory_limit=0)

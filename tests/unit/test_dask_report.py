@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,7 @@ def test_the_summary_of_a_report(name: str, version: str) -> None:
 
 def test_the_profile_of_a_report_adds_up() -> None:
     profiles = read_dask_report((DATA / "bokeh3.html").read_text())["profiles"]
-    # The page says 470 ms at 10 ms a sample.
+    # The page has 470 ms at 10 ms per sample.
     assert sum(row["count"] for row in profiles if row["kind"] == "compute") == 47
     assert all(len(frame.split("\t")) == 3 for row in profiles for frame in row["stack"])
 
@@ -50,6 +52,40 @@ def test_the_command_writes_a_recording(name: str, tmp_path: Path, capsys: pytes
     assert open_recording(target)["tasks"].rows == 17
     assert main(["show", str(target)]) == 0
     assert "slow" in capsys.readouterr().out
+
+
+#: Reports by distributed 2026.8.0, and how many tasks a scheduler plugin counted while they were made.
+COLLECTIONS = [
+    (
+        "array.html.gz",
+        10,
+        ["finalize-hlgfinalizecompute", "random_sample", "random_sample-sum", "sum", "sum-aggregate"],
+    ),
+    ("dataframe.html.gz", 10, ["frompandas", "getitem", "mean-tree", "mean_chunk"]),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "prefixes"), COLLECTIONS)
+def test_reports_of_collections_have_tuple_keys(
+    name: str, count: int, prefixes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "run.daskscope"
+    assert main(["import", str(DATA / name), "--output", str(target)]) == 0
+    assert f"{count} tasks" in capsys.readouterr().out
+    tasks = open_recording(target)["tasks"]
+    assert tasks.rows == count
+    assert sorted(set(tasks["prefix"])) == prefixes
+    keys = [ast.literal_eval(key) for key in tasks["key"] if key.startswith("(")]
+    assert keys and all(isinstance(key, tuple) and isinstance(key[0], str) for key in keys)
+    assert (tasks["stop_us"] > tasks["start_us"]).all()
+
+
+def test_a_deeply_nested_key_is_refused() -> None:
+    page = (DATA / "bokeh3.html").read_text()
+    key = re.search(r'"slow-[0-9a-f]+"', page)
+    assert key is not None
+    with pytest.raises(RecordingError, match="performance_report"):
+        read_dask_report(page.replace(key.group(), "[" * 900 + "1" + "]" * 900))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +101,7 @@ def test_the_command_writes_a_recording(name: str, tmp_path: Path, capsys: pytes
     ],
     ids=["empty", "no document", "no panels", "a list", "deep", "a panel inside of itself"],
 )
-def test_other_pages_are_refused_with_a_next_step(page: str) -> None:
+def test_other_pages_are_refused_with_advice(page: str) -> None:
     with pytest.raises(RecordingError, match="performance_report"):
         read_dask_report(page)
 
@@ -80,13 +116,13 @@ def test_other_pages_are_refused_with_a_next_step(page: str) -> None:
     ],
     ids=["columns of different lengths", "no number", "no dtype", "no time"],
 )
-def test_a_damaged_report_is_refused_with_a_next_step(whole: str, broken: str) -> None:
+def test_a_damaged_report_is_refused_with_advice(whole: str, broken: str) -> None:
     page = (DATA / "bokeh3.html").read_text()
     assert whole in page
     with pytest.raises(RecordingError, match="performance_report"):
         read_dask_report(page.replace(whole, broken))
 
 
-def test_a_report_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_missing_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["import", str(tmp_path / "no.html")]) == 1
     assert "cannot be read" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What other tools read: each format checked by a consumer of its own."""
+"""Exports: each format is checked with a tool that reads it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = 1_700_000_000_000_000
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A recording with two workers, intervals, samples and stacks."""
+    """Return a recording with two workers, intervals, samples and stacks."""
     tables: dict[str, list[dict[str, Any]]] = {
         "workers": [{"worker": "tcp://a:1", "server_id": "a", "name": "one", "nthreads": 2, "start_us": T}],
         "tasks": [
@@ -114,7 +114,7 @@ def test_perfetto_gets_complete_slices_on_named_threads(path: Path) -> None:
     assert slices == {("inc", T + 5_000, 4_000, "=cmd()"), ("transfer", T, 4_000, "=cmd()"), ("sum", T, 1, "b")}
     names = {(e["pid"], e["args"]["name"]) for e in events if e["ph"] == "M" and e["name"] == "process_name"}
     assert names == {(1, "one"), (2, "tcp://b:1")}
-    # What the importer of Perfetto asks of every event.
+    # Fields that Perfetto requires of every event.
     assert all(
         isinstance(e["pid"], int) and e["ph"] in ("X", "M", "C") and ("ts" in e or e["ph"] == "M") for e in events
     )
@@ -128,7 +128,7 @@ def test_speedscope_accepts_the_profile(path: Path) -> None:
     compute = next(profile for profile in document["profiles"] if profile["name"] == "compute")
     names = [[document["shared"]["frames"][i]["name"] for i in stack] for stack in compute["samples"]]
     assert sorted(names) == [["f"], ["f", "g"]]
-    # Scaled to the 4.001 ms that were computed.
+    # Scaled to the compute time of 4.001 ms.
     assert compute["unit"] == "seconds" and sum(compute["weights"]) == pytest.approx(0.004001)
 
 
@@ -139,7 +139,7 @@ def test_collapsed_stacks(path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["perfetto", "speedscope", "collapsed", "html", "json"])
-def test_a_recording_of_nothing_can_be_exported(to: str, tmp_path: Path) -> None:
+def test_an_empty_recording_can_be_exported(to: str, tmp_path: Path) -> None:
     file = tmp_path / "empty.daskscope"
     file.write_bytes(FILE_MAGIC)
     target = export(file, to)
@@ -147,11 +147,11 @@ def test_a_recording_of_nothing_can_be_exported(to: str, tmp_path: Path) -> None
         jsonschema.validate(json.loads(target.read_text()), json.loads((DATA / "speedscope-schema.json").read_text()))
 
 
-def test_a_table_of_one_file_formats(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_file_formats_refuse_tables(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(path), "--to", "perfetto", "--table", "tasks"]) == 1
     assert "parquet, csv, json" in capsys.readouterr().err
 
 
-def test_a_place_that_cannot_be_written(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unwritable_path(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(path), "--to", "perfetto", "--output", str(path.parent / "no" / "x.json")]) == 1
     assert "Choose --output" in capsys.readouterr().err

@@ -6,11 +6,11 @@ import pytest
 
 from daskscope.model.recording import Completeness
 from daskscope.model.tables import TABLES
-from daskscope.testing import FakeClock, make_columns, make_frames, make_recording
+from daskscope.testing import make_columns, make_frames, make_recording
 from daskscope.wire.decode import read_frame
 
 
-def test_columns_that_are_not_given_are_empty() -> None:
+def test_missing_columns_are_empty() -> None:
     columns = make_columns("spans", [{"span": "a", "tags": ["x"]}, {"start_us": 5}])
 
     assert columns == {
@@ -30,7 +30,7 @@ def test_a_misspelt_column_is_refused() -> None:
         make_columns("spans", [{"tag": "x"}])
 
 
-def test_frames_are_numbered_and_tables_without_rows_left_out() -> None:
+def test_frames_are_numbered_and_skip_empty_tables() -> None:
     frames = make_frames({"logs": [{"message": "a"}], "events": [], "edges": [{}, {}]}, cluster="c", epoch=7)
 
     headers = [read_frame(frame).header for frame in frames]
@@ -57,14 +57,7 @@ def test_a_made_recording_can_be_damaged() -> None:
     )
 
 
-def test_every_table_can_be_made_from_nothing() -> None:
+def test_every_table_can_be_made_from_an_empty_row() -> None:
     recording = make_recording({name: [{}] for name in TABLES})
 
     assert {name: recording[name].rows for name in TABLES} == dict.fromkeys(TABLES, 1)
-
-
-def test_the_fake_clock_moves_only_when_told() -> None:
-    clock = FakeClock(10.0)
-    clock.sleep(2.5)
-
-    assert (clock(), clock()) == (12.5, 12.5)

@@ -1,4 +1,4 @@
-"""Failures are counted exactly, whatever their number; texts are kept sparingly; causes find their failures."""
+"""All failures are counted, few texts are kept, and causes are matched with their failures."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from daskscope.collector.failures import (
-    FINGERPRINTS,
+from daskscope.collector.privacy import Scrubber
+from daskscope.collector.rows import Rows
+from daskscope.collector.scheduler.failures import (
+    CAUSE_WAIT_S,
+    MAX_FINGERPRINTS,
+    MAX_ROWS_PER_FLUSH,
+    MAX_TEXTS_PER_FINGERPRINT,
     MESSAGE_LIMIT,
-    PATIENCE,
-    ROWS_PER_FLUSH,
-    TEXTS_PER_FINGERPRINT,
     TRACEBACK_LIMIT,
     Failure,
     Failures,
 )
-from daskscope.collector.privacy import Scrubber
-from daskscope.collector.rows import Rows
 
 SECOND = 1_000_000
 TRACEBACK = '  File "/home/me/analysis.py", line 3, in load\n    raise ValueError(x)\n'
@@ -28,10 +28,10 @@ class Bench:
     def __init__(self, *, texts: bool = True) -> None:
         self.now = 1_000 * SECOND
         self.rows = Rows()
-        self.failures = Failures(Scrubber(["hunter2hunter2"]), self.rows.later, texts=texts)
+        self.failures = Failures(Scrubber(["hunter2hunter2"]), self.rows.add_lazy, texts=texts)
 
     def fail(self, text: str = "ValueError('x')", **more: Any) -> None:
-        self.failures.failed(replace(failure(self.now, text), **more))
+        self.failures.add(replace(failure(self.now, text), **more))
 
     def cause(self, key: str = "load-1", worker: str = "w1", **more: str) -> None:
         record = {
@@ -44,12 +44,12 @@ class Bench:
             "traceback": "the whole chain",
             **more,
         }
-        self.failures.cause(worker, record)
+        self.failures.add_cause(worker, record)
 
     def ripe(self, *, everything: bool = False) -> list[dict[str, Any]]:
-        self.failures.ripen(self.now, everything=everything)
+        self.failures.flush_ready(self.now, everything=everything)
         made: list[dict[str, Any]] = []
-        for table, columns, count, _ in self.rows.take():
+        for table, columns, count, _ in self.rows.drain():
             assert table == "exceptions"
             found = columns()
             made += [{name: values[row] for name, values in found.items()} for row in range(count)]
@@ -75,10 +75,10 @@ def test_a_failure_waits_for_its_cause() -> None:
     assert (row["traceback"], row["fingerprint"], row["count"]) == ("the whole chain", "f" * 16, 1)
 
 
-def test_not_for_ever() -> None:
+def test_a_failure_waits_only_so_long_for_its_cause() -> None:
     bench = Bench()
     bench.fail()
-    bench.now += round(PATIENCE * SECOND)
+    bench.now += round(CAUSE_WAIT_S * SECOND)
     (row,) = bench.ripe()
     assert (row["type"], row["message"], row["cause_type"]) == ("ValueError", "x", "ValueError")
     assert row["traceback"] == TRACEBACK
@@ -90,14 +90,14 @@ def test_at_the_end_nothing_waits() -> None:
     assert len(bench.ripe(everything=True)) == 1
 
 
-def test_the_victims_of_another_failure_do_not_wait() -> None:
+def test_tasks_that_fail_because_of_a_dependency_do_not_wait() -> None:
     bench = Bench()
     bench.fail(blamed_key="load-0")
     (row,) = bench.ripe()
     assert row["blamed_key"] == "load-0"
 
 
-def test_a_cause_may_come_first() -> None:
+def test_a_cause_may_arrive_before_its_failure() -> None:
     bench = Bench()
     bench.cause()
     assert bench.ripe() == []
@@ -112,7 +112,7 @@ def test_a_cause_belongs_to_the_worker_that_reported_it() -> None:
     assert bench.ripe() == []
 
 
-def test_every_try_of_a_retried_task_gets_its_own_cause() -> None:
+def test_every_attempt_of_a_retried_task_gets_its_own_cause() -> None:
     bench = Bench()
     for number in range(3):
         bench.fail(will_retry=number < 2)
@@ -124,21 +124,21 @@ def test_every_try_of_a_retried_task_gets_its_own_cause() -> None:
 
 def test_a_key_that_is_not_shown_still_finds_its_cause() -> None:
     bench = Bench()
-    bench.fail(key="load-aa", known_as="load-secret")
+    bench.fail(key="load-aa", real_key="load-secret")
     bench.cause("load-secret")
     (row,) = bench.ripe()
     assert (row["key"], row["cause_type"]) == ("load-aa", "KeyError")
 
 
-def test_causes_nobody_asks_for_make_room_again() -> None:
+def test_unused_causes_are_dropped() -> None:
     bench = Bench()
-    for number in range(10 * ROWS_PER_FLUSH):
+    for number in range(10 * MAX_ROWS_PER_FLUSH):
         bench.cause(f"folded-{number}")
     held = len(bench.failures._causes)
-    assert held <= 4 * ROWS_PER_FLUSH
+    assert held <= 4 * MAX_ROWS_PER_FLUSH
     for _ in range(2):
-        bench.fail()  # something always waits
-        bench.now += round(PATIENCE * SECOND)
+        bench.fail()  # some failure always waits
+        bench.now += round(CAUSE_WAIT_S * SECOND)
         bench.ripe()
     bench.fail()
     bench.cause()
@@ -146,44 +146,44 @@ def test_causes_nobody_asks_for_make_room_again() -> None:
     assert len(bench.failures._causes) + len(bench.failures._older) < held
 
 
-def test_one_key_does_not_hoard_causes() -> None:
+def test_causes_per_key_are_limited() -> None:
     bench = Bench()
     for _ in range(10_000):
         bench.cause()
     assert sum(map(len, bench.failures._causes.values())) <= 20
 
 
-def test_a_million_failures_of_one_kind_stay_few_rows_and_an_exact_count() -> None:
+def test_a_million_equal_failures_make_few_rows_with_an_exact_count() -> None:
     bench = Bench()
     one, count = failure(bench.now, "ValueError('x')"), 1_000_000
     for _ in range(count):
-        bench.failures.failed(one)
+        bench.failures.add(one)
     rows = bench.ripe(everything=True)
-    assert len(rows) <= ROWS_PER_FLUSH + 1
+    assert len(rows) <= MAX_ROWS_PER_FLUSH + 1
     assert sum(row["count"] for row in rows) == count
-    assert sum(bool(row["traceback"]) for row in rows) == TEXTS_PER_FINGERPRINT
+    assert sum(bool(row["traceback"]) for row in rows) == MAX_TEXTS_PER_FINGERPRINT
 
 
-def test_failures_that_all_say_something_else_stay_few_rows_and_an_exact_count() -> None:
+def test_failures_with_distinct_texts_make_few_rows_with_an_exact_count() -> None:
     bench = Bench()
     count = 20_000
     for number in range(count):
         bench.fail(f"Error{number % 3000}('number {number}')", prefix=f"p{number % 700}", will_retry=bool(number % 2))
     rows = bench.ripe(everything=True)
-    assert len(rows) <= ROWS_PER_FLUSH + 2 * FINGERPRINTS + 2
+    assert len(rows) <= MAX_ROWS_PER_FLUSH + 2 * MAX_FINGERPRINTS + 2
     assert sum(row["count"] for row in rows) == count
     retried = sum(row["count"] for row in rows if row["will_retry"])
     assert retried == count // 2
-    assert sum(bool(row["traceback"]) for row in rows) <= FINGERPRINTS * TEXTS_PER_FINGERPRINT
+    assert sum(bool(row["traceback"]) for row in rows) <= MAX_FINGERPRINTS * MAX_TEXTS_PER_FINGERPRINT
 
 
-def test_only_the_first_of_a_kind_keep_their_traceback_over_the_whole_recording() -> None:
+def test_only_the_first_of_a_fingerprint_keep_their_traceback() -> None:
     bench = Bench()
     texts = 0
     for _ in range(10):
         bench.fail()
         texts += sum(bool(row["traceback"]) for row in bench.ripe(everything=True))
-    assert texts == TEXTS_PER_FINGERPRINT
+    assert texts == MAX_TEXTS_PER_FINGERPRINT
 
 
 def test_texts_are_cut_and_masked() -> None:

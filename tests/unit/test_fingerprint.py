@@ -1,16 +1,16 @@
-"""What a failure is about, and that the same failure has the same fingerprint everywhere."""
+"""The innermost cause is found, and the same failure has the same fingerprint on every machine."""
 
 from __future__ import annotations
 
 import traceback
 
-from daskscope.collector.fingerprint import Cause, fingerprint, from_exception, from_text, normalised, short_file
+from daskscope.collector.fingerprint import Cause, fingerprint, from_exception, from_text, normalise_message, short_file
 
 
 def raised(exc: BaseException) -> BaseException:
     try:
         raise exc
-    except BaseException as caught:  # noqa: BLE001 - any kind is tried
+    except BaseException as caught:  # noqa: BLE001 - any exception type is tested
         return caught
 
 
@@ -29,12 +29,12 @@ def test_the_innermost_cause_is_named() -> None:
     assert (cause.type, cause.message) == ("KeyError", "'column 7'")
 
 
-def test_a_context_counts_where_there_is_no_cause() -> None:
+def test_a_context_counts_if_there_is_no_cause() -> None:
     try:
         try:
             raise ValueError("first")
         except ValueError:
-            raise TypeError("second")  # noqa: B904 - the implicit context is the subject
+            raise TypeError("second")  # noqa: B904 - the implicit context is under test
     except TypeError as exc:
         assert from_exception(exc).type == "ValueError"
 
@@ -83,17 +83,17 @@ def test_an_exception_without_a_text_is_still_named() -> None:
     assert "raise" in cause.message
 
 
-def test_what_varies_in_a_message_does_not_matter() -> None:
+def test_variable_parts_of_a_message_do_not_matter() -> None:
     first = "worker tcp://10.0.0.1:4567 lost 'x-12ab' at 0x7f00aa, 3.5 MB in /data/a/part-1.parquet"
     other = "worker tcp://10.9.9.9:9999 lost 'y-98cd' at 0x1e00bb, 12 MB in /data/b/part-77.parquet"
-    assert normalised(first) == normalised(other)
+    assert normalise_message(first) == normalise_message(other)
 
 
 def test_an_apostrophe_does_not_begin_a_quotation() -> None:
-    assert normalised("can't open 'a' and won't try") == "can't open <quoted> and won't try"
+    assert normalise_message("can't open 'a' and won't try") == "can't open <quoted> and won't try"
 
 
-def test_what_a_message_says_matters() -> None:
+def test_the_fixed_text_of_a_message_matters() -> None:
     assert fingerprint("ValueError", "no column", []) != fingerprint("ValueError", "no row", [])
 
 
@@ -124,7 +124,7 @@ def test_frames_of_dask_do_not_matter() -> None:
     assert fingerprint("E", "m", [dask, user]) == fingerprint("E", "m", [user])
 
 
-def test_a_failure_inside_dask_is_told_by_its_last_frame() -> None:
+def test_a_failure_inside_dask_is_identified_by_its_last_frame() -> None:
     first = ("/x/site-packages/dask/core.py", "get")
     other = ("/x/site-packages/dask/array.py", "slice")
     assert fingerprint("E", "m", [first]) != fingerprint("E", "m", [other])
@@ -154,5 +154,5 @@ def test_an_unusual_repr_still_has_a_type() -> None:
 
 
 def test_a_fingerprint_is_the_same_in_every_version_of_this_package() -> None:
-    # Fingerprints join failures of different runs: this value must never change.
+    # Fingerprints group failures of different runs, so this value must never change.
     assert fingerprint("ValueError", "bad value 3", [("/a/project/etl.py", "load")]) == "22f751462c5a3855"

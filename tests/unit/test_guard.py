@@ -1,4 +1,4 @@
-"""The guard counts, complains once, and takes the collector out when it fails too often."""
+"""The guard counts failures, logs each place once, and switches the collector off after too many."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from daskscope.collector.guard import LIMIT, PLACES, WINDOW_S, Guard, guarded, guarded_async, strict
-from daskscope.testing import FakeClock
+from daskscope.collector.guard import MAX_FAILURES, MAX_PLACES, WINDOW_S, Guard, guarded, guarded_async, is_strict
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +16,22 @@ def production(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASKSCOPE_STRICT", "0")
 
 
+class FakeClock:
+    """Replaces ``time.time`` and ``time.sleep``: call it to read the time, ``sleep`` to advance it."""
+
+    def __init__(self, now: float = 1_700_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Advance the clock without waiting."""
+        self.now += seconds
+
+
 class Host:
-    """An object with hooks, as the plugin is one."""
+    """An object with guarded hooks, like the plugin."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -58,7 +71,7 @@ def test_a_hook_that_works_is_left_alone() -> None:
 def test_a_hook_that_fails_returns_nothing() -> None:
     host = Host()
     assert host.hook(ValueError("x")) is None
-    assert (host.guard.failures, host.guard.open) == (1, False)
+    assert (host.guard.failures, host.guard.is_open) == (1, False)
 
 
 def test_a_coroutine_that_fails_returns_nothing() -> None:
@@ -86,41 +99,41 @@ def test_each_place_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_breaker_opens_after_twenty_failures_within_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     host = Host()
-    for _ in range(LIMIT - 1):
-        host.clock.sleep(WINDOW_S / LIMIT)
+    for _ in range(MAX_FAILURES - 1):
+        host.clock.sleep(WINDOW_S / MAX_FAILURES)
         host.hook(ValueError("x"))
-    assert not host.guard.open
+    assert not host.guard.is_open
     host.hook(ValueError("x"))
-    assert host.guard.open
+    assert host.guard.is_open
     assert host.opened == ["hook"]
     assert len(caplog.records) == 2
 
 
 def test_rare_failures_do_not_open_it() -> None:
     host = Host()
-    for _ in range(10 * LIMIT):
-        host.clock.sleep(WINDOW_S / (LIMIT - 2))
+    for _ in range(10 * MAX_FAILURES):
+        host.clock.sleep(WINDOW_S / (MAX_FAILURES - 2))
         host.hook(ValueError("x"))
-    assert not host.guard.open
+    assert not host.guard.is_open
 
 
 def test_an_open_breaker_does_not_call_the_hook() -> None:
     host = Host()
-    for _ in range(LIMIT + 30):
+    for _ in range(MAX_FAILURES + 30):
         host.hook(ValueError("x"))
-    assert host.calls == LIMIT
+    assert host.calls == MAX_FAILURES
     assert host.opened == ["hook"]
 
 
-def test_taking_ourselves_out_may_fail_too() -> None:
+def test_switching_off_may_fail_too() -> None:
     def broken(place: str) -> None:
         raise RuntimeError(place)
 
     host = Host()
     host.guard.on_open = broken
-    for _ in range(LIMIT):
+    for _ in range(MAX_FAILURES):
         assert host.hook(ValueError("x")) is None
-    assert host.guard.open
+    assert host.guard.is_open
     assert "RuntimeError" in host.guard.first["switching off"]
 
 
@@ -130,14 +143,14 @@ def test_an_exception_without_a_text_is_caught() -> None:
     assert host.guard.failures == 1
 
 
-def test_places_are_bounded() -> None:
+def test_the_number_of_places_is_limited() -> None:
     host = Host()
     host.guard.clock = lambda: next(times)
     times = iter(range(0, 10**9, 1000))
-    for number in range(3 * PLACES):
+    for number in range(3 * MAX_PLACES):
         host.guard.caught(f"place {number}", ValueError("x"))
-    assert len(host.guard.first) == PLACES
-    assert host.guard.failures == 3 * PLACES
+    assert len(host.guard.first) == MAX_PLACES
+    assert host.guard.failures == 3 * MAX_PLACES
 
 
 def test_strict_mode_raises_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,13 +163,13 @@ def test_strict_mode_raises_again(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("environ", "expected"), [({}, False), ({"DASKSCOPE_STRICT": "0"}, False), ({"DASKSCOPE_STRICT": "1"}, True)]
 )
-def test_only_who_asks_for_it_is_strict_also_under_pytest(
+def test_strict_mode_must_be_requested_even_under_pytest(
     environ: dict[str, str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DASKSCOPE_STRICT")
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    assert strict() is expected
+    assert is_strict() is expected
 
 
 def test_base_exceptions_pass() -> None:

@@ -1,4 +1,4 @@
-"""Keys in a report come back exactly, whatever they look like."""
+"""Keys of a report are decoded exactly as they were encoded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskscope.report.keys import keys
 
 
 def restored(texts: list[str], prefixes: list[int] | None = None) -> list[str]:
-    """As the page puts them together."""
+    """Decode keys as the page does."""
     blocks = Blocks()
     codes = np.array(prefixes or [0] * len(texts), dtype=np.int64)
     column = np.empty(len(texts), dtype=object)
@@ -48,16 +48,16 @@ def restored(texts: list[str], prefixes: list[int] | None = None) -> list[str]:
         ["1 2 3 4 5", "1"],
     ],
 )
-def test_keys_come_back(texts: list[str]) -> None:
+def test_keys_round_trip(texts: list[str]) -> None:
     assert restored(texts) == texts
 
 
 @given(st.lists(st.text(alphabet="ab-01 9(),'.\u00b2", max_size=12), max_size=20))
-def test_any_text_comes_back(texts: list[str]) -> None:
+def test_any_text_round_trips(texts: list[str]) -> None:
     assert restored(texts) == texts
 
 
-def test_many_keys_of_chunks_become_templates() -> None:
+def test_keys_of_chunks_become_templates() -> None:
     texts = [f"('sum-{name}', {i}, {j})" for name in ("a1", "b2") for i in (0, 7, 123_456_789) for j in range(40)]
     blocks = Blocks()
     templates, columns = keys(np.array(texts, dtype=object), np.repeat([0, 1], 120), blocks)
@@ -66,7 +66,7 @@ def test_many_keys_of_chunks_become_templates() -> None:
     assert restored(texts, [0] * 120 + [1] * 120) == texts
 
 
-def test_a_template_that_the_prefix_tells_needs_no_column() -> None:
+def test_templates_determined_by_the_prefix_need_no_column() -> None:
     blocks = Blocks()
     column = np.array(["('a', 1)", "('b', 2)", "('a', 3)"], dtype=object)
     templates, columns = keys(column, np.array([2, 0, 2]), blocks)

@@ -1,34 +1,43 @@
-"""A report of far too many workers: fewer bins, and the same sums."""
+"""A report of very many workers has fewer bins and the same sums."""
 
 from __future__ import annotations
 
-from daskscope.report.document import BINS, FEWEST_BINS, MOST_SUMS, build
+from typing import Any
+
+from daskscope.analysis.summary import extent
+from daskscope.report.document import MAX_BINS, MAX_SUMS, MIN_BINS, build
+from daskscope.report.schema import Report
 from daskscope.testing import make_recording
 
 SECOND = 1_000_000
 
 
-def built(workers: int) -> int:
+def document(tables: dict[str, list[dict[str, Any]]]) -> Report:
+    recording = make_recording(tables)
+    return build(recording, *extent(recording))[0]
+
+
+def bins_with(workers: int) -> int:
     rows = [
         {"server_id": f"w{n}", "worker": f"tcp://{n}", "nthreads": 1, "start_us": SECOND, "seen_us": SECOND}
         for n in range(workers)
     ]
     task = {"id": 1, "key": "a", "prefix": "a", "worker": "tcp://0", "start_us": SECOND, "stop_us": 100 * SECOND}
-    report, _ = build(make_recording({"workers": rows, "tasks": [{**task, "status": "ok", "thread": 1}]}))
+    report = document({"workers": rows, "tasks": [{**task, "status": "ok", "thread": 1}]})
     assert report["totals"]["tasks"] == 1
     return report["bins"]["count"]
 
 
-def test_a_cluster_has_all_the_bins_a_page_shows() -> None:
-    assert built(2) > BINS // 2
+def test_a_small_cluster_has_all_bins() -> None:
+    assert bins_with(2) > MAX_BINS // 2
 
 
-def test_more_workers_than_can_be_added_up_have_fewer() -> None:
-    assert built(MOST_SUMS // BINS * 4) <= BINS // 4
-    assert FEWEST_BINS < BINS // 4
+def test_very_many_workers_have_fewer_bins() -> None:
+    assert bins_with(MAX_SUMS // MAX_BINS * 4) <= MAX_BINS // 4
+    assert MIN_BINS < MAX_BINS // 4
 
 
-def test_memory_of_workers_that_were_not_there_together_is_not_added_up() -> None:
+def test_memory_limits_add_up_only_for_simultaneous_workers() -> None:
     start, second = 1_700_000_000_000_000, 1_000_000
     rows = [
         {
@@ -44,5 +53,5 @@ def test_memory_of_workers_that_were_not_there_together_is_not_added_up() -> Non
     ]
     task = {"worker": "tcp://2", "start_us": start, "stop_us": start + 30 * second, "status": "ok", "thread": 1}
     cluster = {"cluster": "c", "recording_us": start, "start_us": start, "seen_us": start + 30 * second}
-    report, _ = build(make_recording({"workers": rows, "tasks": [task], "clusters": [cluster]}))
+    report = document({"workers": rows, "tasks": [task], "clusters": [cluster]})
     assert (report["totals"]["threads"], report["totals"]["memory_limit"]) == (4, 200)

@@ -1,4 +1,4 @@
-"""Workers and clients: rows at every change, and a verdict from whatever was seen."""
+"""Workers and clients get a row at every change, and workers a verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from daskscope.collector.members import HELD_LIMIT, KEYS_KEPT, Members
+from daskscope.collector.aliases import Aliases
+from daskscope.collector.scheduler.members import MAX_HELD_KEYS, MAX_PROCESSING_KEYS, Members
 
 A = "tcp://10.0.0.1:4001"
 
@@ -42,18 +43,23 @@ class Bench:
     def __init__(self, **options: bool) -> None:
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.scheduler = SimpleNamespace(workers={A: FakeWorker(A)}, clients={})
-        self.members = Members(self.scheduler, self.add, **{"hostnames": True, "keys": True, **options})
-        self.members.joined(A, 100)
+        self.members = Members(
+            self.scheduler,
+            self.add,
+            hostnames=options.get("hostnames", True),
+            aliases=Aliases(keys=options.get("keys", True)),
+        )
+        self.members.add_worker(A, 100)
 
     def add(self, table: str, **row: Any) -> None:
         self.rows.append((table, row))
 
     def round(self, now_us: int) -> None:
-        for _ in self.members.round(now_us):
+        for _ in self.members.write_changes(now_us):
             pass
 
     def left(self, stimulus: str = "handle-worker-cleanup-1") -> dict[str, Any]:
-        self.members.left(A, stimulus, 200)
+        self.members.remove_worker(A, stimulus, 200)
         return self.rows[-1][1]
 
 
@@ -68,20 +74,20 @@ def test_hostnames_can_be_left_out() -> None:
     assert Bench(hostnames=False).rows[0][1]["host"] == ""
 
 
-def test_a_worker_that_goes_gets_a_verdict_its_keys_and_its_losses() -> None:
+def test_the_last_row_of_a_worker_has_a_verdict_its_keys_and_its_losses() -> None:
     bench = Bench()
     keys = {f"inc-{number}" for number in range(500)}
     message = {"action": "remove-worker", "processing-tasks": keys, "lost-computed-tasks": {"a", "b"}}
-    bench.members.event(A, message)
+    bench.members.note_event(A, message)
     row = bench.left()
     assert (row["verdict"], row["end_us"], row["lost_count"], row["processing_count"]) == ("vanished", 200, 2, 500)
-    assert len(row["processing"]) == KEYS_KEPT
+    assert len(row["processing"]) == MAX_PROCESSING_KEYS
     assert bench.members.workers == {}
 
 
 def test_without_keys_only_their_number_is_kept() -> None:
     bench = Bench(keys=False)
-    bench.members.event(A, {"action": "remove-worker", "processing-tasks": ["inc-1"]})
+    bench.members.note_event(A, {"action": "remove-worker", "processing-tasks": ["inc-1"]})
     row = bench.left()
     assert (row["processing"], row["processing_count"]) == ([], 1)
 
@@ -104,43 +110,43 @@ def test_without_keys_only_their_number_is_kept() -> None:
 )
 def test_events_lead_to_verdicts(topic: str, message: dict[str, Any], verdict: str) -> None:
     bench = Bench()
-    bench.members.event(topic, message)
+    bench.members.note_event(topic, message)
     assert bench.left()["verdict"] == verdict
 
 
 @pytest.mark.parametrize("action", ["remove-worker", "closing-worker", "retire-workers", "worker-ttl-timed-out", "x"])
 @pytest.mark.parametrize("value", [None, 5, [[]], {1: 2}, object(), [None, A], "text", float("nan")])
-def test_nonsense_in_events_is_survived(action: str, value: Any) -> None:
+def test_invalid_events_do_no_harm(action: str, value: Any) -> None:
     bench = Bench()
     names = ("worker", "workers", "retired", "ttl", "reason", "processing-tasks", "lost-computed-tasks", "expected")
     for topic in (A, "all", "worker-restart-memory"):
-        bench.members.event(topic, {"action": action, "rss": value, **dict.fromkeys(names, value)})
-        bench.members.event(topic, {"action": value})
+        bench.members.note_event(topic, {"action": action, "rss": value, **dict.fromkeys(names, value)})
+        bench.members.note_event(topic, {"action": value})
     assert bench.left()["verdict"]
 
 
-def test_a_worker_nobody_saw_coming_leaves_without_a_row() -> None:
+def test_an_unknown_worker_that_leaves_makes_no_row() -> None:
     bench = Bench()
-    bench.members.left("tcp://other", "", 200)
+    bench.members.remove_worker("tcp://other", "", 200)
     assert len(bench.rows) == 1
 
 
 def test_the_state_of_an_agent_is_written_when_it_changes() -> None:
     bench = Bench()
     for _ in range(3):
-        bench.members.agent(A, "running", 150)
-    bench.members.agent("tcp://gone", "running", 150)
+        bench.members.set_agent_state(A, "running", 150)
+    bench.members.set_agent_state("tcp://gone", "running", 150)
     assert [row.get("agent") for _, row in bench.rows] == [None, "running"]
 
 
 def client(bench: Bench, *sizes: int) -> FakeClient:
     made = FakeClient(*sizes)
     bench.scheduler.clients["client-1"] = made
-    bench.members.connected("client-1", 100)
+    bench.members.add_client("client-1", 100)
     return made
 
 
-def test_what_a_client_holds_is_added_up() -> None:
+def test_the_results_a_client_holds_are_added_up() -> None:
     bench = Bench()
     made = client(bench, 10, 20, -1)
     bench.round(200)
@@ -151,7 +157,7 @@ def test_what_a_client_holds_is_added_up() -> None:
     assert held == [(None, None), (3, 30), (0, 0)]
 
 
-def test_what_failed_or_still_runs_is_wanted_but_not_held() -> None:
+def test_failed_and_running_tasks_are_wanted_but_not_held() -> None:
     bench = Bench()
     made = client(bench, 10, 20)
     made.wants_what |= {FakeTask(-1, "erred"), FakeTask(-1, "processing"), FakeTask(-1, "no-worker")}
@@ -159,16 +165,16 @@ def test_what_failed_or_still_runs_is_wanted_but_not_held() -> None:
     assert (bench.rows[-1][1]["held_keys"], bench.rows[-1][1]["held_nbytes"]) == (2, 30)
 
 
-def test_who_was_there_before_the_recording_began_keeps_its_beginning() -> None:
+def test_members_from_before_the_recording_keep_their_start() -> None:
     bench = Bench()
-    bench.members.joined(A, 500, 100)
+    bench.members.add_worker(A, 500, 100)
     assert (bench.rows[-1][1]["start_us"], bench.rows[-1][1]["seen_us"]) == (100, 500)
     bench.scheduler.clients["client-1"] = FakeClient()
-    bench.members.connected("client-1", 500, 300)
+    bench.members.add_client("client-1", 500, 300)
     assert (bench.rows[-1][1]["connect_us"], bench.rows[-1][1]["seen_us"]) == (300, 500)
 
 
-def test_a_client_that_only_says_it_is_there_is_written_now_and_then() -> None:
+def test_a_client_that_only_sends_heartbeats_is_written_regularly() -> None:
     bench = Bench()
     made = client(bench)
     bench.round(200)
@@ -179,9 +185,9 @@ def test_a_client_that_only_says_it_is_there_is_written_now_and_then() -> None:
     assert [row["last_seen_us"] for _, row in bench.rows[before:]] == [40_000_000, 80_000_000]
 
 
-def test_a_client_that_holds_too_much_is_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert HELD_LIMIT >= 100_000
-    monkeypatch.setattr("daskscope.collector.members.HELD_LIMIT", 2)
+def test_the_results_of_a_client_with_too_many_keys_are_not_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MAX_HELD_KEYS >= 100_000
+    monkeypatch.setattr("daskscope.collector.scheduler.members.MAX_HELD_KEYS", 2)
     bench = Bench()
     client(bench, 1, 2, 3)
     bench.round(200)
@@ -189,12 +195,12 @@ def test_a_client_that_holds_too_much_is_not_added_up(monkeypatch: pytest.Monkey
     assert bench.rows[-1][1]["held_nbytes"] == -1
 
 
-def test_adding_up_can_be_interrupted_and_the_client_may_leave_meanwhile() -> None:
+def test_a_client_may_leave_while_its_results_are_added_up() -> None:
     bench = Bench()
     client(bench, *range(1000))
-    steps = bench.members.round(200)
+    steps = bench.members.write_changes(200)
     next(steps)
-    bench.members.disconnected("client-1", 250)
+    bench.members.remove_client("client-1", 250)
     before = len(bench.rows)
     for _ in steps:
         pass
@@ -216,14 +222,14 @@ def test_workers_closed_by_their_nanny_are_judged_again_when_the_cluster_closes(
     left_us: int, worked_us: int, verdict: str
 ) -> None:
     bench = Bench()
-    bench.members.event(A, {"action": "closing-worker", "reason": "nanny-close"})
-    bench.members.left(A, "worker-close", left_us)
-    bench.members.cluster_closes(22_000_000, worked_us)
+    bench.members.note_event(A, {"action": "closing-worker", "reason": "nanny-close"})
+    bench.members.remove_worker(A, "worker-close", left_us)
+    bench.members.note_closing(22_000_000, worked_us)
     assert bench.rows[-1][1]["verdict"] == verdict
 
 
-def test_a_worker_that_was_killed_just_before_the_cluster_closed_was_killed() -> None:
+def test_a_worker_killed_just_before_the_cluster_closed_stays_killed() -> None:
     bench = Bench()
-    bench.members.left(A, "handle-worker-cleanup-1", 21_000_000)
-    bench.members.cluster_closes(22_000_000, 20_000_000)
+    bench.members.remove_worker(A, "handle-worker-cleanup-1", 21_000_000)
+    bench.members.note_closing(22_000_000, 20_000_000)
     assert bench.rows[-1][1]["verdict"] == "vanished"

@@ -1,4 +1,4 @@
-"""Samples on a grid: the largest of each bin, nothing where nobody looked."""
+"""Samples by bin, of the whole cluster, and their peaks during executions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from daskscope.analysis.bins import Bins
-from daskscope.analysis.memory import MEASURES, cluster, memory, peaks
+from daskscope.analysis.memory import MEASURES, cluster, memory, peaks_during, scheduler
+from daskscope.model.table import Strings
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -17,6 +21,9 @@ from daskscope.wire.file import read_recording
 GOLDEN = Path(__file__).parent.parent / "data" / "recordings" / "v1.daskscope"
 S = 1_000_000
 T = 1_700_000_000 * S
+NAME = st.sampled_from(["a", "b", "c"])
+SAMPLE = st.tuples(NAME, st.integers(-30, 30), st.integers(-5, 100))
+STRETCH = st.tuples(NAME, st.integers(-40, 40), st.integers(-5, 60))
 
 
 def sample(worker: str, seconds: float, memory: int, **columns: Any) -> dict[str, Any]:
@@ -64,6 +71,25 @@ def test_the_largest_sample_of_each_bin() -> None:
     }
 
 
+def test_the_scheduler_has_measures_of_its_own() -> None:
+    samples = [
+        sample("scheduler", 1, 1000, cpu_percent=80.0, loop_lag_us=20_000, processing=3),
+        sample("scheduler", 2, 900, cpu_percent=95.0, loop_lag_us=500_000, processing=2),
+        sample("a", 1, 5, cpu_percent=400.0),
+    ]
+
+    found = scheduler(make_recording({"samples": samples}), Bins(T, 10 * S, 2))
+
+    assert found.workers == ["scheduler"]
+    assert {name: plain(values) for name, values in found.measures.items()} == {
+        "cpu_percent": [[95, None]],
+        "loop_lag_us": [[500_000, None]],
+        "processing": [[3, None]],
+        "process": [[1000, None]],
+    }
+    assert scheduler(make_recording({"samples": samples[2:]}), Bins(T, 10 * S, 2)).workers == []
+
+
 def test_all_workers_together_with_their_last_samples() -> None:
     recording = make_recording(
         {"samples": [sample("a", 4, 5), sample("a", 1, 1), sample("b", 3.5, 100), sample("scheduler", 1, 7)]}
@@ -74,7 +100,7 @@ def test_all_workers_together_with_their_last_samples() -> None:
     assert plain(values.reshape(1, -1)) == [[None, 1, 105, 105, 105, None, None]]
 
 
-def test_a_stretch_of_no_length_is_one_moment() -> None:
+def test_a_stretch_without_length_is_one_point() -> None:
     recording = make_recording({"samples": [sample("a", 0, 5)]})
 
     for interval in (1, 0, -1):
@@ -83,13 +109,24 @@ def test_a_stretch_of_no_length_is_one_moment() -> None:
     assert cluster(recording, "process", T + 5, T, 1)[0].tolist() == [T + 5]
 
 
-def test_the_peak_of_each_worker() -> None:
-    recording = make_recording(
-        {"samples": [sample("a", 4, 5), sample("a", 1, 9, spilled=3), sample("scheduler", 1, 99)]}
+@settings(max_examples=100, deadline=None)
+@given(st.lists(SAMPLE, max_size=40), st.lists(STRETCH, max_size=5))
+def test_the_peak_of_a_worker_during_an_interval(
+    samples: list[tuple[str, int, int]], stretches: list[tuple[str, int, int]]
+) -> None:
+    recording = make_recording({"samples": [{"worker": w, "time_us": t, "memory": m} for w, t, m in samples]})
+    found = peaks_during(
+        recording["samples"],
+        "memory",
+        Strings.of([w for w, _, _ in stretches]),
+        np.array([start for _, start, _ in stretches], dtype=np.int64),
+        np.array([start + length for _, start, length in stretches], dtype=np.int64),
     )
 
-    assert peaks(recording) == {"a": 9.0}
-    assert peaks(recording, "spilled") == {"a": 3.0}
+    assert found.tolist() == [
+        max((m for w, t, m in samples if w == worker and start <= t <= start + length and m > 0), default=0)
+        for worker, start, length in stretches
+    ]
 
 
 @pytest.mark.parametrize("bins", [Bins(0, 1, 1), Bins(1_763_244_000_000_000, 1, 20)])
@@ -98,4 +135,3 @@ def test_any_recording_has_memory(bins: Bins) -> None:
         found = memory(recording, bins)
         assert {values.shape for values in found.measures.values()} == {(len(found.workers), bins.count)}
         cluster(recording, "optimistic", bins.start_us, bins.stop_us, 7)
-        assert len(peaks(recording)) <= 3

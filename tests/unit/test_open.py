@@ -10,19 +10,29 @@ from pathlib import Path
 import pytest
 
 from daskscope.cli.main import main
-from daskscope.cli.open import Server, load
+from daskscope.cli.open import Page, Server, load
 
 GOLDEN = Path(__file__).parents[1] / "data" / "recordings" / "v1.daskscope"
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(b"<p>page</p>", 0) as server:
+    with Server(Page(b"<p>page</p>", "page", is_foreign=False), 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
         server.shutdown()
         thread.join()
+
+
+def response(server: Server, path: str) -> tuple[str, bytes]:
+    """Return the policy and the body."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    found = answer.headers["Content-Security-Policy"], answer.read()
+    connection.close()
+    return found
 
 
 def get(server: Server, path: str, host: str | None = None) -> tuple[int, bytes]:
@@ -50,10 +60,29 @@ def test_a_foreign_host_gets_nothing(server: Server) -> None:
 
 def test_a_recording_becomes_a_page_and_a_report_stays_one(tmp_path: Path) -> None:
     page = load(GOLDEN)
-    assert b"daskscope-report" in page
+    assert b"daskscope-report" in page.data
+    assert not page.is_foreign
     report = tmp_path / "report.html"
-    report.write_bytes(page)
-    assert load(report) == page
+    report.write_bytes(page.data)
+    assert load(report) == Page(page.data, "report", is_foreign=True)
+
+
+def test_a_page_of_others_is_shown_in_a_sandbox() -> None:
+    with Server(Page(b"<!doctype html><script>theirs</script>", "<b>", is_foreign=True), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        frame, page = response(server, server.secret), response(server, f"{server.secret}page")
+        elsewhere = get(server, "/page")[0]
+        server.shutdown()
+        thread.join()
+    assert b'<iframe sandbox="allow-scripts"' in frame[1]
+    assert b"<b>" not in frame[1]
+    assert b"theirs" not in frame[1]
+    assert "frame-src 'self'" in frame[0]
+    assert page[0].startswith("sandbox allow-scripts;")
+    assert page[1].startswith(b"<!doctype html><script>(() =>")
+    assert page[1].endswith(b"<script>theirs</script>")
+    assert elsewhere == 404
 
 
 def test_what_is_no_recording_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Frames are numbered once, reach everyone, and a subscriber that falls behind loses raw rows first."""
+"""Frames are numbered once and reach all subscribers; a subscriber that falls behind loses raw rows first."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.samples import write_frames
 
 from daskscope import open_recording
-from daskscope.collector.outbox import FrameQueue, Outbox, Sealed, SubscriberFailed
+from daskscope.collector.delivery.outbox import FrameQueue, Outbox, Sealed, SubscriberFailed
 from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import Body, encode_body, seal
-from daskscope.wire.file import write_frames
 
 SEAL: dict[str, Any] = {"cluster": "c", "epoch": 5, "sequence": 0, "kept": 3, "dropped": 0}
 
@@ -55,7 +55,7 @@ def test_a_subscriber_that_fails_does_not_cost_the_others_their_frame() -> None:
     assert [frame.sequence for frame in got] == [0, 1]
 
 
-def test_a_body_that_cannot_be_sealed_takes_no_number() -> None:
+def test_a_body_that_cannot_be_sealed_uses_no_sequence_number() -> None:
     outbox, got = Outbox("c" * 1000, 5), list[Sealed]()
     outbox.subscribe("me", got.append)
     with pytest.raises(ValueError, match="reader"):
@@ -76,7 +76,7 @@ def test_the_event_loop_never_waits_for_a_subscriber() -> None:
     writer = threading.Thread(target=outbox.publish, args=(body(),))
     writer.start()
     assert inside.wait(30)
-    # All of this happens on the event loop; with the lock held above it would never return.
+    # All of this runs on the event loop; if publish held the lock, it would never return.
     outbox.count_dropped("tasks", 1)
     outbox.subscribe("other", lambda frame: None)
     outbox.unsubscribe("other")
@@ -84,7 +84,7 @@ def test_the_event_loop_never_waits_for_a_subscriber() -> None:
     writer.join(30)
 
 
-def test_who_unsubscribes_gets_no_more_frames() -> None:
+def test_a_subscriber_that_unsubscribed_gets_no_more_frames() -> None:
     outbox, mine, others = Outbox("c", 5), list[Sealed](), list[Sealed]()
     outbox.subscribe("me", mine.append)
     outbox.subscribe("other", others.append)
@@ -95,7 +95,7 @@ def test_who_unsubscribes_gets_no_more_frames() -> None:
     assert [[frame.sequence for frame in got] for got in (mine, others)] == [[0, 1], [0]]
 
 
-def test_a_queue_gives_frames_until_they_are_acknowledged() -> None:
+def test_a_queue_returns_frames_until_they_are_acknowledged() -> None:
     queue = FrameQueue(1000)
     for number in range(5):
         queue.put(sealed(number))
@@ -106,24 +106,24 @@ def test_a_queue_gives_frames_until_they_are_acknowledged() -> None:
     assert (len(queue), queue.size) == (3, 30)
 
 
-def test_frames_that_were_taken_can_be_given_back() -> None:
+def test_popped_frames_can_be_put_back() -> None:
     queue = FrameQueue(1000)
     for number in range(4):
         queue.put(sealed(number))
-    taken = queue.take(20)
+    taken = queue.pop(20)
     assert (len(queue), queue.size) == (2, 20)
-    queue.give_back(taken)
-    assert [frame.sequence for frame in queue.take_all()] == [0, 1, 2, 3]
+    queue.put_back(taken)
+    assert [frame.sequence for frame in queue.pop_all()] == [0, 1, 2, 3]
     assert queue.size == 0
 
 
-def test_the_oldest_raw_rows_go_first() -> None:
+def test_the_oldest_raw_rows_are_dropped_first() -> None:
     queue = FrameQueue(100)
     for number in range(10):
         queue.put(sealed(number, "exceptions" if number % 2 else "tasks"))
     queue.put(sealed(10))
     kept = [frame.sequence for frame in queue.peek(10_000)]
-    # The first of the tasks stays, so that the next are known to be missing.
+    # The first frame of tasks stays, so that a reader detects that the next are missing.
     assert kept == [0, 1, 3, 5, 7, 9, 10]
     assert queue.size <= 100
 
@@ -135,9 +135,9 @@ def test_a_reader_knows_how_many_rows_a_queue_dropped(joined: int, tmp_path: Pat
         outbox.publish(body("edges", rows=3))
     outbox.subscribe("me", queue.put)
     for number in range(60):
-        # Of the edges no more come after the first half.
+        # There are no more edges after the first half.
         outbox.publish(body("edges" if number % 2 and number < 30 else "tasks", rows=3))
-    frames = queue.take_all()
+    frames = queue.pop_all()
     write_frames(tmp_path / "run.daskscope", [frame.frame for frame in frames])
     held = open_recording(tmp_path / "run.daskscope").completeness
     rows = {table: sum(frame.rows for frame in frames if frame.table == table) for table in ("tasks", "edges")}
@@ -149,7 +149,7 @@ def test_a_reader_knows_how_many_rows_a_queue_dropped(joined: int, tmp_path: Pat
     assert held["edges"].missing > 0
 
 
-def test_totals_and_errors_go_only_at_twice_the_limit() -> None:
+def test_totals_and_errors_are_dropped_only_at_twice_the_limit() -> None:
     queue = FrameQueue(100)
     for number in range(20):
         queue.put(sealed(number, "exceptions"))
@@ -158,7 +158,7 @@ def test_totals_and_errors_go_only_at_twice_the_limit() -> None:
     assert [frame.sequence for frame in queue.peek(10_000)] == [0, *range(12, 21)]
 
 
-def test_an_overflow_takes_the_oldest() -> None:
+def test_the_oldest_frames_go_to_the_overflow() -> None:
     queue, spilled = FrameQueue(100), list[int]()
 
     def overflow(frames: list[Sealed]) -> bool:
@@ -168,7 +168,7 @@ def test_an_overflow_takes_the_oldest() -> None:
     queue.overflow = overflow
     for number in range(30):
         queue.put(sealed(number))
-    assert spilled + [frame.sequence for frame in queue.take_all()] == list(range(30))
+    assert spilled + [frame.sequence for frame in queue.pop_all()] == list(range(30))
 
 
 def test_an_overflow_that_refuses_leaves_the_queue_bounded() -> None:

@@ -1,11 +1,11 @@
-"""How many executions ran at the same time."""
+"""Parallelism: how many executions ran at the same time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from daskscope.analysis.bins import Bins
-from daskscope.analysis.parallelism import mean_parallelism, parallelism
+from daskscope.analysis.executions import parallelism
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
 
@@ -19,7 +19,6 @@ def test_the_mean_number_of_running_executions() -> None:
     )
 
     assert parallelism(recording, Bins(0, 10, 3)).tolist() == [2.5, 2.0, 1.5]
-    assert mean_parallelism(recording, Bins(0, 10, 3)) == 2.0
 
 
 def test_any_recording_has_a_parallelism() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from typing import Any
 
+import pytest
+from tests.example_secrets import Example, examples
+
+from daskscope.collector.key_secrets import scrub_keys
 from daskscope.collector.privacy import Scrubber, bounded
+from daskscope.collector.secret_patterns import TOKENS
 
 
 def test_values_of_secret_environment_variables_are_masked() -> None:
@@ -88,7 +94,7 @@ def test_the_name_of_a_masked_value_stays_readable() -> None:
     "piece", ["eyJ-", "://a:", "password", "'", "-----BEGIN PRIVATE KEY-----", "token= ", "a", "bearer "]
 )
 def test_scrubbing_is_linear(piece: str) -> None:
-    # Quadratic work over half a million characters would run into the test's time limit by far.
+    # Quadratic work over half a million characters would exceed the test's time limit by far.
     text = piece * (500_000 // len(piece))
     assert Scrubber(["secret-value"]).scrub(text) is not None
 
@@ -108,3 +114,162 @@ def test_long_text_keeps_head_and_tail_and_says_how_much_is_missing() -> None:
 
 def test_a_limit_smaller_than_the_marker_is_kept() -> None:
     assert len(bounded("a" * 100, 5)) == 5
+
+
+EXAMPLES = examples(1)
+
+
+def test_there_are_fifty_examples() -> None:
+    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES) == 50
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+@pytest.mark.parametrize("frame", ["{}", "it's {} again", "load-{}", "({!r}, 0)", '"{}"', "x={}", "a/{}/b", "file\t{}"])
+def test_every_sort_of_secret_is_masked(example: Example, frame: str) -> None:
+    scrubbed = Scrubber().scrub(frame.format(example.text))
+    assert example.secret not in scrubbed
+    assert "***" in scrubbed
+    # Scrubbing a scrubbed text must not destroy more: texts of workers are scrubbed on the scheduler again.
+    assert Scrubber().scrub(scrubbed) == scrubbed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dask scheduler -p 8080 --dashboard-address :8787",
+        "ssh -p 2222 host, mysql -p on port 3306",
+        "docker run -u 1000:1000 image",
+        "task-1 disk-read mask-8f14e45fceea167a5a36dedd4bea2543",
+        "connect to tcp://10.0.0.1:8786 and http://host:8787/status, mail ann@example.com",
+        "http://host:8787/a@b",
+        "first pass: 12 rows, signal=9, compass=n",
+        "key-1f0c7a25b9d3 and inc-8f14e45fceea167a5a36dedd4bea2543",
+        "('read_parquet-fused-8f14e45fceea167a5a36dedd4bea2543', 17)",
+        '  File "/home/ann/key_store/tokens.py", line 12, in load_keys\n    return tokens[key]',
+        "monkey patch, author: Ann, 3 tokens, the token is missing",
+        "<module 'secrets' from '/usr/lib/python3.11/secrets.py'>",
+    ],
+)
+def test_text_like_a_secret_but_ordinary_stays(text: str) -> None:
+    assert Scrubber().scrub(text) == text
+
+
+ADVERSARIAL = [
+    *TOKENS,
+    *(
+        "eyJ",
+        "eyJaaaaaa.",
+        "://",
+        "://a:b/",
+        "://a@",
+        "jdbc:oracle:thin:a/",
+        "jdbc:a:b:",
+        "password",
+        "password=",
+        "password='",
+    ),
+    *(
+        "'password','",
+        "--password ",
+        "--a-b-c-password ",
+        "mysql ",
+        "mysql -p",
+        " -u a -p",
+        "curl -u ",
+        "curl ",
+        "sshpass -p",
+    ),
+    *(
+        "<password>",
+        "identified by '",
+        "bearer ",
+        "sig=",
+        "pass=",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN ",
+        "\n",
+        "a",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", ADVERSARIAL)
+def test_scrubbing_a_megabyte_is_linear(piece: str) -> None:
+    # Quadratic work over a million characters would exceed the test's time limit by far.
+    assert Scrubber(["secret-value"]).scrub(piece * (1_000_000 // len(piece))) is not None
+    assert Scrubber(["secret-value"]).scrub(piece + "a" * 1_000_000) is not None
+
+
+def test_a_long_ordinary_text_stays_as_it_is() -> None:
+    text = "\n".join(
+        f'  File "/lib/key_{n}.py", line {n}, in token_{n}\n    return self.auth[{n}]' for n in range(20_000)
+    )
+    assert Scrubber(["secret-value"]).scrub(text) == text
+
+
+def test_a_known_secret_is_masked_in_a_url() -> None:
+    assert Scrubber(["p@ss word/1"]).scrub("x?key=p%40ss%20word%2F1") == "x?key=***"
+
+
+def test_json_stays_json() -> None:
+    text = json.dumps({"token": "abc", "n": [{"password": 'say "x"'}, "password=abc"], "ghp_" + "a" * 36: 1})
+    assert json.loads(Scrubber().scrub_json(text)) == {
+        "token": "***",
+        "n": [{"password": "***"}, "password=***"],
+        "***": 1,
+    }
+
+
+def test_every_text_of_every_column_is_scrubbed() -> None:
+    columns: dict[str, list[Any]] = {"a": ["password=abc", "x"], "b": [["password=abc"], ()], "c": [1, 2.5]}
+    assert Scrubber().scrub_columns(columns) == {"a": ["password=***", "x"], "b": [["password=***"], []], "c": [1, 2.5]}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_secrets_in_keys_are_masked(example: Example) -> None:
+    token = "8f14e45fceea167a5a36dedd4bea2543"
+    keys = [
+        f"inc-{token}",
+        ("sum", 1),
+        example.text,
+        ("x", example.text),
+        (example.text, 0),
+        f"load-{example.text}-{token}",
+        5,
+    ]
+    scrubbed = scrub_keys(Scrubber(), keys)
+    assert scrubbed[:2] == keys[:2]
+    assert scrubbed[-1] == 5
+    assert example.secret not in str(scrubbed)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_secrets_are_masked_among_keys_that_dask_named(example: Example) -> None:
+    """Such batches are looked at as a whole."""
+    token = "8f14e45fceea167a5a36dedd4bea2543"
+    named: list[Any] = [f"inc-{token}", (f"sum-{token}", 1, 2)]
+    for key in (
+        f"load-{example.text}-{token}",
+        example.text,
+        (f"{example.text}-{token}", 3),
+        (example.text, 3),
+        ("x", example.text),
+    ):
+        scrubbed = scrub_keys(Scrubber(), [*named, key])
+        assert scrubbed[:2] == named
+        assert example.secret not in str(scrubbed)
+
+
+@pytest.mark.parametrize("last", [f"inc-{32 * 'a'}", 5, ("x", 1), ()], ids=str)
+def test_keys_without_a_hint_of_a_secret_stay_the_same_objects(last: Any) -> None:
+    keys = [*(("sum-8f14e45fceea167a5a36dedd4bea2543", number) for number in range(10)), last]
+    assert all(one is two for one, two in zip(scrub_keys(Scrubber(), keys), keys, strict=True))
+
+
+def test_remembered_names_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.privacy.MAX_REMEMBERED", 3)
+    scrubber = Scrubber()
+    for _ in range(2):
+        names = [scrubber.scrub_name(f"password={number} x{number}") for number in range(10)]
+        assert names == [f"password=*** x{number}" for number in range(10)]
+    assert len(scrubber._remembered) <= 3

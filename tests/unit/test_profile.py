@@ -9,6 +9,7 @@ import pytest
 
 import daskscope
 from daskscope.model.recording import Recording
+from daskscope.report.page import find_page
 from daskscope.testing import make_recording
 
 T = 1_700_000_000_000_000
@@ -60,25 +61,25 @@ def test_the_tree_has_dasks_shape(recording: Recording) -> None:
         ({"key": "nothing of that name"}, {}),
     ],
 )
-def test_a_part_of_it(recording: Recording, arguments: dict[str, Any], expected: dict[str, int]) -> None:
+def test_a_selection(recording: Recording, arguments: dict[str, Any], expected: dict[str, int]) -> None:
     assert names(daskscope.profile(recording, **arguments)) == expected
 
 
-def test_each_worker_by_itself(recording: Recording) -> None:
+def test_a_tree_per_worker(recording: Recording) -> None:
     trees = daskscope.profile(recording, merge_workers=False)
     assert {worker: tree["count"] for worker, tree in trees.items()} == {"a": 8, "b": 1, "scheduler": 0}
 
 
-def test_a_page_that_needs_no_server(recording: Recording, tmp_path: Path) -> None:
+def test_a_standalone_page(recording: Recording, tmp_path: Path) -> None:
     daskscope.profile(recording, filename=tmp_path / "profile.html")
-    assert '"view":"profile"' in (tmp_path / "profile.html").read_text()
+    assert find_page((tmp_path / "profile.html").read_bytes()).report["view"] == "profile"
 
 
-def test_both_loops_at_once_is_a_mistake(recording: Recording) -> None:
-    with pytest.raises(daskscope.DaskscopeError, match="not for both"):
+def test_server_and_scheduler_exclude_each_other(recording: Recording) -> None:
+    with pytest.raises(daskscope.DaskscopeError, match="not both"):
         daskscope.profile(recording, server=True, scheduler=True)
 
 
-def test_a_notebook_shows_a_recording(recording: Recording) -> None:
+def test_the_notebook_view_of_a_recording(recording: Recording) -> None:
     shown = recording._repr_html_()
     assert "profiles" in shown and "daskscope open" in shown

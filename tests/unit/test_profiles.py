@@ -1,4 +1,4 @@
-"""Stacks become one tree; every sample is counted once wherever one looks from."""
+"""Stacks are merged into one tree that counts every sample once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cubes import cube_rows
 
-from daskscope.analysis.bins import Bins, rows
-from daskscope.analysis.profiles import LineCount, Profile, by_line, collapsed, inverted, owner, profile, tree
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.profiles import Profile, collapsed, owner, profile, tree
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -64,7 +65,7 @@ def test_stacks_share_a_tree() -> None:
     assert found.seconds_per_sample == pytest.approx((9 + 6) / 1e6 / 15)
     cells = {
         (kind, prefix, worker, paths(found)[int(at)], bin_): n
-        for kind, prefix, _, worker, at, bin_, n in rows(found.cube)
+        for kind, prefix, _, worker, at, bin_, n in cube_rows(found.cube)
     }
     assert cells == {
         ("compute", "add", "w", "ab", 0): 3,
@@ -82,7 +83,7 @@ def counted(found: Profile, **wanted: Any) -> dict[str, tuple[int, int]]:
     return {path: counts for path, counts in rows if counts[1]}
 
 
-def test_a_tree_counts_what_ends_at_a_node_and_below() -> None:
+def test_a_tree_counts_samples_at_and_below_each_node() -> None:
     found = small()
 
     assert counted(found) == {"a": (0, 11), "ab": (6, 11), "abc": (5, 5), "c": (0, 4), "cb": (4, 4)}
@@ -92,36 +93,18 @@ def test_a_tree_counts_what_ends_at_a_node_and_below() -> None:
     assert counted(found, worker="v") == {"c": (0, 4), "cb": (4, 4)}
     assert counted(found, start_us=T + 10) == {"a": (0, 3), "ab": (3, 3), "c": (0, 4), "cb": (4, 4)}
     assert counted(found, stop_us=T + 10, prefix="add") == {"a": (0, 3), "ab": (3, 3)}
-    assert counted(found, worker="unheard of") == {}
+    assert counted(found, worker="unknown") == {}
 
 
-def test_lines_and_collapsed_stacks() -> None:
+def test_collapsed_stacks() -> None:
     found = small()
     own, _ = tree(found)
 
-    assert by_line(found, own) == [LineCount("/b.py", "b", 98, 10), LineCount("/c.py", "c", 99, 5)]
     assert sorted(collapsed(found, own)) == [
         "a (/a.py:97);b (/b.py:98) 6",
         "a (/a.py:97);b (/b.py:98);c (/c.py:99) 5",
         "c (/c.py:99);b (/b.py:98) 4",
     ]
-
-
-def test_from_the_innermost_frame_out() -> None:
-    found = small()
-    upside_down = inverted(found, tree(found)[0])
-    names: list[str] = []
-    for node, parent in zip(upside_down.nodes.tolist(), upside_down.parents.tolist(), strict=True):
-        names.append((names[parent] if parent >= 0 else "") + found.frames[node][1])
-
-    assert dict(zip(names, upside_down.total.tolist(), strict=True)) == {
-        "b": 10,
-        "ba": 6,
-        "bc": 4,
-        "c": 5,
-        "cb": 5,
-        "cba": 5,
-    }
 
 
 @settings(max_examples=60, deadline=None)
@@ -133,8 +116,6 @@ def test_no_sample_is_lost(stacks: list[tuple[str, int]]) -> None:
     samples = sum(count for frames, count in stacks if frames)
 
     assert own.sum() == samples == total[found.parents < 0].sum()
-    upside_down = inverted(found, own)
-    assert upside_down.total[upside_down.parents < 0].sum() == samples
     for node, path in enumerate(paths(found)):
         assert own[node] == sum(count for frames, count in stacks if frames == path)
         assert total[node] == sum(count for frames, count in stacks if frames.startswith(path))
@@ -165,7 +146,7 @@ def test_no_sample_is_lost(stacks: list[tuple[str, int]]) -> None:
         ("", "native"),
     ],
 )
-def test_whose_code_it_is(file: str, whose: str) -> None:
+def test_the_owner_of_a_file(file: str, whose: str) -> None:
     assert owner(file) == whose
 
 
@@ -174,5 +155,4 @@ def test_any_recording_has_a_profile() -> None:
         found = profile(recording, Bins(0, 1, 1))
         for kind in (None, "compute"):
             own, _ = tree(found, kind)
-            assert (len(collapsed(found, own)), len(by_line(found, own))) <= (2, 2)
-            inverted(found, own)
+            assert len(collapsed(found, own)) <= 2

@@ -1,4 +1,4 @@
-"""A report becomes a recording again: what it holds comes back, and what it does not is said."""
+"""A report is read back into a recording, which reports the rows that are missing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.completeness import is_complete, statement
 from daskscope.analysis.critical_path import critical_path
-from daskscope.analysis.summary import summarise
+from daskscope.analysis.summary import is_complete, statement, summarise
 from daskscope.cli.main import main
 from daskscope.client.record import open_recording
 from daskscope.errors import NewerFormat, RecordingError
@@ -26,9 +25,10 @@ from daskscope.model.recording import Completeness, Recording
 from daskscope.report import reader_flame, reader_stream
 from daskscope.report import stream as stream_module
 from daskscope.report.document import report_page
-from daskscope.report.html import END_TAG, REPORT_TAG
-from daskscope.report.page import BLOCK
+from daskscope.report.html import END_TAG, PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.page import BLOCK, MAX_JSON, find_page
 from daskscope.report.reader import read_report
+from daskscope.report.source import content_kind
 from daskscope.testing import make_recording
 
 GOLDEN = Path(__file__).parents[1] / "data" / "recordings" / "v1.daskscope"
@@ -108,16 +108,16 @@ def column(recording: Recording, table: str, *names: str) -> list[tuple[Any, ...
     return list(zip(*(recording[table][name].tolist() for name in names), strict=True))
 
 
-def test_every_execution_comes_back(path: Path) -> None:
+def test_every_execution_is_read(path: Path) -> None:
     before, after = make_recording(tables()), read_report(path)
     exact = ("key", "prefix", "group", "span", "computation", "worker", "thread", "type", "status", "interval_action")
     assert sorted(column(after, "tasks", *exact), key=str) == sorted(column(before, "tasks", *exact), key=str)
-    # In the order in which they stopped, numbered by it.
+    # Numbered in the order in which they stopped.
     assert after["tasks"]["id"].tolist() == list(range(11))
     assert (np.diff(after["tasks"]["stop_us"]) >= 0).all()
 
 
-def test_times_and_sizes_come_back_to_three_digits(path: Path) -> None:
+def test_times_and_sizes_have_three_digits(path: Path) -> None:
     before, after = make_recording(tables())["tasks"], read_report(path)["tasks"]
     tick = 5
     assert [abs(a - b) <= tick for a, b in zip(after["start_us"], before["start_us"], strict=True)] == [True] * 11
@@ -134,15 +134,15 @@ def test_times_and_sizes_come_back_to_three_digits(path: Path) -> None:
     assert (abs(start - T - 1_000) <= tick, abs(stop - start - 3_000) <= 6, len(others)) == (True, True, 1)
 
 
-def test_dependencies_name_the_new_numbers(path: Path) -> None:
+def test_dependencies_use_the_new_ids(path: Path) -> None:
     after = read_report(path)
     assert column(after, "edges", "task", "dependency") == [(2, 0), (9, 2)]
     assert [step.key for step in critical_path(after).steps][-1] == "inc-5"
-    # One of three led out of the recording.
+    # One of three refers to a task outside the recording.
     assert after.completeness["edges"] == Completeness(2, missing=1)
 
 
-def test_all_stacks_come_back_whatever_their_functions_are_called(path: Path) -> None:
+def test_all_stacks_are_read_with_any_function_name(path: Path) -> None:
     assert sorted(column(read_report(path), "profiles", "kind", "worker", "prefix", "span", "stack", "count")) == [
         ("compute", WORKERS[0], "sum", "s1", ["a.py\tf, g\t1"], 2),
         ("compute", WORKERS[0], "sum", "s1", ["a.py\tf, g\t1", "b.py\th\t22"], 3),
@@ -150,7 +150,7 @@ def test_all_stacks_come_back_whatever_their_functions_are_called(path: Path) ->
     ]
 
 
-def test_other_tables_come_back_as_they_were(path: Path) -> None:
+def test_other_tables_are_read_unchanged(path: Path) -> None:
     before, after = make_recording(tables()), read_report(path)
     for name in ("clusters", "workers", "computations", "groups", "spans", "exceptions"):
         assert {c: after[name][c].tolist() for c in after[name]} == {c: before[name][c].tolist() for c in before[name]}
@@ -170,7 +170,7 @@ def test_sums_agree(path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["perfetto", "speedscope", "collapsed", "csv", "json"])
-def test_it_can_be_exported(to: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_report_can_be_exported(to: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(path), "--to", to, "--output", str(tmp_path / "out")]) == 0
     written = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert all(one.stat().st_size for one in written)
@@ -184,58 +184,58 @@ def test_it_can_be_exported(to: str, path: Path, tmp_path: Path, capsys: pytest.
         assert written[0].read_text().splitlines() == ["f, g (a.py:1) 2", "f, g (a.py:1);h (b.py:22) 3"]
 
 
-def test_it_can_be_exported_to_parquet(path: Path, tmp_path: Path) -> None:
+def test_a_read_report_can_be_exported_to_parquet(path: Path, tmp_path: Path) -> None:
     assert main(["export", str(path), "--to", "parquet", "--output", str(tmp_path / "out")]) == 0
     tasks = pd.read_parquet(tmp_path / "out" / "tasks.parquet")
     assert (len(tasks), sorted(set(tasks["worker"]))) == (11, WORKERS)
 
 
-def test_a_report_need_not_become_a_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_not_exported_to_html(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = path.read_bytes()
     assert main(["export", str(path), "--to", "html", "--output", str(path)]) == 1
     assert "is a report already: copy it." in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
-def test_show_says_what_it_was_read_from(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_that_it_was_read_from_a_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(path)]) == 0
     out = capsys.readouterr().out
     assert out.endswith(
-        "Incomplete, 24 rows read: read from a report, which has times to three digits; "
+        "Incomplete, 24 rows read: read from a report, which rounds durations to three digits; "
         "1 of 3 rows of edges not in the file.\n"
     )
 
 
-def test_rows_that_are_not_in_the_page_are_counted(tmp_path: Path) -> None:
+def test_rows_missing_from_the_page_are_counted(tmp_path: Path) -> None:
     many = {**tables(), "samples": [{"time_us": T + n, "worker": WORKERS[0]} for n in range(2_345)], "edges": []}
     after = open_recording(page(make_recording(many), tmp_path / "report.html"))
     assert (after["samples"].rows, after.completeness["samples"]) == (2_000, Completeness(2_000, missing=345))
     assert "345 of 2,345 rows of samples not in the file" in statement(after)
 
 
-def test_tasks_that_are_not_in_the_stream_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_module, "MOST_TASKS", 6)
+def test_tasks_missing_from_the_stream_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_module, "MAX_TASKS", 6)
     after = read_report(page(make_recording(tables()), tmp_path / "report.html"))
     assert after.completeness["tasks"] == Completeness(6, missing=5)
     assert not is_complete(after)
 
 
-def test_gaps_of_the_recording_stay_gaps(tmp_path: Path) -> None:
+def test_gaps_of_the_recording_are_kept(tmp_path: Path) -> None:
     lossy = make_recording(tables(), completeness={"samples": Completeness(1, 41, 0), "logs": Completeness(0, 7, 0)})
     after = read_report(page(lossy, tmp_path / "report.html"))
     assert after.completeness["samples"] == Completeness(1, missing=41)
-    assert "and says of itself: Incomplete, 25 rows read: 41 of 42 rows of samples dropped inside" in statement(after)
+    assert "the report says: Incomplete, 25 rows read: 41 of 42 rows of samples dropped inside" in statement(after)
     assert "7 of 7 rows of logs dropped inside the cluster" in statement(after)
 
 
-def test_a_recording_of_everything_can_be_read_from_its_report(tmp_path: Path) -> None:
+def test_every_table_can_be_read_from_a_report(tmp_path: Path) -> None:
     before = open_recording(GOLDEN)
     after = read_report(page(before, tmp_path / "golden.html"))
     assert after["tasks"].rows + after.completeness["tasks"].missing >= before["tasks"].rows
     summarise(after)
 
 
-def test_nothing_recorded_is_read_as_nothing(tmp_path: Path) -> None:
+def test_an_empty_report_is_an_empty_recording(tmp_path: Path) -> None:
     after = read_report(page(make_recording({}), tmp_path / "empty.html"))
     assert (dict(after.tables), dict(after.completeness)) == ({}, {})
 
@@ -245,7 +245,7 @@ KEYS = st.text(alphabet="ab-019 (),'%\"\\\n\0é", max_size=9)
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(KEYS, st.integers(0, 3), st.integers(0, 10**9), st.integers(0, 10**8)), max_size=12))
-def test_any_tasks_come_back(tmp_path_factory: pytest.TempPathFactory, tasks: list[tuple[str, int, int, int]]) -> None:
+def test_any_tasks_are_read(tmp_path_factory: pytest.TempPathFactory, tasks: list[tuple[str, int, int, int]]) -> None:
     rows = [
         {
             **task(0),
@@ -270,11 +270,11 @@ def test_any_tasks_come_back(tmp_path_factory: pytest.TempPathFactory, tasks: li
     assert sorted(column(after, "tasks", *names)) == sorted((key, f"p{lane}", lane) for key, lane, _, _ in tasks)
 
 
-# -- pages that are not what they claim to be -----------------------------------------------------------------------
+# -- damaged and hostile pages -----------------------------------------------------------------------
 
 
 def refused(path: Path, data: bytes) -> str:
-    """What a user is told about a page; empty where it could be read."""
+    """Return the error message for a page; empty if it can be read."""
     path.write_bytes(data)
     try:
         summarise(open_recording(path))
@@ -284,7 +284,7 @@ def refused(path: Path, data: bytes) -> str:
     return ""
 
 
-def test_a_page_cut_off_anywhere_is_refused(path: Path) -> None:
+def test_a_truncated_page_is_refused(path: Path) -> None:
     data = path.read_bytes()
     first, last = data.index(REPORT_TAG.encode()), data.rindex(END_TAG.encode())
     cuts = {*range(0, first, first // 20), *range(first, last, (last - first) // 150), first + 1, last - 1, last}
@@ -305,31 +305,50 @@ def test_a_page_with_a_flipped_byte_is_read_or_refused(path: Path) -> None:
 
 
 def changed(data: bytes, change: Callable[[Any], Any]) -> bytes:
-    """The page with another report in it."""
+    """Return the page with another report."""
     start = data.index(REPORT_TAG.encode()) + len(REPORT_TAG)
     stop = data.index(END_TAG.encode(), start)
-    report = json.loads(data[start:stop])
+    report = find_page(data).report
     result = change(report)
-    return data[:start] + json.dumps(report if result is None else result).encode() + data[stop:]
+    return data[:start] + packed(json.dumps(report if result is None else result).encode()) + data[stop:]
+
+
+def packed(text: bytes) -> bytes:
+    return b64encode(zlib.compress(text))
+
+
+def test_a_report_of_an_earlier_version_is_read(path: Path) -> None:
+    """Its JSON is not compressed."""
+    data = path.read_bytes()
+    start = data.index(REPORT_TAG.encode())
+    stop = data.index(END_TAG.encode(), start)
+    plain = PLAIN_REPORT_TAG.encode() + json.dumps(find_page(data).report).encode()
+    before = read_report(path)
+    path.write_bytes(data[:start] + plain + data[stop:])
+    assert content_kind(path) == "report"
+    after = read_report(path)
+    assert [(name, table.rows) for name, table in after.tables.items()] == [
+        (name, table.rows) for name, table in before.tables.items()
+    ]
 
 
 def test_a_newer_report_says_to_upgrade(path: Path) -> None:
-    path.write_bytes(changed(path.read_bytes(), lambda report: report.update(schema=2)))
-    with pytest.raises(NewerFormat, match=r"report format 2, this one reads 1.*pip install --upgrade daskscope"):
+    path.write_bytes(changed(path.read_bytes(), lambda report: report.update(schema=99)))
+    with pytest.raises(NewerFormat, match=r"report format 99, this one reads 2.*pip install --upgrade daskscope"):
         read_report(path)
 
 
 @pytest.mark.parametrize("schema", [None, "1", -1, True, 1.5, 10**30, []])
-def test_a_version_that_is_none_is_refused(path: Path, schema: Any) -> None:
+def test_an_invalid_version_is_refused(path: Path, schema: Any) -> None:
     assert refused(path, changed(path.read_bytes(), lambda report: report.update(schema=schema)))
 
 
 NONSENSE: list[Any] = [None, True, -1, 2**80, 1.5, "x", [], {}, [[]], ["x"], {"block": "stream.gap"}, "\0" * 9]
 
 
-def test_any_value_may_be_nonsense(path: Path) -> None:
+def test_any_value_may_be_invalid(path: Path) -> None:
     data = path.read_bytes()
-    report = json.loads(data[data.index(REPORT_TAG.encode()) + len(REPORT_TAG) :].split(END_TAG.encode(), 1)[0])
+    report = find_page(data).report
     used = ("stream", "edges", "flame", "tables", "bins", "workers", "prefixes", "computations", "start_us", "complete")
     places = [(name, *rest) for name in used for rest in _places(report[name])]
     rng = np.random.default_rng(6)
@@ -355,12 +374,19 @@ def _places(value: Any) -> list[tuple[Any, ...]]:
     ids=["nothing", "null", "list", "empty", "nested", "wide", "only a version", "no text", "NaN", "long"],
 )
 def test_hostile_json_is_refused(path: Path, text: bytes) -> None:
-    assert refused(path, b"<!doctype html>" + REPORT_TAG.encode() + text + END_TAG.encode())
+    for tag, data in ((REPORT_TAG, packed(text)), (PLAIN_REPORT_TAG, text), (REPORT_TAG, text)):
+        assert refused(path, b"<!doctype html>" + tag.encode() + data + END_TAG.encode())
+
+
+def test_a_zip_bomb_is_refused(path: Path) -> None:
+    bomb = packed(b" " * (MAX_JSON + 1))
+    assert len(bomb) < 100_000
+    assert "too large" in refused(path, b"<!doctype html>" + REPORT_TAG.encode() + bomb + END_TAG.encode())
 
 
 @pytest.mark.parametrize("name", ["stream.gap", "stream.number0", "flame.nodes", "table.workers", "edges.tasks"])
 @pytest.mark.parametrize("how", ["bomb", "empty", "no base64", "cut", "twice"])
-def test_a_block_that_is_not_what_it_claims_is_refused(path: Path, name: str, how: str) -> None:
+def test_a_block_that_does_not_match_its_description_is_refused(path: Path, name: str, how: str) -> None:
     data = path.read_bytes()
     found = next(found for found in BLOCK.finditer(data) if found.group(1).decode() == name)
     stop = data.index(END_TAG.encode(), found.end())
@@ -375,10 +401,10 @@ def test_a_block_that_is_not_what_it_claims_is_refused(path: Path, name: str, ho
     assert refused(path, data[: found.end()] + block + data[stop:])
 
 
-def test_claims_beyond_any_report_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_beyond_the_limits_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = path.read_bytes()
-    monkeypatch.setattr(reader_stream, "MOST_TASKS", 10)
+    monkeypatch.setattr(reader_stream, "MAX_TASKS", 10)
     assert refused(path, data)
     monkeypatch.undo()
-    monkeypatch.setattr(reader_flame, "MOST_FRAMES", 3)
-    assert "larger than any report's" in refused(path, data)
+    monkeypatch.setattr(reader_flame, "MAX_FRAMES", 3)
+    assert "too large" in refused(path, data)

@@ -1,18 +1,21 @@
-"""Hook calls in, rows out: the recorder over a scheduler that is a few attributes."""
+"""The recorder turns hook calls into rows, over a fake scheduler."""
 
 from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from distributed.scheduler import KilledWorker, WorkerState
 
-from daskscope.collector import recorder as module
+from daskscope.collector.aliases import Aliases
 from daskscope.collector.privacy import Scrubber
-from daskscope.collector.recorder import METRIC_TOPIC, SAMPLES_PER_TICK, WINDOW_TOPIC, WINDOWS, Recorder
+from daskscope.collector.scheduler import recorder as module
+from daskscope.collector.scheduler.executions import task_columns
+from daskscope.collector.scheduler.recorder import MAX_WINDOWS, METRIC_TOPIC, SAMPLES_PER_TICK, WINDOW_TOPIC, Recorder
 from daskscope.collector.settings import Settings
 
 T0 = 1_700_000_000
@@ -20,7 +23,7 @@ US = T0 * 1_000_000
 
 
 def killed(key: str) -> bytes:
-    """What the scheduler makes when a task's workers keep dying."""
+    """Return the pickled exception that the scheduler makes when a task's workers keep dying."""
     worker = WorkerState.__new__(WorkerState)
     object.__setattr__(worker, "address", "w1")
     return pickle.dumps(KilledWorker(key, worker, 3))
@@ -46,13 +49,14 @@ class FakeTask:
         self.retries = 0
         self.suspicious = 0
         self.state = "processing"
+        self.priority: tuple[int, ...] = ()
         self.exception_blame: FakeTask | None = None
         self.exception_text = ""
         self.dependencies: set[FakeTask] = set()
 
 
 class FakeWorker:
-    """What a sample reads of a worker."""
+    """The attributes of a worker that a sample reads."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -107,9 +111,9 @@ class Bench:
             pass
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        self.recorder.failures.ripen(self.now_ns // 1000, everything=True)
+        self.recorder.failures.flush_ready(self.now_ns // 1000, everything=True)
         found: list[dict[str, Any]] = []
-        for name, columns, count, _ in self.recorder.rows.take():
+        for name, columns, count, _ in self.recorder.rows.drain():
             if name == table:
                 made = columns()
                 found = [{column: values[row] for column, values in made.items()} for row in range(count)]
@@ -163,14 +167,30 @@ def test_a_task_that_raised() -> None:
     assert bench.recorder.rotate().statuses == [(0, "error")]
 
 
+def add_worker(bench: Bench, nthreads: int = 1, executing: dict[Any, float] | None = None) -> None:
+    """Add a worker whose last heartbeat came a second ago."""
+    bench.scheduler.workers["w1"] = SimpleNamespace(
+        server_id="s1", name=0, host="h", nthreads=nthreads, memory_limit=0, nanny="", versions={}, processing=(),
+        executing=executing or {}, last_seen=bench.now_ns / 1e9 - 1,
+    )  # fmt: skip
+    bench.recorder.members.add_worker("w1", bench.now_ns // 1000)
+
+
+def remove_worker(bench: Bench, keys: Iterable[str], **known: Any) -> None:
+    message = {"action": "remove-worker", "worker": "w1", "processing-tasks": set(keys), **known}
+    bench.recorder.event("all", message)
+
+
 def test_a_task_whose_workers_died() -> None:
     bench = Bench()
     bench.task("load-1")
+    add_worker(bench)
     erred(bench, worker="w1", exception=killed("load-1"), cause="load-1")
+    remove_worker(bench, ["load-1"])
     (row,) = bench.rows("exceptions")
     assert row["type"] == "KilledWorker"
     assert row["message"].startswith("Attempted to run task 'load-1' on 4 different workers")
-    # It failed for good; only what runs again afterwards was killed.
+    # It failed for good; "killed" is only for tasks that run again.
     assert bench.recorder.rotate().statuses == [(0, "error")]
 
 
@@ -205,9 +225,7 @@ def test_a_failure_with_retries_left() -> None:
     ("changes", "message"),
     [({"retries": 0}, {}), ({"state": "memory"}, {}), ({}, {"run_id": 3}), ({}, {"key": "unknown"})],
 )
-def test_a_failure_that_is_final_stale_or_unknown_is_not_a_retry(
-    changes: dict[str, Any], message: dict[str, Any]
-) -> None:
+def test_a_final_stale_or_unknown_failure_is_not_a_retry(changes: dict[str, Any], message: dict[str, Any]) -> None:
     bench = Bench()
     task = bench.task("load-1")
     task.retries = 1
@@ -225,11 +243,14 @@ def test_without_keys_no_key_is_in_a_failure() -> None:
     erred(bench, "sum-mark8", "waiting")
     one, two = bench.rows("exceptions")
     assert "mark" not in str([one, two])
-    assert (one["key"], two["key"], two["blamed_key"]) == ("load-group", "sum-group", "load-group")
+    assert (one["key"], two["key"], two["blamed_key"]) == tuple(
+        map(Aliases(keys=False).group, ("load-group", "sum-group", "load-group"))
+    )
+    assert Aliases(keys=False).key("load-mark7") in one["message"]
 
 
 class FollowedGroup(FakeGroup):
-    """What a computation reads of a group."""
+    """The attributes of a group that a computation reads."""
 
     def __init__(self, name: str, **states: int) -> None:
         super().__init__(name)
@@ -242,7 +263,7 @@ class FollowedGroup(FakeGroup):
 
 
 def submitted(bench: Bench, key: str, **states: int) -> FakeTask:
-    """A computation of this one task."""
+    """Submit a computation of one task."""
     task = bench.task(key)
     task.group = FollowedGroup(key, **states)
     number = len(bench.scheduler.computations)
@@ -269,20 +290,20 @@ def submitted(bench: Bench, key: str, **states: int) -> FakeTask:
         ("", "done"),
     ],
 )
-def test_what_nobody_wants_any_more_is_given_up_and_what_moves_is_not(stimulus: str, state: str) -> None:
+def test_released_tasks_are_cancelled_and_moved_tasks_are_not(stimulus: str, state: str) -> None:
     bench = Bench()
     task = submitted(bench, "load-1", processing=1)
     bench.now_ns += 5 * 10**9
     bench.recorder.executions.transition("load-1", "processing", "released", stimulus_id=stimulus)
     assert isinstance(task.group, FollowedGroup)
-    # It ran elsewhere, if it was not given up.
+    # It ran on another worker, if it was not cancelled.
     task.group.states, task.group.stop = {"forgotten": 1}, float(T0 + 1)
     bench.round()
     (row,) = bench.rows("computations")
     assert (row["state"], row["stop_us"]) == (state, US + (5_000_000 if state == "cancelled" else 1_000_000))
 
 
-def test_what_was_released_after_it_was_there_is_done() -> None:
+def test_a_result_released_after_its_computation_is_done() -> None:
     bench = Bench()
     submitted(bench, "load-1", memory=1)
     bench.recorder.executions.transition("load-1", "memory", "released", stimulus_id="client-releases-keys-1.5")
@@ -291,24 +312,24 @@ def test_what_was_released_after_it_was_there_is_done() -> None:
 
 
 @pytest.mark.parametrize("how", ["erred", "retried", "killed"])
-def test_a_failure_is_its_computations_and_not_the_last_ones(how: str) -> None:
+def test_a_failure_belongs_to_its_own_computation_and_not_to_the_last(how: str) -> None:
     bench = Bench()
     task = submitted(bench, "load-1", memory=1)
     submitted(bench, "sum-1", memory=1)
     bench.now_ns += 5 * 10**9
     if how == "killed":
-        message = {"action": "remove-worker", "worker": "w1", "processing-tasks": {"load-1"}}
-        bench.recorder.event("all", message)
+        add_worker(bench)
+        remove_worker(bench, ["load-1"])
     elif how == "retried":
         task.retries = 1
         bench.recorder.before_task_erred({"key": "load-1", "worker": "w1", "exception_text": "ValueError('x')"})
     else:
         erred(bench, worker="w1", exception_text="ValueError('x')", traceback_text="")
     assert bench.recorder.rotate().owners == {task.group: "c0"}
-    bench.recorder.failures.ripen(bench.now_ns // 1000, everything=True)
+    bench.recorder.failures.flush_ready(bench.now_ns // 1000, everything=True)
     bench.round()
     found: dict[str, list[dict[str, Any]]] = {}
-    for name, columns, count, _ in bench.recorder.rows.take():
+    for name, columns, count, _ in bench.recorder.rows.drain():
         made = columns()
         found[name] = [{column: values[row] for column, values in made.items()} for row in range(count)]
     states = {row["computation"]: (row["state"], row["stop_us"] - US) for row in found["computations"]}
@@ -322,20 +343,46 @@ def test_a_failure_is_its_computations_and_not_the_last_ones(how: str) -> None:
         (0, "processing", {}, [(0, "killed")]),
         (2, "processing", {}, [(0, "killed")]),
         (3, "processing", {}, []),
-        # Newer versions have counted and decided by then.
+        # Newer versions have already decided by then.
         (3, "processing", {"lost-computed-tasks": set()}, [(0, "killed")]),
         (4, "erred", {"lost-computed-tasks": set()}, []),
     ],
 )
-def test_what_a_lost_worker_was_processing_was_killed_unless_it_fails(
+def test_tasks_of_a_lost_worker_were_killed_unless_they_fail(
     suspicious: int, state: str, known: dict[str, Any], statuses: list[tuple[int, str]]
 ) -> None:
     bench = Bench()
     task = bench.task("load-1")
     task.suspicious, task.state = suspicious, state
-    message = {"action": "remove-worker", "worker": "w1", "processing-tasks": {"load-1", "gone"}, **known}
-    bench.recorder.event("all", message)
+    add_worker(bench)
+    remove_worker(bench, ["load-1", "gone"], **known)
     assert bench.recorder.rotate().statuses == statuses
+
+
+def test_a_lost_worker_was_executing_no_more_tasks_than_it_has_threads() -> None:
+    bench = Bench()
+    tasks = [bench.task(f"load-{i}") for i in range(5)]
+    for priority, task in enumerate(tasks):
+        task.priority = (priority,)
+    # The heartbeat reported the last one for 3 s. A second thread had begun the one of highest priority since then.
+    add_worker(bench, nthreads=2, executing={tasks[4]: 3.0})
+    remove_worker(bench, [task.key for task in tasks])
+    chunk = bench.recorder.rotate()
+    columns = task_columns(chunk, Scrubber())
+    assert sorted(columns["key"]) == ["load-0", "load-4"]
+    durations = dict(zip(columns["key"], columns["start_us"].gaps, strict=True))
+    assert durations == {"load-0": 1_000_000, "load-4": 4_000_000}
+
+
+def test_a_cancelled_execution_lasts_from_its_start_to_the_request() -> None:
+    bench = Bench()
+    ran, waited = bench.task("load-1"), bench.task("load-2")
+    add_worker(bench, executing={ran: 3.0})
+    for task in (ran, waited):
+        bench.recorder.other_transition(task.key, "processing", "released", "cancel-key-1", {})
+    chunk = bench.recorder.rotate()
+    assert chunk.statuses == [(0, "cancelled")]
+    assert task_columns(chunk, Scrubber())["start_us"].gaps == [4_000_000]
 
 
 ADDED, REMOVED = {"action": "add-worker"}, {"action": "remove-worker"}
@@ -352,7 +399,7 @@ ADDED, REMOVED = {"action": "add-worker"}, {"action": "remove-worker"}
     ],
     ids=["added", "another had its address", "the log is cut", "the clock was set", "nothing is known"],
 )
-def test_workers_that_were_there_before_are_there_since_dask_knew_them(events: list[Any], start: int) -> None:
+def test_workers_from_before_the_recording_start_when_dask_added_them(events: list[Any], start: int) -> None:
     bench = Bench()
     known = {"server_id": "s1", "name": 0, "host": "h", "nthreads": 1, "memory_limit": 0, "nanny": "", "versions": {}}
     bench.scheduler.workers["w1"] = SimpleNamespace(processing=(), **known)
@@ -411,7 +458,7 @@ class Hostile:
     ],
 )
 @pytest.mark.parametrize("topic", [METRIC_TOPIC, WINDOW_TOPIC])
-def test_nonsense_under_our_own_topics_is_survived(topic: str, message: Any) -> None:
+def test_invalid_messages_under_daskscopes_topics_do_no_harm(topic: str, message: Any) -> None:
     bench = Bench()
     bench.recorder.event(topic, message)
     assert bench.rows("metrics") == []
@@ -447,9 +494,9 @@ def test_without_exception_text_a_window_names_the_type_only() -> None:
 
 def test_windows_that_are_never_closed_are_forgotten() -> None:
     bench = Bench()
-    for number in range(WINDOWS + 100):
+    for number in range(MAX_WINDOWS + 100):
         bench.recorder.window({"window": f"w{number}"})
-    assert len(bench.recorder._windows) == WINDOWS
+    assert len(bench.recorder._windows) == MAX_WINDOWS
 
 
 def test_samples_of_workers_and_the_scheduler() -> None:
@@ -464,7 +511,7 @@ def test_samples_of_workers_and_the_scheduler() -> None:
 
 
 @pytest.mark.parametrize("value", ["text", None, [1], float("nan"), float("inf"), {}])
-def test_metrics_users_put_into_heartbeats_are_survived(value: Any) -> None:
+def test_user_metrics_in_heartbeats_do_no_harm(value: Any) -> None:
     bench = Bench()
     bench.scheduler.workers = {"a": FakeWorker("a")}
     names = ("cpu", "host_net_io", "host_disk_io", "task_counts", "event_loop_interval", "num_fds", "gil_contention")
@@ -486,7 +533,7 @@ def test_many_workers_take_turns() -> None:
     assert len(seen) == count + 1
 
 
-def test_children_of_workers_that_are_gone_are_forgotten() -> None:
+def test_children_of_removed_workers_are_forgotten() -> None:
     bench = Bench()
     bench.scheduler.workers = {"a": FakeWorker("a")}
     bench.recorder.children |= {str(number): {"children": 1} for number in range(100)}
@@ -494,7 +541,7 @@ def test_children_of_workers_that_are_gone_are_forgotten() -> None:
     assert bench.recorder.children == {}
 
 
-def test_what_unrunnable_tasks_need() -> None:
+def test_the_requirements_of_unrunnable_tasks_are_counted() -> None:
     bench = Bench()
     needs = {"resource_restrictions": {"GPU": 1}, "worker_restrictions": None, "host_restrictions": None}
     bench.scheduler.unrunnable = dict.fromkeys(map(str, range(3)))
@@ -504,12 +551,12 @@ def test_what_unrunnable_tasks_need() -> None:
     assert (row["tasks_unrunnable"], json.loads(row["unrunnable_needs"])) == (3, {"GPU=1": 3})
 
 
-def test_a_round_goes_on_where_its_time_ran_out() -> None:
+def test_a_round_resumes_where_its_time_ran_out() -> None:
     bench = Bench()
     bench.recorder.begin({}, {})
     bench.rows("clusters")
     bench.scheduler.cumulative_worker_metrics.update({("get-data", str(n), "bytes"): 1.0 for n in range(100)})
-    # Every look at the clock takes a tenth of the time a round may have.
+    # Every reading of the clock advances it by a tenth of a round's budget.
     bench.step_ns = module.ROUND_BUDGET_NS // 10
     assert bench.recorder.advance() is False
     bench.recorder.begin_round(US)
@@ -522,7 +569,7 @@ def test_a_round_goes_on_where_its_time_ran_out() -> None:
     assert len(bench.rows("activities")) == 100
 
 
-def test_a_round_that_fails_is_given_up_and_the_next_begins_anew() -> None:
+def test_a_round_that_fails_is_abandoned_and_the_next_starts_over() -> None:
     bench = Bench()
     bench.recorder.begin({}, {})
     broken = bench.scheduler.cumulative_worker_metrics
@@ -537,18 +584,17 @@ def test_a_round_that_fails_is_given_up_and_the_next_begins_anew() -> None:
     assert len(bench.rows("activities")) == 1
 
 
-def test_rows_are_bounded_and_what_is_dropped_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("daskscope.collector.rows.LIMIT", 10)
+def test_rows_are_limited_and_dropped_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.rows.MAX_ROWS", 10)
     bench = Bench()
     for _ in range(25):
         bench.recorder.event("all", {"action": "x"})
-    assert len(bench.recorder.rows) == 10
-    ((_, _, count, dropped),) = list(bench.recorder.rows.take())
+    ((_, _, count, dropped),) = list(bench.recorder.rows.drain())
     assert (count, dropped) == (10, 15)
 
 
-def test_what_a_worker_put_in_the_place_of_the_schedulers_exception_is_not_loaded() -> None:
+def test_an_exception_forged_by_a_worker_is_not_loaded() -> None:
     bench = Bench()
     bench.task("load-1")
     erred(bench, worker="w1", exception=pickle.dumps(Planted()), cause="load-1")
-    assert bench.rows("exceptions")[0]["message"] == "of a kind that is not read here"
+    assert bench.rows("exceptions")[0]["message"] == "of an unknown type"

@@ -22,23 +22,25 @@ def test_a_recording_has_every_table() -> None:
     assert {name: table.rows for name, table in recording.items()} == dict.fromkeys(TABLES, 0)
 
 
-def test_an_unknown_table_is_named_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_table_lists_the_known_ones() -> None:
     with pytest.raises(KeyError, match="no table 'task'; the tables are clusters, clients"):
         Recording("empty", {})["task"]
 
 
-def test_a_recording_says_what_it_holds() -> None:
+def test_the_repr_of_a_recording_lists_its_tables() -> None:
     recording = make_recording({"logs": [{}] * 1_200, "events": [{}]}, source="a.daskscope")
 
     assert repr(recording) == "<Recording a.daskscope: logs 1,200, events 1>"
     assert repr(Recording("b", {})) == "<Recording b: empty>"
 
 
-def test_a_table_says_what_a_row_is() -> None:
-    assert repr(make_recording({"logs": [{}]})["logs"]) == "<Table logs: 1 rows of a warning-or-worse log line>"
+def test_the_repr_of_a_table_says_what_a_row_is() -> None:
+    assert (
+        repr(make_recording({"logs": [{}]})["logs"]) == "<Table logs: 1 rows of a log line of level WARNING or above>"
+    )
 
 
-def test_total_counts_what_is_not_there_too() -> None:
+def test_the_total_includes_dropped_and_missing_rows() -> None:
     assert Completeness(rows=10, dropped=2, missing=3).total == 15
 
 
@@ -49,7 +51,7 @@ def test_a_table_is_a_mapping_of_numpy_columns() -> None:
     assert len(table) == 3
 
 
-def test_rows_are_taken_by_index_or_by_mask() -> None:
+def test_rows_are_selected_by_index_or_by_mask() -> None:
     table = make_recording({"spans": [{"span": s, "tags": [s, s]} for s in "abc"]})["spans"]
 
     by_index = table.take(np.array([2, 0]))
@@ -58,13 +60,13 @@ def test_rows_are_taken_by_index_or_by_mask() -> None:
     assert (by_mask["span"].tolist(), by_mask["tags"].tolist()) == (["b", "c"], [["b", "b"], ["c", "c"]])
 
 
-def test_numbers_in_lists_are_taken_with_their_rows() -> None:
+def test_numbers_in_lists_are_selected_with_their_rows() -> None:
     lists = Lists(np.array([0, 2, 2, 3]), np.array([10, 11, 12]))
 
     assert lists.take(np.array([2, 1, 0])).to_numpy().tolist() == [[12], [], [10, 11]]
 
 
-def test_texts_are_numbered_only_when_asked_for() -> None:
+def test_texts_are_numbered_only_when_needed() -> None:
     strings = Strings.of(["b", "a", "b"])
 
     assert strings.texts is not None
@@ -87,7 +89,7 @@ def test_only_string_columns_have_codes_and_only_list_columns_offsets() -> None:
         table.lists("id")
 
 
-def test_pandas_gets_timestamps_and_none_where_a_time_is_not_known() -> None:
+def test_pandas_gets_timestamps_and_nat_for_unknown_times() -> None:
     recording = make_recording({"spans": [{"span": "a", "start_us": 1_500_000, "tags": ["x", "y"]}]})
 
     frame = recording.to_pandas("spans")

@@ -1,4 +1,4 @@
-"""What a batch adds to the sums of a server."""
+"""The sums that a server stores of a batch."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.rollup import (
+from daskscope.analysis.limits import (
     LARGEST,
-    MOST_BUCKETS,
-    MOST_ENTITIES,
-    MOST_PAIRS,
+    MAX_BUCKETS,
+    MAX_ENTITIES,
+    MAX_PAIRS,
     NAME_NBYTES,
     OTHER,
-    RollUp,
     clean,
     clean_name,
     clean_text,
-    durations,
-    roll_up,
-    roll_up_all,
 )
+from daskscope.analysis.rollup import RollUp, durations, roll_up, roll_up_all
 from daskscope.model.table import Table
 from daskscope.testing.factories import make_recording
 
@@ -52,44 +49,44 @@ def test_a_batch_of_tasks_is_summed_by_computation_and_prefix() -> None:
     assert (inc.tasks, inc.errors, inc.compute_us, inc.nbytes) == (2, 1, 55, 7)
     assert (inc.transfer_us, inc.disk_us, inc.deserialize_us) == (1, 320, 4000)
     assert (inc.first_us, inc.last_us, inc.longest_us) == (T, T + 50, 50)
-    # One that never started has no time, and is not the first.
+    # A task that never started has no duration and no start.
     assert (add.retried, add.killed, add.compute_us, add.first_us) == (1, 1, 5, T)
     assert result.total().tasks == result.rows == 4
     assert {bucket - T: values[0] for bucket, values in result.timeline.items()} == {0: 3, 20_000_000: 1}
 
 
-def test_intervals_that_do_not_belong_together_are_left_out() -> None:
+def test_intervals_whose_columns_disagree_are_left_out() -> None:
     result = roll_up(table("tasks", [task(interval_action=["transfer"], interval_start_us=[T], interval_stop_us=[])]))
     assert result.prefixes["c", "inc"].transfer_us == 0
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_lengths_are_never_negative_nor_longer_than_a_year(rows: int) -> None:
+def test_durations_are_between_zero_and_a_year(rows: int) -> None:
     extremes = np.array([-(2**63), 2**63 - 1, 10], dtype=np.int64)[:rows]
     for start in extremes:
         lengths = durations(np.full(rows, start), extremes)
         assert ((lengths >= 0) & (lengths <= 366 * 24 * 3600 * 1e6)).all()
 
 
-def test_a_batch_that_touches_too_many_steps_has_no_timeline_but_all_sums() -> None:
-    rows = [task(stop_us=T + n * 10_000_000) for n in range(MOST_BUCKETS + 1)]
+def test_a_batch_with_too_many_steps_has_sums_but_no_timeline() -> None:
+    rows = [task(stop_us=T + n * 10_000_000) for n in range(MAX_BUCKETS + 1)]
     result = roll_up(table("tasks", rows))
-    assert (result.timeline, result.total().tasks) == ({}, MOST_BUCKETS + 1)
+    assert (result.timeline, result.total().tasks) == ({}, MAX_BUCKETS + 1)
     everything = roll_up_all(table("tasks", rows))
-    assert (len(everything.timeline), everything.total().tasks) == (MOST_BUCKETS + 1, MOST_BUCKETS + 1)
+    assert (len(everything.timeline), everything.total().tasks) == (MAX_BUCKETS + 1, MAX_BUCKETS + 1)
 
 
-def test_too_many_pairs_of_names_are_counted_by_prefix_only() -> None:
-    rows = [task(computation=f"c{n % 100}", prefix=f"p{n // 100}") for n in range(MOST_PAIRS + 100)]
+def test_too_many_pairs_are_summed_by_prefix_only() -> None:
+    rows = [task(computation=f"c{n % 100}", prefix=f"p{n // 100}") for n in range(MAX_PAIRS + 100)]
     result = roll_up(table("tasks", rows))
     assert {computation for computation, _ in result.prefixes} == {OTHER}
-    assert (len(result.prefixes), result.total().tasks) == (51, MOST_PAIRS + 100)
-    assert len(roll_up_all(table("tasks", rows)).prefixes) == MOST_PAIRS + 100
+    assert (len(result.prefixes), result.total().tasks) == (51, MAX_PAIRS + 100)
+    assert len(roll_up_all(table("tasks", rows)).prefixes) == MAX_PAIRS + 100
 
 
-def test_of_too_many_entities_the_first_are_kept() -> None:
-    rows = [{"client": f"c{n}", "seen_us": T} for n in range(MOST_ENTITIES + 5)]
-    assert len(roll_up(table("clients", rows)).entities["clients"]) == MOST_ENTITIES
+def test_surplus_entities_are_dropped() -> None:
+    rows = [{"client": f"c{n}", "seen_us": T} for n in range(MAX_ENTITIES + 5)]
+    assert len(roll_up(table("clients", rows)).entities["clients"]) == MAX_ENTITIES
 
 
 def test_the_last_sample_of_each_worker_is_kept() -> None:
@@ -125,7 +122,7 @@ def test_roll_ups_add_up_in_any_order_and_grouping(parts: list[list[dict[str, An
 
 
 @given(st.text(max_size=700))
-def test_a_cleaned_name_can_be_stored_and_is_a_beginning(text: str) -> None:
+def test_a_cleaned_name_can_be_stored_and_is_a_prefix(text: str) -> None:
     cleaned = clean_name(text)
     assert len(cleaned.encode()) <= NAME_NBYTES
     assert "\0" not in cleaned
@@ -134,7 +131,7 @@ def test_a_cleaned_name_can_be_stored_and_is_a_beginning(text: str) -> None:
         assert text.startswith(cleaned)
 
 
-def test_cleaned_values_are_such_as_any_database_takes() -> None:
+def test_cleaned_values_can_be_stored_in_any_database() -> None:
     assert clean_text("a\0b\ud800c\n🦆", 100) == "a\ufffdb?c\n🦆"
     assert clean_text("abcdef", 3) == "abc"
     assert [clean(value) for value in (2**63, -5, 7, float("nan"), float("inf"), 1e300)] == [
@@ -148,7 +145,7 @@ def test_cleaned_values_are_such_as_any_database_takes() -> None:
     assert clean(-5, signed=True) == -5
 
 
-def test_a_task_that_failed_because_of_another_is_no_exception_of_its_own() -> None:
+def test_a_task_that_failed_because_of_a_dependency_is_not_counted() -> None:
     rows = [
         {"type": "E", "key": "a", "count": 1},
         *({"type": "E", "key": f"b{n}", "blamed_key": "a", "count": 1} for n in range(3)),

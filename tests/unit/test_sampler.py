@@ -1,4 +1,4 @@
-"""The sampler counts the line a thread is in, for the task that runs there, within its bounds."""
+"""The sampler counts the current line of each thread for its task, within its limits."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import gc
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from daskscope.collector.columns import Columns
-from daskscope.collector.sampler import LATE_SLOWDOWN, Pace, Sampler, looks_from_loop, sampling_interval
-from daskscope.collector.stacks import StackTable
+from daskscope.collector.rows import Columns
+from daskscope.collector.worker.sampler import LATE_SLOWDOWN, Pace, Sampler, must_sample_from_loop, sampling_interval
+from daskscope.collector.worker.stacks import StackTable
 from daskscope.model.tables import PROFILES
 
 IDENT = 1
 
 
 class Clock:
-    """Time that passes when told."""
+    """A clock that advances on request."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -33,11 +33,11 @@ class Clock:
 
 
 class Bench:
-    """A sampler over frames and tasks that the test lays out."""
+    """A sampler over frames and tasks that the test provides."""
 
     def __init__(self, **options: Any) -> None:
         self.clock = Clock()
-        self.tasks: dict[int, tuple[str, str]] = {IDENT: ("inc", "span-1")}
+        self.tasks: dict[int, tuple[str, str, Hashable]] = {IDENT: ("inc", "span-1", "inc-1")}
         self.frames: dict[int, FrameType] = {}
         settings: dict[str, Any] = {"interval": 0.02, "cycle": 1.0, "clock": self.clock, "cpu_clock": lambda: 0.0}
         self.sampler = Sampler(lambda: self.tasks, frames=lambda: self.frames, **{**settings, **options})
@@ -62,14 +62,14 @@ def leaf(stack: tuple[str, ...]) -> tuple[str, int]:
 
 
 def frame_of(source: str, filename: str = "user.py", **names: Any) -> FrameType:
-    """The frame of a function ``f`` in the source, kept after it returned."""
+    """Return the frame of a function ``f`` in the source, kept after it returned."""
     space: dict[str, Any] = {"sys": sys, **names}
     exec(compile(source, filename, "exec"), space)
     frame: FrameType = space["f"]()
     return frame
 
 
-def test_the_leaf_is_the_current_line() -> None:
+def test_the_innermost_frame_has_the_current_line() -> None:
     bench = Bench()
     bench.tick(frame_of("def f():\n    x = 1\n    return sys._getframe()\n"))
     (stack,) = bench.drain()["stack"]
@@ -115,7 +115,7 @@ def test_callers_come_before_the_called() -> None:
 def test_counts_are_kept_apart_by_prefix_and_span() -> None:
     bench = Bench()
     frame = here()
-    for task in [("inc", "a"), ("inc", "b"), ("dec", "a")]:
+    for task in [("inc", "a", 1), ("inc", "b", 2), ("dec", "a", 3)]:
         bench.tasks = {IDENT: task}
         bench.tick(frame, 2)
     columns = bench.drain()
@@ -135,12 +135,12 @@ def test_threads_without_a_task_are_not_sampled() -> None:
 
 def test_a_thread_that_is_gone_is_left_out() -> None:
     bench = Bench()
-    bench.tasks = {99: ("inc", "")}
+    bench.tasks = {99: ("inc", "", "inc-1")}
     bench.tick(here())
     assert bench.drain()["count"] == []
 
 
-def test_frames_that_carry_the_task_are_cut_off() -> None:
+def test_frames_that_call_the_task_are_cut_off() -> None:
     held = Held()
     space: dict[str, Any] = {"sys": sys, "held": held}
     exec(compile("def f():\n    held.keep(sys._getframe())\n", "user.py", "exec"), space)
@@ -191,7 +191,7 @@ def test_the_running_slice_waits_for_its_end() -> None:
     assert sum(bench.drain(whole=False)["count"]) == pytest.approx(50, abs=1)
 
 
-def test_a_whole_drain_takes_the_running_slice_too() -> None:
+def test_a_whole_drain_includes_the_running_slice() -> None:
     bench = Bench()
     bench.tick(here(), times=10)
     columns = bench.drain(whole=True)
@@ -209,14 +209,14 @@ def test_nothing_is_drained_twice() -> None:
     assert first + sum(bench.drain(whole=True)["count"]) == 130
 
 
-def test_ticks_say_how_often_it_looked() -> None:
+def test_ticks_count_the_samples() -> None:
     bench = Bench()
     bench.tick(here(), times=5, step=0.2)
     columns = bench.drain(whole=False)
     assert (columns["ticks"], columns["ticks_expected"]) == ([5], [50])
 
 
-def test_a_look_without_tasks_is_a_look() -> None:
+def test_a_sample_without_tasks_is_a_tick() -> None:
     bench = Bench()
     frame = here()
     bench.tick(frame)
@@ -245,13 +245,13 @@ def test_more_rows_than_allowed_are_dropped_and_counted() -> None:
     bench = Bench(max_rows=3)
     frame = here()
     for number in range(10):
-        bench.tasks = {IDENT: (f"p{number}", "")}
+        bench.tasks = {IDENT: (f"p{number}", "", number)}
         bench.tick(frame)
     assert bench.sampler.dropped == 7
     assert len(bench.drain()["count"]) == 3
 
 
-def test_a_function_of_the_users_is_let_go() -> None:
+def test_user_functions_are_released() -> None:
     bench = Bench()
     frame: FrameType | None = frame_of("def f():\n    return sys._getframe()\n")
     assert frame is not None
@@ -271,7 +271,7 @@ def test_every_column_of_the_table_is_there() -> None:
 
 
 def test_an_error_ends_the_sampler_and_nothing_else() -> None:
-    def broken() -> dict[int, tuple[str, str]]:
+    def broken() -> dict[int, tuple[str, str, Hashable]]:
         raise RuntimeError("no")
 
     sampler = Sampler(broken, interval=0.001)
@@ -279,42 +279,42 @@ def test_an_error_ends_the_sampler_and_nothing_else() -> None:
     assert sampler._thread is not None
     sampler._thread.join(10)
     assert sampler.error == "RuntimeError: no"
-    assert not sampler.alive
 
 
-def test_dear_looks_become_rare() -> None:
+def test_expensive_samples_become_rarer() -> None:
     pace = Pace(0.02)
     for _ in range(100):
-        pace.spent(0.001)
+        pace.note_cost(0.001)
     assert pace.delay == pytest.approx(0.1, rel=0.01)
 
 
-def test_cheap_looks_keep_their_rate() -> None:
+def test_cheap_samples_keep_their_rate() -> None:
     pace = Pace(0.02)
     for _ in range(100):
-        pace.spent(0.0001)
-        pace.woke(0.001)
+        pace.note_cost(0.0001)
+        pace.note_delay(0.001)
     assert pace.delay == 0.02
 
 
-def test_late_looks_become_rare_and_recover() -> None:
+def test_late_samples_become_rarer_and_recover() -> None:
     pace = Pace(0.02)
     for _ in range(50):
-        pace.woke(0.1)
+        pace.note_delay(0.1)
     assert pace.delay == pytest.approx(0.02 * LATE_SLOWDOWN)
     for _ in range(50):
-        pace.woke(0.0)
+        pace.note_delay(0.0)
     assert pace.delay == 0.02
 
 
-def test_dasks_setting_can_make_it_rarer_but_not_more_frequent() -> None:
+def test_dasks_setting_can_only_make_sampling_rarer() -> None:
     assert sampling_interval(0.5, 0.02) == 0.5
-    assert sampling_interval(0.001, 0.0) >= 0.02
+    assert sampling_interval(0.010, 0.02) == 0.02
+    assert sampling_interval(0.001, 0.0) >= 0.01
 
 
 @contextmanager
 def spinning(task: Callable[[threading.Event], None]) -> Iterator[int]:
-    """A thread that executes ``task`` until the block ends; gives its ident."""
+    """Run a thread that executes ``task`` until the block ends; yield its ident."""
     stop = threading.Event()
     thread = threading.Thread(target=task, args=(stop,))
     thread.start()
@@ -333,7 +333,7 @@ def spin(stop: threading.Event) -> None:
 
 def test_a_running_thread_is_sampled_by_the_samplers_own_thread() -> None:
     with spinning(spin) as ident:
-        sampler = Sampler(lambda: {ident: ("spin", "")}, interval=0.002, cycle=0.01)
+        sampler = Sampler(lambda: {ident: ("spin", "", "spin-1")}, interval=0.002, cycle=0.01)
         sampler.start()
         while sampler.samples < 5:
             sampler._stop.wait(0.002)
@@ -349,24 +349,24 @@ def test_a_running_thread_is_sampled_by_the_samplers_own_thread() -> None:
 def test_interpreters_that_crash_are_sampled_from_their_own_event_loop(
     version: tuple[int, int], expected: bool
 ) -> None:
-    assert looks_from_loop(version) is expected
+    assert must_sample_from_loop(version) is expected
 
 
-def test_a_sampler_on_an_event_loop_looks_without_a_thread() -> None:
-    async def run() -> tuple[int, bool, bool]:
+def test_a_sampler_on_an_event_loop_needs_no_thread() -> None:
+    async def run() -> tuple[int, int]:
         looked = asyncio.Event()
 
-        def active() -> dict[int, tuple[str, str]]:
+        def active() -> dict[int, tuple[str, str, Hashable]]:
             looked.set()
             return {}
 
         sampler = Sampler(active, interval=0.001, loop=asyncio.get_running_loop())
         sampler.start()
         await asyncio.wait_for(looked.wait(), 10)
-        alive = sampler.alive
         sampler.stop()
-        return sampler.ticks, alive, sampler.alive
+        ticks = sampler.ticks
+        sampler._tick_from_loop(0.0)
+        return ticks, sampler.ticks
 
-    ticks, alive, alive_after = asyncio.run(run())
-    assert ticks >= 1
-    assert alive and not alive_after
+    ticks, ticks_after = asyncio.run(run())
+    assert 1 <= ticks == ticks_after

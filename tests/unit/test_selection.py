@@ -25,13 +25,13 @@ def ids(recording: Recording) -> list[int]:
     return found
 
 
-def test_nothing_selected_is_everything() -> None:
+def test_an_empty_selection_keeps_everything() -> None:
     recording = make_recording({"tasks": [task(0, 1, 2)]})
 
     assert select(recording, Selection()) is recording
 
 
-def test_what_overlaps_the_time_is_kept() -> None:
+def test_rows_that_overlap_the_time_are_kept() -> None:
     recording = make_recording(
         {"tasks": [task(0, 1, 10), task(1, 5, 11), task(2, 10, 10), task(3, 19, 30), task(4, 20, 25), task(5, 1, 99)]}
     )
@@ -41,7 +41,7 @@ def test_what_overlaps_the_time_is_kept() -> None:
     assert ids(select(recording, Selection(stop_us=5))) == [0, 5]
 
 
-def test_a_worker_is_kept_while_it_lives() -> None:
+def test_a_worker_is_kept_while_it_is_connected() -> None:
     workers = [
         {"server_id": "gone", "start_us": 1, "end_us": 9},
         {"server_id": "there", "start_us": 1, "end_us": 0},
@@ -51,7 +51,7 @@ def test_a_worker_is_kept_while_it_lives() -> None:
     assert select(make_recording({"workers": workers}), Selection(10, 20))["workers"]["server_id"].tolist() == ["there"]
 
 
-def test_a_worker_that_left_after_the_time_had_not_left_yet() -> None:
+def test_a_worker_that_left_later_counts_as_connected() -> None:
     lost = {
         "verdict": "vanished",
         "evidence": "broke",
@@ -77,7 +77,7 @@ def test_a_worker_that_left_after_the_time_had_not_left_yet() -> None:
     assert workers["lost_count"].tolist() == [3, 0, 3]
 
 
-def test_moments_and_open_windows_are_selected_by_time() -> None:
+def test_rows_without_duration_and_open_windows_are_selected_by_time() -> None:
     found = select(
         make_recording(
             {
@@ -144,7 +144,7 @@ def test_names_select_in_every_table_that_has_them() -> None:
     assert rows(Selection(computation="x", worker="b"))["tasks"] == 0
 
 
-def test_edges_stay_with_the_executions_that_needed_them() -> None:
+def test_edges_are_kept_with_their_dependents() -> None:
     recording = make_recording(
         {
             "tasks": [task(3, 1, 2), task(4, 5, 6)],

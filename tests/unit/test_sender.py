@@ -1,4 +1,4 @@
-"""Everything arrives once and in order, whatever the server does, and shutting down takes the time it is given."""
+"""Every frame arrives once and in order, whatever the server does, and stopping takes no longer than its timeout."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ingest_server import Server, error_of
 
 from daskscope import open_recording
-from daskscope.collector.outbox import FrameQueue, Sealed
-from daskscope.collector.sender import Answer, Sender, poster
-from daskscope.collector.spool import Spool
+from daskscope.collector.delivery.outbox import FrameQueue, Sealed
+from daskscope.collector.delivery.poster import ServerReply, poster
+from daskscope.collector.delivery.sender import Sender
+from daskscope.collector.delivery.spool import Spool
 from daskscope.testing import make_columns
-from daskscope.testing.server import Server
 from daskscope.wire.encode import encode_body, seal
 
 
@@ -51,7 +52,7 @@ def bench(server: Server, tmp_path: Path) -> Iterator[Bench]:
 
 
 def until(condition: Callable[[], Any]) -> None:
-    """Wait for what another thread does."""
+    """Wait for another thread."""
     deadline, waiter = time.monotonic() + 30, threading.Event()
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -94,7 +95,7 @@ def test_one_connection_is_used_for_all(server: Server, bench: Bench) -> None:
     ],
     ids=["500", "a long page", "429", "429 with a date", "hangs up"],
 )
-def test_what_fails_is_sent_again_and_complained_about_once(
+def test_a_failed_post_is_retried_and_logged_once(
     server: Server, bench: Bench, trouble: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "daskscope")
@@ -104,8 +105,8 @@ def test_what_fails_is_sent_again_and_complained_about_once(
     until(lambda: bench.sender.sent == 4)
     assert server.sequences == [0, 1, 2, 3]
     assert len(complaints(caplog)) == 1
-    assert "the server is back" in caplog.records[-1].getMessage()
-    # The next outage is another one.
+    assert "the server is available again" in caplog.records[-1].getMessage()
+    # The next outage is logged again.
     server.answers = [(500, {}, b"")]
     bench.put()
     until(lambda: bench.sender.sent == 5)
@@ -116,14 +117,14 @@ def test_the_server_is_left_alone_as_long_as_it_asks(server: Server, bench: Benc
     server.answers = [(429, {"Retry-After": "300"}, b"")]
     bench.put()
     bench.sender.start()
-    until(lambda: bench.sender.away)
+    until(lambda: bench.sender.is_server_down)
     assert len(server.posts) == 1
     bench.sender.stop(2.0)
     assert len(server.posts) == 1
     assert list(open_recording(bench.spool.directory)["events"]["topic"]) == ["t0"]
 
 
-def test_a_connection_the_server_closed_while_it_was_idle_is_no_outage(
+def test_an_idle_connection_closed_by_the_server_is_not_an_outage(
     server: Server, bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.answers = [(200, {"X-Close": "1"}, b"ok")]
@@ -136,23 +137,137 @@ def test_a_connection_the_server_closed_while_it_was_idle_is_no_outage(
     assert complaints(caplog) == []
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 413])
-def test_a_server_that_refuses_is_not_asked_again(
-    server: Server, bench: Bench, status: int, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "page",
+    [(404, b"<html>default backend - 404"), (401, b"no"), (403, b"{}"), (413, b"<html>nginx"), (400, b""), (405, b"[]"),
+     (404, b'{"error":{"code":404,"message":"a gateway"}}'), (404, b'{"error":"not_found"}'), (422, b"{")],
+    ids=lambda page: str(page[0]),
+)  # fmt: skip
+def test_a_page_of_a_proxy_is_an_outage_and_not_a_refusal(
+    server: Server, bench: Bench, page: tuple[int, bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.default = (status, {}, b"no")
+    server.answers = [(page[0], {}, page[1])] * 3
     bench.put(3)
     bench.sender.start()
-    until(lambda: bench.sender.refused)
+    until(lambda: bench.sender.sent == 3)
+    assert server.sequences == [0, 1, 2]
+    assert (bench.sender.refusal, bench.sender.left_out) == ("", {})
+    assert len(complaints(caplog)) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, "unauthorized"), (403, "forbidden"), (403, "other_account"), (422, "newer_format")]
+)
+def test_a_server_that_refuses_the_recorder_is_asked_again_later(
+    server: Server, bench: Bench, status: int, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.default = (status, {}, error_of(code))
+    bench.put(3)
+    bench.sender.start()
+    until(lambda: bench.sender.refusal)
+    bench.put(2)
+    assert (len(server.posts), len(complaints(caplog))) == (1, 1)
+    assert f"{status} " in bench.sender.refusal
+    assert code in bench.sender.refusal
+    # As after the delay, which is some minutes.
+    bench.sender.retry()
+    until(lambda: len(server.posts) == 2)
+    server.default = (200, {}, b"ok")
+    bench.sender.retry()
+    until(lambda: bench.sender.sent == 5)
+    assert server.sequences == list(range(5))
+    assert (bench.sender.refusal, len(complaints(caplog))) == ("", 1)
+
+
+def test_a_refused_recorder_asks_again_by_itself(server: Server, bench: Bench) -> None:
+    bench.sender.refused_delay = 0.02
+    server.answers = [(401, {}, error_of("unauthorized"))] * 4
+    bench.put(3)
+    bench.sender.start()
+    until(lambda: bench.sender.sent == 3)
+    assert (len(server.posts), server.sequences) == (5, [0, 1, 2])
+
+
+def test_a_recorder_that_stops_while_it_is_refused_leaves_its_frames_on_disk(server: Server, bench: Bench) -> None:
+    server.default = (401, {}, error_of("unauthorized"))
+    bench.put(3)
+    bench.sender.start()
+    until(lambda: bench.sender.refusal)
     bench.put(2)
     bench.sender.stop(2.0)
     assert len(server.posts) == 1
-    assert len(complaints(caplog)) == 1
-    assert f"{status} no" in bench.sender.refused
     assert list(open_recording(bench.spool.directory)["events"]["topic"]) == [f"t{n}" for n in range(5)]
 
 
-def test_while_nobody_listens_frames_go_to_disk_and_arrive_later_in_order(
+def test_a_new_token_replaces_a_refused_one(server: Server, bench: Bench) -> None:
+    bench.put()
+    bench.sender.start()
+    until(lambda: bench.sender.sent == 1)
+    # Not refused: the recorder keeps its own token.
+    bench.sender.retry(poster(server.url, "token-2"))
+    server.answers = [(401, {}, error_of("unauthorized"))]
+    bench.put()
+    until(lambda: bench.sender.refusal)
+    bench.sender.retry(poster(server.url, "token-3"))
+    until(lambda: bench.sender.sent == 2)
+    assert [token for _, token in server.posts] == ["Bearer token-1", "Bearer token-1", "Bearer token-3"]
+
+
+@pytest.mark.parametrize("limit", [10**9, 3_000], ids=["in memory", "on disk"])
+def test_a_body_with_too_much_is_sent_in_parts(server: Server, tmp_path: Path, limit: int) -> None:
+    bench = Bench(server.url, tmp_path, limit=limit)
+    server.max_frames = 3
+    bench.put(50)
+    bench.sender.start()
+    until(lambda: len(server.sequences) >= 50)
+    bench.sender.stop(5.0)
+    assert server.sequences == list(range(50))
+    assert (bench.spool.segments(), bench.sender.left_out, bench.sender.refusal) == ([], {}, "")
+
+
+@pytest.mark.parametrize("code", ["too_large", "bad_request"])
+def test_only_the_frame_that_is_refused_alone_is_left_out(server: Server, bench: Bench, code: str) -> None:
+    # Four frames, then two, then the first alone.
+    server.answers = [(413 if code == "too_large" else 400, {}, error_of(code))] * 3
+    bench.put(4)
+    bench.sender.start()
+    until(lambda: bench.sender.sent == 3)
+    assert server.sequences == [1, 2, 3]
+    assert bench.sender.left_out == {"events": 1}
+    bench.put()
+    until(lambda: bench.sender.sent == 4)
+
+
+def test_the_limits_of_a_server_are_respected(server: Server, bench: Bench) -> None:
+    server.default = (200, {"Daskscope-Limits": "bytes=2000000, frames=2, rows=500000, characters=9, new=x"}, b"ok")
+    bench.put()
+    bench.sender.start()
+    until(lambda: bench.sender.sent == 1)
+    server.go_on.clear()
+    server.asked.clear()
+    bench.put(1)
+    assert server.asked.wait(30)
+    bench.put(6)
+    server.go_on.set()
+    until(lambda: bench.sender.sent == 8)
+    assert len(server.posts) == 5
+    assert server.sequences == list(range(8))
+
+
+def test_an_unexpected_error_does_not_end_the_thread(
+    server: Server, bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(bench.spool, "segments", lambda: 1 / 0)
+    bench.sender.has_spooled = True
+    bench.put()
+    bench.sender.start()
+    until(lambda: complaints(caplog))
+    monkeypatch.undo()
+    bench.sender.retry()
+    until(lambda: bench.sender.sent == 1)
+
+
+def test_during_an_outage_frames_go_to_disk_and_arrive_later_in_order(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     gone = Server()
@@ -160,7 +275,7 @@ def test_while_nobody_listens_frames_go_to_disk_and_arrive_later_in_order(
     bench = Bench(gone.url, tmp_path, limit=3_000)
     bench.sender.start()
     bench.put(100)
-    until(lambda: bench.sender.away)
+    until(lambda: bench.sender.is_server_down)
     assert len(bench.spool.segments()) > 2
     server = Server(gone.port)
     try:
@@ -175,7 +290,7 @@ def test_while_nobody_listens_frames_go_to_disk_and_arrive_later_in_order(
         server.close()
 
 
-def test_an_outage_in_the_middle_of_catching_up_doubles_nothing(server: Server, tmp_path: Path) -> None:
+def test_an_outage_while_catching_up_repeats_no_frame(server: Server, tmp_path: Path) -> None:
     bench = Bench(server.url, tmp_path, limit=3_000)
     server.default = (500, {}, b"")
     bench.put(200)
@@ -203,7 +318,7 @@ def test_frames_that_overflow_during_a_post_stay_in_order(server: Server, tmp_pa
     assert server.sequences == list(range(102))
 
 
-def test_a_server_that_hangs_does_not_keep_us(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_hangs_does_not_delay_stopping(server: Server, tmp_path: Path) -> None:
     bench = Bench(server.url, tmp_path)
     server.go_on.clear()
     bench.put(3)
@@ -212,24 +327,24 @@ def test_a_server_that_hangs_does_not_keep_us(server: Server, tmp_path: Path) ->
     bench.put(2)
     began = time.monotonic()
     bench.sender.stop(0.3)
-    # The post itself would take its time-out of 30 s.
+    # The post itself would take its timeout of 30 s.
     assert time.monotonic() - began < 10
     assert list(open_recording(tmp_path)["events"]["topic"]) == [f"t{n}" for n in range(5)]
 
 
-def test_a_server_that_hangs_is_away_after_the_time_out(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_hangs_counts_as_down_after_the_timeout(server: Server, tmp_path: Path) -> None:
     bench = Bench(server.url, tmp_path, timeout=0.05)
     server.go_on.clear()
     bench.put()
     bench.sender.start()
-    until(lambda: bench.sender.away)
+    until(lambda: bench.sender.is_server_down)
     server.go_on.set()
     until(lambda: bench.sender.sent == 1)
     bench.sender.stop(2.0)
     assert set(server.sequences) == {0}
 
 
-def test_stopping_sends_what_there_is(server: Server, bench: Bench) -> None:
+def test_stopping_sends_the_remaining_frames(server: Server, bench: Bench) -> None:
     bench.sender.start()
     bench.put(50)
     bench.sender.stop(30.0)
@@ -244,12 +359,12 @@ def test_stopping_a_sender_that_never_started_keeps_the_frames(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("token", ["with\nnewline", "não-latin-☃"])
-def test_an_odd_token_does_not_end_the_thread(server: Server, tmp_path: Path, token: str) -> None:
+def test_an_invalid_token_does_not_end_the_thread(server: Server, tmp_path: Path, token: str) -> None:
     bench = Bench(server.url, tmp_path)
     bench.sender.post = poster(server.url, token)
     bench.put()
     bench.sender.start()
-    until(lambda: bench.sender.away)
+    until(lambda: bench.sender.is_server_down)
     assert bench.sender._thread.is_alive()
     bench.sender.stop(2.0)
 
@@ -266,6 +381,6 @@ def test_a_segment_that_disappears_does_not_end_the_thread(server: Server, tmp_p
 
 
 @pytest.mark.parametrize(("status", "accepted", "refused"), [(200, True, False), (204, True, False), (0, False, False)])
-def test_answers(status: int, accepted: bool, refused: bool) -> None:
-    answer = Answer(status)
-    assert (answer.accepted, answer.refused) == (accepted, refused)
+def test_replies_are_classified_by_status(status: int, accepted: bool, refused: bool) -> None:
+    reply = ServerReply(status)
+    assert (reply.is_accepted, reply.is_refused) == (accepted, refused)

@@ -1,4 +1,4 @@
-"""The server's settings: which of several wins, and what is said of those that cannot be."""
+"""The server's settings: which source wins, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
         if item.name in ("url", "log_format"):
             value = {"url": "https://x", "log_format": "json"}[item.name]
         more = {
-            "host": {"login": "true"}, "tls_cert": {"tls_key": "k"}, "tls_key": {"tls_cert": "c"},
+            "host": {"login": "true"}, "url": {"login": "true"}, "trusted_proxies": {"login": "true"},
+            "hosts": {"login": "true", "url": "https://x"}, "tls_cert": {"tls_key": "k"}, "tls_key": {"tls_cert": "c"},
         }.get(item.name, {})  # fmt: skip
         wanted = {"bool": True, "int": 7}.get(str(item.type), value)
         assert getattr(parsed(**{item.name: value}, **more), item.name) == wanted
@@ -63,13 +64,19 @@ def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
         (["--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
         (["--tls-key", "k"], "--tls-cert and --tls-key belong together"),
         (["--log-format", "xml"], "--log-format is text or json, not xml"),
-        (["--url", "scope.example"], "--url starts with http:// or https://"),
+        (["--login", "--url", "scope.example"], "--url starts with http:// or https://"),
+        (
+            ["--url", "https://scope.example"],
+            "--url makes the server reachable by others, so people must sign in: add --login",
+        ),
+        (["--trusted-proxies", "10.0.0.1"], "--trusted-proxies makes the server reachable by others"),
+        (["--login", "--hosts", "inner"], "--hosts adds names to the one of --url"),
         (["--root-path", "dask"], "--root-path starts with a slash"),
         (["--config", "/nowhere/settings.toml"], "The settings file /nowhere/settings.toml cannot be read"),
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_with_what_to_do(arguments: list[str], said: str) -> None:
+def test_an_invalid_setting_is_refused_with_advice(arguments: list[str], said: str) -> None:
     with pytest.raises(SettingsError) as error:
         parsed(*arguments)
     assert said in str(error.value)
@@ -90,13 +97,35 @@ def test_what_cannot_be_is_said_with_what_to_do(arguments: list[str], said: str)
     ],
     ids=str,
 )
-def test_a_file_that_cannot_be_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "settings.toml").write_text(text)
     with pytest.raises(SettingsError) as error:
         parsed("--config", str(tmp_path / "settings.toml"))
     assert said in str(error.value)
 
 
-def test_ends_of_addresses_do_not_matter() -> None:
-    found = parsed("--url", "https://scope.example/", "--root-path", "/dask/")
+def test_trailing_slashes_of_addresses_do_not_matter() -> None:
+    found = parsed("--login", "--url", "https://scope.example/", "--root-path", "/dask/")
     assert (found.url, found.root_path) == ("https://scope.example", "/dask")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "warned"),
+    [
+        ([], False),
+        (["--login", "--host", "0.0.0.0"], True),
+        (["--login", "--host", "0.0.0.0", "--url", "https://scope.example"], True),
+        (["--login", "--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], False),
+        (["--login", "--host", "0.0.0.0", "--trusted-proxies", "10.0.0.1"], False),
+        (["--login", "--host", "127.0.0.1"], False),
+    ],
+    ids=str,
+)
+def test_plain_text_beyond_this_machine_is_warned_of(arguments: list[str], warned: bool) -> None:
+    assert bool(parsed(*arguments).warnings) == warned
+
+
+def test_requests_may_use_the_names_of_the_url_and_of_hosts() -> None:
+    found = parsed("--login", "--url", "https://Scope.example:8443/dask", "--hosts", "inner.svc, 10.0.0.7")
+    assert found.host_names == {"scope.example", "inner.svc", "10.0.0.7"}
+    assert parsed("--login").host_names == frozenset()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.samples import write_frames
 
 from daskscope.cli import output
 from daskscope.cli.main import main
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_columns, make_frames
 from daskscope.wire.encode import encode_body, seal
-from daskscope.wire.file import write_frames
 
 T = 1_763_244_000_000_000
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 \u202egnp.exe [bold]x[/bold]\r\n\ud800"
@@ -88,12 +88,26 @@ EVERYTHING: dict[str, list[dict[str, Any]]] = {
 }
 PAGE = """\
 nightly of anna
-id        Scheduler-1
+ID        Scheduler-1
 address   tcp://s:8786
 recorded  2025-11-15T22:00:00Z to 2025-11-15T22:01:35Z, 1 min 35 s
 state     closed
-          recording began 6 min 40 s after the scheduler; what happened before is not known
+          recording began 6 min 40 s after the scheduler started; earlier tasks are unknown
 versions  python 3.11.7, dask 2026.8.0
+
+Failed after 1 min 35 s. OSError: disk (12 times).
+
+Findings
+--------
+1. Worker one was killed for exceeding its memory limit
+   At 95 % of its limit; 1 result lost with it, 0 recomputed.
+   Use smaller chunks, or workers with more memory or fewer threads.
+2. Threads were idle for 99 % of their time: nothing was submitted
+   12 min 30 s of 12 min 40 s of thread time.
+   The client was busy or waiting. Submit work without waiting for each result, or use a smaller cluster.
+3. OSError: disk
+   12 failures were retried in sum.
+   The retries succeeded. If the error recurs, look for an unreliable resource such as storage or the network.
 
 Computations
 ------------
@@ -113,7 +127,7 @@ Activities
 
 Workers
 -------
-worker     name  threads  tasks   busy       lived  peak memory  left
+worker     name  threads  tasks   busy      uptime  peak memory  left
 tcp://a:1  one         4      2  83 ms  3 min 20 s        2 GiB  memory kill
 tcp://b:1  –           4      0   0 µs  1 min 35 s            –  connected
   tcp://a:1: memory kill: at 95 % of its limit
@@ -121,11 +135,11 @@ tcp://b:1  –           4      0   0 µs  1 min 35 s            –  connected
 
 Errors
 ------
-ValueError 12 times, 12 of them retried, in sum
+ValueError 12 times, 12 retried, in sum
   negative energy
   caused by OSError: disk
   2025-11-15T22:00:00Z, for example ('sum', 3) on tcp://a:1
-    … 2 lines above, shown by --errors
+    … 2 lines above; --errors shows them
     line 2
     line 3
     line 4
@@ -135,7 +149,7 @@ ValueError 12 times, 12 of them retried, in sum
 
 Completeness
 ------------
-Complete: all 10 rows of every table.
+Complete: 10 rows, none dropped or missing.
 """
 
 
@@ -152,8 +166,8 @@ def show(path: Path, capsys: pytest.CaptureFixture[str], tables: dict[str, list[
 
 
 def use_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    monkeypatch.setattr(output, "on_terminal", lambda: True)
-    monkeypatch.setattr("daskscope.cli.show_table.on_terminal", lambda: True)
+    monkeypatch.setattr(output, "is_terminal", lambda: True)
+    monkeypatch.setattr("daskscope.cli.show.is_terminal", lambda: True)
     monkeypatch.setattr(output, "terminal_width", lambda: columns)
     monkeypatch.setenv("TERM", "xterm")
 
@@ -167,32 +181,34 @@ def test_an_empty_recording_says_what_is_absent_and_why_that_may_be(
 ) -> None:
     assert show(path, capsys, {}) == (
         f"""\
-{path}: no cluster is described in this recording.
-It may have been cut off before the first description was written.
+{path}: this recording has no row about a cluster.
+It may have been cut off before that row was written.
+
+Nothing ran. No worker joined during the recording.
 
 Computations
 ------------
-None. Nothing was computed while this was recorded, or their rows were lost.
+None. Nothing was computed during the recording, or the rows were lost.
 
 Task prefixes
 -------------
-None. No task finished while this was recorded, or task rows are missing (see Completeness).
+None. No task finished during the recording, or task rows are missing (see Completeness).
 
 Activities
 ----------
-None. Dask's fine performance metrics were not recorded, or the workers did nothing.
+None. Fine performance metrics were not recorded, or the workers did nothing.
 
 Workers
 -------
-None. No worker joined while this was recorded, or their rows were lost.
+None. No worker joined during the recording, or the rows were lost.
 
 Errors
 ------
-None. No task failed while this was recorded.
+None. No task failed during the recording.
 
 Completeness
 ------------
-The recording holds no rows.
+The recording has no rows.
 """
     )
 
@@ -227,13 +243,13 @@ def test_top_limits_every_section_and_says_so(path: Path, capsys: pytest.Capture
 
     page = show(path, capsys, tables, "--top", "1")
     assert [line for line in page.splitlines() if line.endswith("shows all.")] == [
-        "1 of 3 computations, the latest; --top 0 shows all.",
-        "1 of 3 prefixes, the longest-computing; --top 0 shows all.",
-        "2 of 6 activities, the largest of each unit; --top 0 shows all.",
-        "1 of 3 workers, those in trouble first; --top 0 shows all.",
-        "1 of 3 errors, the most frequent; --top 0 shows all.",
+        "1 of 3 computations (the latest); --top 0 shows all.",
+        "1 of 3 prefixes (the longest compute time); --top 0 shows all.",
+        "2 of 6 activities (the largest of each unit); --top 0 shows all.",
+        "1 of 3 workers (lost workers first); --top 0 shows all.",
+        "1 of 3 error groups (the most frequent); --top 0 shows all.",
     ]
-    assert "  w2: vanished: no evidence was recorded\n" in page
+    assert "  w2: lost: no evidence was recorded\n" in page
     assert "shows all" not in show(path, capsys, tables, "--top", "0")
 
 
@@ -268,7 +284,7 @@ def test_failed_executions_without_their_exceptions_are_not_called_none(
 ) -> None:
     page = show(path, capsys, {"tasks": [{"prefix": "p", "status": "error"}]}, "--errors")
 
-    assert page.endswith("1 execution failed, but what failed is not in this recording.\n")
+    assert page.endswith("1 execution failed, but their errors are not in this recording.\n")
 
 
 def test_a_cut_off_file_is_shown_with_a_warning(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,7 +298,7 @@ def test_a_cut_off_file_is_shown_with_a_warning(path: Path, capsys: pytest.Captu
     assert page.endswith(
         f"Incomplete, 1 row read: the file is cut off: {ignored} bytes after the last whole batch were ignored.\n"
     )
-    assert "None, as far as this recording goes; it is incomplete (see Completeness).\n" in page
+    assert "None in this recording, but it is incomplete (see Completeness).\n" in page
 
 
 def test_missing_rows_are_counted_on_the_page(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,7 +376,7 @@ def test_a_terminal_without_rich_gets_plain_text_that_fits(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_terminal(monkeypatch, 80)
-    monkeypatch.setitem(sys.modules, "daskscope.cli.rich_output", None)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
 
     page = show(path, capsys, EVERYTHING)
     assert "\x1b" not in page

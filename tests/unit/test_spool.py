@@ -1,4 +1,4 @@
-"""Frames on disk: segments that can be opened, a limit that is kept, and a full disk that costs data only."""
+"""Segments on disk are readable recordings within a limit, and a full disk costs only data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 from daskscope import open_recording
-from daskscope.analysis.completeness import statement
-from daskscope.collector.claim import LOCK
-from daskscope.collector.outbox import Sealed
-from daskscope.collector.segments import SUFFIX
-from daskscope.collector.spool import Spool
+from daskscope.analysis.summary import statement
+from daskscope.collector.delivery.outbox import Sealed
+from daskscope.collector.delivery.spool import LOCK, SUFFIX, Spool
 from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
@@ -58,20 +56,20 @@ def test_a_segment_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_the_limit_is_kept_and_the_oldest_go_first(tmp_path: Path) -> None:
+def test_the_limit_is_kept_by_deleting_the_oldest_segments(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "c-1", 20_000)
     for number in range(200):
         spool.put(frame(number, 1000))
         assert total(tmp_path) <= 20_000 + 2_000
     spool.close()
     kept = topics(tmp_path)
-    # The first stays, so that a reader knows what is missing between it and the others.
+    # The first frame stays, so that a reader knows how much is missing between it and the others.
     assert kept == ["t0", *(f"t{number}" for number in range(201 - len(kept), 200))]
     assert open_recording(tmp_path).completeness == {"events": Completeness(len(kept), 0, 200 - len(kept))}
     assert len(kept) < 100
 
 
-def test_a_table_that_went_with_the_oldest_segments_is_not_forgotten(tmp_path: Path) -> None:
+def test_a_table_lost_with_the_oldest_segments_still_counts_as_missing(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "c-1", 20_000)
     spool.put(frame(0, 1000))
     logs = encode_body("logs", make_columns("logs", [{"message": "only this once"}]))
@@ -83,12 +81,10 @@ def test_a_table_that_went_with_the_oldest_segments_is_not_forgotten(tmp_path: P
     assert (recording["logs"].rows, "logs" in recording.completeness) == (0, False)
     assert recording.missing_batches == 100 - recording["events"].rows
     told = statement(recording)
-    assert told.endswith(
-        f"{recording.missing_batches} batches not in the file, which may have held rows of other tables than these."
-    )
+    assert told.endswith(f"{recording.missing_batches} batches not in the file, possibly with rows of other tables.")
 
 
-def test_a_first_segment_that_is_gone_is_not_missed(tmp_path: Path) -> None:
+def test_a_first_segment_deleted_by_the_sender_does_no_harm(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "c-1", 20_000)
     for number in range(100):
         assert spool.append([frame(number, 1000)])
@@ -106,7 +102,7 @@ def test_a_frame_larger_than_the_limit_is_written_alone(tmp_path: Path) -> None:
     assert topics(tmp_path) == ["t2"]
 
 
-def test_what_other_recorders_left_counts_in_a_shared_directory(tmp_path: Path) -> None:
+def test_segments_of_other_recorders_count_in_a_shared_directory(tmp_path: Path) -> None:
     for number in range(5):
         old = tmp_path / f"gone-{number}-00000{SUFFIX}"
         old.write_bytes(bytes(8_000))
@@ -119,7 +115,7 @@ def test_what_other_recorders_left_counts_in_a_shared_directory(tmp_path: Path) 
     assert names == [f"c-1-00000{SUFFIX}", f"c-1{LOCK}", f"gone-4-00000{SUFFIX}", "notes.txt"]
 
 
-def test_what_other_recorders_left_is_not_touched_in_a_directory_of_recordings(tmp_path: Path) -> None:
+def test_segments_of_other_recorders_are_left_alone_in_a_directory_of_recordings(tmp_path: Path) -> None:
     (tmp_path / f"mine-00000{SUFFIX}").write_bytes(bytes(50_000))
     spool = Spool(tmp_path, "c-1", 20_000)
     spool.put(frame(0))
@@ -127,7 +123,7 @@ def test_what_other_recorders_left_is_not_touched_in_a_directory_of_recordings(t
     assert (tmp_path / f"mine-00000{SUFFIX}").exists()
 
 
-def test_a_segment_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_segment_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / f"c-1-00000{SUFFIX}").write_bytes(b"precious")
     spool = Spool(tmp_path, "c-1", 20_000)
     assert spool.append([frame(0)]) is False
@@ -137,7 +133,7 @@ def test_a_segment_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
 
 
 class FullDisk:
-    """A file that takes some bytes and then no more."""
+    """A file on a disk that is full after some bytes."""
 
     def __init__(self, file: Any, room: int) -> None:
         self.file = file
@@ -156,7 +152,7 @@ class FullDisk:
         return getattr(self.file, name)
 
 
-def test_a_full_disk_costs_data_and_one_line(
+def test_a_full_disk_costs_data_and_one_log_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool, real = Spool(tmp_path, "c-1", 1_000_000), os.fdopen
@@ -170,8 +166,8 @@ def test_a_full_disk_costs_data_and_one_line(
     for number in range(50, 60):
         assert spool.append([frame(number)]) is False
     assert len(caplog.records) == 1
-    assert "No space left" in spool.failed
-    # Nothing half written, and no empty segments that nobody could open.
+    assert "No space left" in spool.error
+    # No partly written frame, and no empty segment.
     assert all(open_recording(path).damage == "" for path in tmp_path.iterdir())
     assert topics(tmp_path) == ["t0"]
     monkeypatch.setattr(os, "fdopen", real)
@@ -209,9 +205,9 @@ spool.close()
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="no file size limit on this system")
 def test_a_real_limit_of_the_operating_system(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT, tmp_path], capture_output=True, text=True, cwd=root, timeout=60, check=True
-    )
+    # -B, because the limit would also truncate the bytecode that Python caches.
+    command = [sys.executable, "-B", "-c", SCRIPT, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=60, check=True)
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 3000
     refused = int(ran.stdout)
     assert refused > 0

@@ -1,4 +1,4 @@
-"""The task stream of a report holds every execution where and when it was."""
+"""The task stream of a report has every execution with its thread and time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def task(number: int, **more: Any) -> dict[str, Any]:
 
 
 def bars(recording: Recording, stop_us: int = T + 10_000_000) -> list[tuple[str, int, int, int, str, str]]:
-    """Every bar as a browser finds it: worker, thread, start, stop, action, key."""
+    """Return every bar as a browser decodes it: worker, thread, start, stop, action, key."""
     blocks = Blocks()
     found = stream(recording, T, stop_us, PREFIXES, WORKERS, blocks).stream
     column = {name: decode(block, blocks.data[block["block"]]) for name, block in found["columns"].items()}
@@ -59,7 +59,7 @@ def bars(recording: Recording, stop_us: int = T + 10_000_000) -> list[tuple[str,
 
 
 def key(found: Any, column: dict[str, Any], task: int) -> str:
-    """The key of a task as a browser puts it together."""
+    """Return the key of a task as a browser decodes it."""
     if not found["templates"]:
         return str(column["key"][task])
     text: str = found["templates"][int(column.get("template", column["prefix"])[task])]
@@ -72,7 +72,7 @@ def _signed(code: int) -> int:
     return (code >> 1) ^ -(code & 1)
 
 
-def test_bars_are_where_the_executions_were() -> None:
+def test_bars_have_the_thread_and_time_of_their_executions() -> None:
     recording = make_recording(
         {
             "tasks": [
@@ -101,33 +101,35 @@ def test_bars_are_where_the_executions_were() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 10**7), st.integers(0, 10**6)), min_size=1)
 )
-def test_every_execution_comes_back(rows: list[tuple[int, int, int, int]]) -> None:
+def test_every_execution_round_trips(rows: list[tuple[int, int, int, int]]) -> None:
     tasks = [
         task(i, worker=WORKERS[w], thread=thread, start_us=T + start, stop_us=min(T + start + length, T + 10**7))
         for i, (w, thread, start, length) in enumerate(rows)
     ]
-    expected = sorted((t["worker"], t["thread"], t["start_us"], t["stop_us"], "compute", t["key"]) for t in tasks)
-    found = sorted(bars(make_recording({"tasks": tasks})))
+    expected = [(t["worker"], t["thread"], t["start_us"], t["stop_us"], "compute", t["key"]) for t in tasks]
+    # By key: within one tick, bars may begin in another order than the executions.
+    number = {t["key"]: i for i, t in enumerate(tasks)}
+    found = sorted(bars(make_recording({"tasks": tasks})), key=lambda row: number[row[5]])
     assert [(*row[:2], row[5]) for row in found] == [(*row[:2], row[5]) for row in expected]
     for (_, _, start, stop, _, _), (_, _, real_start, real_stop, _, _) in zip(found, expected, strict=True):
-        # A tick is 3 µs here; durations have three digits.
+        # A tick is 3 µs; durations have three digits.
         assert 0 <= real_start - start < 3
         assert abs((stop - start) - (real_stop - real_start)) <= 0.002 * (real_stop - real_start)
 
 
-def test_a_long_run_is_cut_into_coarser_ticks() -> None:
+def test_a_long_run_has_coarser_ticks() -> None:
     hours = T + 6 * 3_600_000_000
     recording = make_recording({"tasks": [task(0, start_us=hours - 5_000_000, stop_us=hours - 1_000_000)]})
     ((_, _, start, stop, _, _),) = bars(recording, hours)
     assert abs(start - (hours - 5_000_000)) < 6_000 and abs(stop - start - 4_000_000) < 8_000
 
 
-def test_times_outside_of_the_report_are_clipped() -> None:
+def test_times_outside_the_report_are_clipped() -> None:
     recording = make_recording({"tasks": [task(0, start_us=T - 5_000, stop_us=T + 20), task(1, start_us=5, stop_us=3)]})
     assert {(start, stop) for _, _, start, stop, _, _ in bars(recording)} == {(T, T + 20), (T, T)}
 
 
-def test_nothing_at_all_is_a_stream_too() -> None:
+def test_an_empty_stream() -> None:
     assert bars(make_recording({})) == []
 
 
@@ -136,7 +138,7 @@ def test_a_key_with_line_breaks_stays_on_its_line() -> None:
     assert [key for *_, key in bars(recording)] == ['"a\\nb"', "inc-1"]
 
 
-def test_edges_name_tasks_by_their_number_in_the_stream() -> None:
+def test_edges_refer_to_tasks_by_number() -> None:
     recording = make_recording(
         {
             "tasks": [task(5, start_us=T + 9_000, stop_us=T + 9_500), task(6), task(7)],
@@ -152,7 +154,7 @@ def test_edges_name_tasks_by_their_number_in_the_stream() -> None:
     assert sorted(zip(tasks.tolist(), (tasks - np.array(back)).tolist(), strict=True)) == [(2, 0), (2, 1)]
 
 
-def test_a_sample_keeps_failures_and_the_longest() -> None:
+def test_a_sample_keeps_failures_and_the_longest_executions() -> None:
     rows = [task(i, stop_us=T + 1_000 * i + i) for i in range(100)]
     rows[3]["status"] = "error"
     table = make_recording({"tasks": rows})["tasks"]
@@ -161,14 +163,14 @@ def test_a_sample_keeps_failures_and_the_longest() -> None:
     assert min(kept) < 10 and kept == sorted(set(kept))
 
 
-def test_a_report_says_how_many_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TASKS", 4)
+def test_a_stream_counts_the_tasks_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_TASKS", 4)
     recording = make_recording({"tasks": [task(i) for i in range(9)]})
     found = stream(recording, T, T + 10**7, PREFIXES, WORKERS, Blocks()).stream
     assert (found["tasks"], found["of"]) == (4, 9)
 
 
-def test_intervals_whose_columns_disagree_are_nobodys() -> None:
+def test_intervals_whose_columns_disagree_are_left_out() -> None:
     rows = [
         task(0, interval_action=["transfer", "disk-read"], interval_start_us=[T], interval_stop_us=[T, T + 1]),
         task(1),

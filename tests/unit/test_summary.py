@@ -1,4 +1,4 @@
-"""The numbers of a recording: exact sums, nothing invented where nothing is known."""
+"""The summary of a recording: exact sums, and zeros or blanks for unknown values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.completeness import TableCompleteness
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.grouping import combine, percentile
 from daskscope.analysis.prefixes import Activity, Prefix
-from daskscope.analysis.summary import Cluster, Computation, Summary, summarise
+from daskscope.analysis.summary import Cluster, Computation, Summary, TableCompleteness, summarise
 from daskscope.analysis.workers import Worker
 from daskscope.model.recording import Completeness
 from daskscope.model.table import Strings
@@ -45,11 +44,11 @@ def test_an_empty_recording_has_an_empty_summary() -> None:
         errors=(),
         complete=True,
         completeness=(),
-        statement="The recording holds no rows.",
+        statement="The recording has no rows.",
     )
 
 
-def test_a_recording_of_empty_rows_can_be_summed_up() -> None:
+def test_a_recording_of_empty_rows_has_a_summary() -> None:
     assert summary(**{name: [dict[str, Any]()] for name in TABLES}).duration_us == 0
 
 
@@ -70,7 +69,7 @@ def test_prefix_totals_are_exact_sums_of_executions() -> None:
     )
 
 
-def test_a_prefix_that_was_only_killed_has_no_durations() -> None:
+def test_a_prefix_with_only_killed_executions_has_no_durations() -> None:
     assert summary(tasks=[task("add", 5, "killed")]).prefixes == (
         Prefix("add", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, {}),
     )
@@ -99,20 +98,20 @@ def test_intervals_are_summed_by_prefix_and_action() -> None:
     ]
 
 
-def test_intervals_whose_columns_do_not_belong_together_are_left_out() -> None:
+def test_intervals_whose_columns_disagree_are_left_out() -> None:
     odd = task("add", 9, interval_action=["transfer"], interval_start_us=[1, 2], interval_stop_us=[3])
     good = task("add", 9, interval_action=["transfer"], interval_start_us=[1], interval_stop_us=[3])
 
     assert [p.intervals_us for p in summary(tasks=[odd, good]).prefixes] == [{"transfer": 2}]
 
 
-def test_a_percentile_is_a_value_that_was_measured() -> None:
+def test_a_percentile_is_one_of_the_values() -> None:
     values = np.array([1, 2, 3, 100])
 
     assert [percentile(values, q) for q in (0.0, 0.25, 0.5, 0.51, 0.95, 1.0)] == [1, 1, 2, 3, 100, 100]
 
 
-def test_more_prefixes_than_sixteen_bits_can_count() -> None:
+def test_more_prefixes_than_fit_into_sixteen_bits() -> None:
     tasks = [task(f"p{i}", i + 1) for i in range(40_000)]
 
     found = summary(tasks=tasks).prefixes
@@ -141,13 +140,13 @@ def test_activities_of_any_label_and_unit_add_up() -> None:
     )
 
 
-def test_combinations_of_columns_are_told_apart() -> None:
+def test_combinations_of_columns_are_distinguished() -> None:
     codes, labels = combine([Strings.of(["a", "a", "b"]), Strings.of(["x", "y", "x"])])
 
     assert [labels[code] for code in codes] == [("a", "x"), ("a", "y"), ("b", "x")]
 
 
-def test_a_worker_is_told_from_joining_to_leaving() -> None:
+def test_a_worker_from_joining_to_leaving() -> None:
     found = summary(
         workers=[
             {
@@ -180,7 +179,7 @@ def test_a_worker_is_told_from_joining_to_leaving() -> None:
     )
 
 
-def test_a_connected_worker_lives_until_the_end() -> None:
+def test_a_connected_worker_counts_until_the_end() -> None:
     found = summary(
         clusters=[{"cluster": "c", "recording_us": T, "end_us": T + 100}],
         workers=[{"worker": "tcp://a", "server_id": "W1", "start_us": T + 40}],
@@ -189,7 +188,7 @@ def test_a_connected_worker_lives_until_the_end() -> None:
     assert [(worker.end_us, worker.life_us) for worker in found.workers] == [(0, 60)]
 
 
-def test_an_address_used_again_belongs_to_the_worker_of_that_time() -> None:
+def test_a_reused_address_belongs_to_the_worker_of_that_time() -> None:
     found = summary(
         workers=[
             {"worker": "tcp://a", "server_id": "new", "start_us": T + 100},
@@ -213,7 +212,7 @@ def failure(**columns: Any) -> dict[str, Any]:
     return {"type": "ValueError", "message": "no", "fingerprint": "f", "time_us": T, "count": 1, **columns}
 
 
-def test_failures_with_one_fingerprint_are_one() -> None:
+def test_failures_with_one_fingerprint_are_grouped() -> None:
     found = summary(
         exceptions=[
             failure(time_us=T + 9, key="late", prefix="mul", will_retry=1, count=4, traceback="the text"),
@@ -229,7 +228,7 @@ def test_failures_with_one_fingerprint_are_one() -> None:
     )
 
 
-def test_failures_without_a_fingerprint_are_told_apart_by_their_text() -> None:
+def test_failures_without_a_fingerprint_are_grouped_by_text() -> None:
     found = summary(
         exceptions=[
             failure(fingerprint="", message="a", count=0),
@@ -241,7 +240,7 @@ def test_failures_without_a_fingerprint_are_told_apart_by_their_text() -> None:
     assert [(error.message, error.count) for error in found] == [("a", 2), ("b", 1)]
 
 
-def test_a_computation_has_its_call_and_its_span() -> None:
+def test_a_computation_has_its_call_and_span() -> None:
     found = summary(
         clusters=[{"cluster": "c", "end_us": T + 500}],
         spans=[{"span": "s", "tags": ["etl", "load"]}],
@@ -281,7 +280,7 @@ def test_the_cluster_is_described_as_it_was_last_seen() -> None:
     assert (found.start_us, found.end_us, found.duration_us) == (T, T + 9, 9)
 
 
-def test_a_running_cluster_is_summed_up_to_the_last_thing_seen() -> None:
+def test_a_running_cluster_counts_up_to_its_last_event() -> None:
     found = summary(clusters=[{"cluster": "c", "recording_us": T}], logs=[{"time_us": T + 70}, {"time_us": 0}])
 
     assert found.cluster is not None
@@ -295,14 +294,14 @@ def test_a_cluster_that_ended_without_a_reason_is_closed() -> None:
     assert found.state == "closed"
 
 
-def test_versions_that_are_no_json_object_are_left_out() -> None:
+def test_invalid_versions_are_left_out() -> None:
     for text in ("{", "[1]", "[" * 100_000, ""):
         found = summary(clusters=[{"cluster": "c", "versions": text}]).cluster
         assert found is not None
         assert found.versions == {}
 
 
-def test_of_several_clusters_the_latest_is_described_and_the_others_counted() -> None:
+def test_the_latest_of_several_clusters_is_described() -> None:
     found = summary(clusters=[{"cluster": "b", "recording_us": T + 5}, {"cluster": "a", "recording_us": T}])
 
     assert found.cluster is not None
@@ -314,10 +313,10 @@ def statement(**about: Any) -> str:
 
 
 def test_a_complete_recording_says_so() -> None:
-    assert statement() == "Complete: all 2 rows of every table."
+    assert statement() == "Complete: 2 rows, none dropped or missing."
 
 
-def test_an_incomplete_recording_says_exactly_what_is_not_there() -> None:
+def test_an_incomplete_recording_says_what_is_missing() -> None:
     gaps = {"logs": Completeness(2, 1, 0), "tasks": Completeness(0, 0, 1_000)}
 
     assert statement(completeness=gaps) == (
@@ -335,14 +334,14 @@ def test_a_cut_off_file_says_how_much_was_ignored() -> None:
     )
 
 
-def test_completeness_is_told_for_every_table() -> None:
+def test_every_table_has_its_completeness() -> None:
     found = summarise(make_recording({"logs": [{}]}, completeness={"tasks": Completeness(1, 2, 3)}))
 
     assert found.completeness == (TableCompleteness("logs", 1, 0, 0), TableCompleteness("tasks", 1, 2, 3))
     assert not found.complete
 
 
-def test_the_dictionary_is_plain_data_that_json_gives_back_unchanged() -> None:
+def test_the_dictionary_round_trips_through_json() -> None:
     found = summary(
         clusters=[{"cluster": "c", "recording_us": T}],
         tasks=[task("add", 5, worker="w")],

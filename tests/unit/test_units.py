@@ -1,4 +1,4 @@
-"""The texts people read for durations, sizes, counts, shares and moments."""
+"""Formatted durations, sizes, counts, shares, amounts and times."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_size_is_shown_in_binary_units(n: float, text: str) -> None:
         (-0.1, "-10 %"),
     ],
 )
-def test_a_share_that_is_not_all_is_never_shown_as_all(share: float, text: str) -> None:
+def test_only_a_full_share_is_shown_as_100_percent(share: float, text: str) -> None:
     assert units.percent(share) == text
 
 
@@ -87,12 +87,12 @@ def test_a_share_that_is_not_all_is_never_shown_as_all(share: float, text: str) 
         (-(2**63), "-9223372036854775808 µs since 1970"),
     ],
 )
-def test_a_moment_is_shown_in_utc_to_the_second(us: int, text: str) -> None:
+def test_a_time_is_shown_in_utc_to_the_second(us: int, text: str) -> None:
     assert units.moment(us) == text
 
 
 @pytest.mark.parametrize(("n", "text"), [(0, "0"), (1_234_567, "1,234,567"), (-1_000, "-1,000")])
-def test_a_count_has_its_thousands_separated(n: int, text: str) -> None:
+def test_a_count_has_thousands_separators(n: int, text: str) -> None:
     assert units.count(n) == text
 
 
@@ -118,5 +118,5 @@ def test_a_noun_may_have_an_irregular_plural() -> None:
         (1e308, "seconds", "1e+308 seconds"),
     ],
 )
-def test_an_amount_of_any_unit_has_a_text(value: float, unit: str, text: str) -> None:
+def test_an_amount_of_any_unit(value: float, unit: str, text: str) -> None:
     assert units.quantity(value, unit) == text

@@ -1,4 +1,4 @@
-"""What goes onto the wire comes off it unchanged: every table, every encoding, every shape of key."""
+"""Every table, encoding and shape of key is decoded unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daskscope.model.tables import TABLES, Column
+from daskscope.model.tables import SCHEMA_VERSION, TABLES, Column
 from daskscope.testing import make_columns
 from daskscope.wire.decode import Header, read_frame
 from daskscope.wire.encode import (
@@ -76,11 +76,11 @@ def test_nan_survives() -> None:
     assert values[1] == 1.0
 
 
-def test_a_header_says_what_is_in_the_batch() -> None:
+def test_a_header_describes_its_batch() -> None:
     body = encode_body("edges", edges(seen_us=[30, 10, 20]))
     frame = read_frame(seal(body, cluster="c-1", epoch=5, sequence=9, kept=103, dropped=7))
 
-    assert frame.header == Header("edges", 1, "c-1", 5, 9, 3, 10, 30, 103, 7, body.raw)
+    assert frame.header == Header("edges", SCHEMA_VERSION, "c-1", 5, 9, 3, 10, 30, 103, 7, body.raw)
 
 
 def test_constants_fill_every_row() -> None:
@@ -292,7 +292,7 @@ def test_keys_of_all_shapes_in_one_batch() -> None:
         Via("worker", ["g", "g"]),
     ],
 )
-def test_keys_are_put_together_from_groups_of_any_encoding(group: Any) -> None:
+def test_keys_are_rebuilt_from_groups_of_any_encoding(group: Any) -> None:
     columns = tasks(
         3, worker=Coded(array("H", [0, 1, 0]), ["a", "b"]), group=group, key=[("g", 1), f"g-{HASH}", ("g", 2)]
     )
@@ -322,7 +322,7 @@ def test_keys_of_a_group_with_an_enormous_name_are_written_in_full() -> None:
     assert decode("tasks", columns)["key"] == [f"('{name}', 1)", f"('{name}', 2)"]
 
 
-def test_columns_an_older_writer_did_not_know_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_an_older_writer_lacks_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     body = encode_body("edges", edges(task=[1, 2, 3]))
     newer = (*TABLES["edges"].columns, Column("why", "str", "new"), Column("all", "int[]", "new"))
     monkeypatch.setitem(TABLES, "edges", type(TABLES["edges"])("edges", "row", newer, "seen_us"))

@@ -1,4 +1,4 @@
-"""Recording files: whole, cut off, damaged, doubled, in segments, or something else altogether."""
+"""Recording files that are whole, cut off, damaged, repeated, in segments, or no recordings at all."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.dissect import dissect
+from tests.samples import write_frames
 
-from daskscope.analysis.completeness import is_complete, statement
+from daskscope.analysis.summary import is_complete, statement
 from daskscope.errors import NewerFormat, NotARecording, RecordingError
 from daskscope.model.recording import Completeness, Recording
 from daskscope.testing import make_columns, make_frames
-from daskscope.testing.dissect import dissect
 from daskscope.wire.encode import encode_body, seal
-from daskscope.wire.file import read_recording, write_frames
+from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
 
@@ -83,14 +84,14 @@ def test_a_file_cut_off_anywhere_opens_up_to_the_last_whole_batch(path: Path) ->
 
 
 @pytest.mark.parametrize("size", range(len(FILE_MAGIC)))
-def test_a_file_cut_off_in_its_first_bytes_is_no_recording(path: Path, size: int) -> None:
+def test_a_file_cut_off_in_its_first_bytes_is_not_a_recording(path: Path, size: int) -> None:
     path.write_bytes(FILE_MAGIC[:size])
 
     with pytest.raises(NotARecording, match=r"run\.daskscope is not a daskscope recording"):
         read_recording(path)
 
 
-def test_garbage_after_the_last_batch_is_ignored_and_told(path: Path) -> None:
+def test_garbage_after_the_last_batch_is_ignored_and_reported(path: Path) -> None:
     recording = read(path, logs("a", sequence=0, kept=1), b"garbage, more than a prefix of it")
 
     assert messages(recording) == ["a"]
@@ -117,7 +118,7 @@ def test_a_batch_that_cannot_be_decoded_is_skipped_and_counted(path: Path) -> No
     assert recording.completeness == {"logs": Completeness(rows=2, missing=1)}
     assert recording.damage.startswith("the file holds a batch that cannot be read (a column is encoded as 'wat'")
     assert recording.damaged_bytes == len(bad)
-    # It is there; the damage tells of it.
+    # The batch counts as damaged, not as missing.
     assert recording.missing_batches == 0
 
 
@@ -129,7 +130,7 @@ def test_a_table_of_which_no_batch_can_be_decoded_is_empty(path: Path) -> None:
     assert (messages(recording), recording.damage != "") == ([], True)
 
 
-def test_a_batch_that_is_there_twice_is_read_once(path: Path) -> None:
+def test_a_repeated_batch_is_read_once(path: Path) -> None:
     frame = logs("a", sequence=0, kept=1)
     recording = read(path, frame, logs("b", sequence=1, kept=2), frame)
 
@@ -149,25 +150,23 @@ def test_a_lost_first_batch_is_missing_when_the_recording_began_with_the_epoch(p
     assert recording.completeness["logs"] == Completeness(rows=1, dropped=2, missing=3)
 
 
-def test_a_recording_begun_in_mid_epoch_does_not_miss_what_came_before(path: Path) -> None:
+def test_rows_from_before_a_mid_epoch_recording_are_not_missing(path: Path) -> None:
     recording = read(path, logs("a", sequence=70, kept=1_000, dropped=5), logs("b", sequence=72, kept=1_003, dropped=6))
 
     assert recording.completeness == {"logs": Completeness(rows=2, dropped=1, missing=2)}
 
 
-def test_numbers_that_no_batch_has_are_counted(path: Path) -> None:
+def test_missing_sequence_numbers_are_counted(path: Path) -> None:
     gap = read(path, logs("a", sequence=3, kept=1), logs("b", sequence=7, kept=2))
     whole = read(
         path, logs("a", sequence=3, kept=1), logs("b", sequence=4, kept=2), logs("c", sequence=9, kept=1, epoch=2)
     )
 
     assert (gap.missing_batches, whole.missing_batches) == (3, 0)
-    # Whatever they held, it was no row of logs.
+    # The missing batches had no rows of logs.
     assert gap.completeness == {"logs": Completeness(2)}
     assert (is_complete(gap), is_complete(whole)) == (False, True)
-    assert statement(gap) == (
-        "Incomplete, 2 rows read: 3 batches not in the file, which may have held rows of any table."
-    )
+    assert statement(gap) == ("Incomplete, 2 rows read: 3 batches not in the file, possibly with rows of any table.")
 
 
 def cluster(*dropped: str, sequence: int, kept: int, epoch: int = 1) -> bytes:
@@ -175,7 +174,7 @@ def cluster(*dropped: str, sequence: int, kept: int, epoch: int = 1) -> bytes:
     return seal(body, cluster="c", epoch=epoch, sequence=sequence, kept=kept, dropped=0)
 
 
-def test_rows_that_only_the_cluster_knows_of_are_counted(path: Path) -> None:
+def test_dropped_rows_that_only_clusters_reports_are_counted(path: Path) -> None:
     recording = read(
         path,
         cluster("", sequence=0, kept=1),
@@ -194,7 +193,7 @@ def test_rows_that_only_the_cluster_knows_of_are_counted(path: Path) -> None:
     )
 
 
-def test_what_was_dropped_before_a_recording_began_is_not_missed(path: Path) -> None:
+def test_rows_dropped_before_a_recording_began_are_not_counted(path: Path) -> None:
     recording = read(
         path,
         cluster('{"logs": 5, "samples": 7}', sequence=70, kept=30),
@@ -206,7 +205,7 @@ def test_what_was_dropped_before_a_recording_began_is_not_missed(path: Path) -> 
     assert dropped == {"clusters": 0, "edges": 1, "samples": 2, "logs": 1}
 
 
-def test_what_was_dropped_adds_up_over_epochs(path: Path) -> None:
+def test_dropped_rows_add_up_over_epochs(path: Path) -> None:
     recording = read(
         path,
         cluster('{"logs": 5}', sequence=0, kept=1, epoch=1),
@@ -220,11 +219,11 @@ def test_what_was_dropped_adds_up_over_epochs(path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["{", "[]", "[" * 9_999, '{"logs": "many"}', '{"logs": -1}', '{"wat": 3}', '{"logs": 1e9}']
 )
-def test_counts_that_are_none_are_left_out(path: Path, text: str) -> None:
+def test_invalid_counts_are_left_out(path: Path, text: str) -> None:
     assert read(path, cluster(text, sequence=0, kept=1)).completeness == {"clusters": Completeness(1)}
 
 
-def test_batches_are_put_in_the_order_of_their_sequence(path: Path) -> None:
+def test_batches_are_ordered_by_sequence_number(path: Path) -> None:
     recording = read(path, logs("b", sequence=1, kept=2), logs("a", sequence=0, kept=1))
 
     assert messages(recording) == ["a", "b"]
@@ -284,8 +283,8 @@ def test_a_damaged_segment_is_named_and_the_others_are_read(tmp_path: Path) -> N
     assert (messages(recording), recording.damage) == (["b"], "a.daskscope is cut off")
 
 
-def test_a_directory_without_segments_is_no_recording(tmp_path: Path) -> None:
-    with pytest.raises(NotARecording, match=r"is a directory without \.daskscope files in it; name a recording file"):
+def test_a_directory_without_segments_is_not_a_recording(tmp_path: Path) -> None:
+    with pytest.raises(NotARecording, match=r"is a directory without \.daskscope files\. Name a recording file"):
         read_recording(tmp_path)
 
 
@@ -294,14 +293,14 @@ def test_a_missing_file_says_how_to_make_one(path: Path) -> None:
         read_recording(path)
 
 
-def test_a_pipe_is_no_recording(path: Path) -> None:
+def test_a_pipe_is_not_a_recording(path: Path) -> None:
     os.mkfifo(path)
 
     with pytest.raises(NotARecording, match="is neither a file nor a directory"):
         read_recording(path)
 
 
-def test_a_file_that_may_not_be_read_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_read_permission_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -322,7 +321,7 @@ def test_a_newer_file_format_says_to_upgrade(path: Path) -> None:
 
 def test_a_newer_frame_says_to_upgrade(path: Path) -> None:
     parts = dissect(logs("a", sequence=0, kept=1))
-    parts.header["schema"] = 2
+    parts.header["schema"] = 99
 
-    with pytest.raises(NewerFormat, match=r"the file cannot be read: schema 2 is newer .*; upgrade daskscope"):
+    with pytest.raises(NewerFormat, match=r"the file cannot be read: schema 99 is newer .*; upgrade daskscope"):
         read(path, parts.frame())

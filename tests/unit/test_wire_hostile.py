@@ -1,4 +1,4 @@
-"""Frames made to hurt the reader end in one error, quickly and in little memory."""
+"""Hostile frames raise one error, quickly and with little memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.dissect import Dissected, body_of, dissect, frame_of, with_checksum
 
 from daskscope.errors import NewerFormat, WireError
 from daskscope.testing import make_columns
-from daskscope.testing.dissect import Dissected, body_of, dissect, frame_of, with_checksum
 from daskscope.wire.decode import Incomplete, read_frame
 from daskscope.wire.encode import Coded, Gap, Ragged, Runs, Via, encode_body, seal
 from daskscope.wire.layout import MAGIC, MAX_ITEMS, MAX_RAW, MAX_ROWS, MAX_VALUES, PREFIX
@@ -41,7 +41,7 @@ def tasks_frame() -> bytes:
 
 
 def changed(**specs: Any) -> bytes:
-    """The frame with the directory entries of some columns replaced."""
+    """Return the frame with the directory entries of some columns replaced."""
     parts = dissect(tasks_frame())
     parts.directory = [[name, *specs[name]] if name in specs else [name, *spec] for name, *spec in parts.directory]
     return parts.frame()
@@ -54,7 +54,7 @@ def with_header(**fields: Any) -> bytes:
 
 
 def decoding_error(frame: bytes) -> str:
-    # Whoever passes over the keys need not notice, but must not fail in another way.
+    # A reader that skips the keys may accept the frame, but must raise no other error.
     with contextlib.suppress(WireError):
         read_frame(frame).without_keys()
     with pytest.raises(WireError) as caught:
@@ -93,17 +93,19 @@ def test_a_flipped_bit() -> None:
     assert decoding_error(bytes(frame)) == "a frame's checksum does not match: its bytes were damaged"
 
 
-def test_bytes_that_are_no_frame() -> None:
+def test_bytes_that_are_not_a_frame() -> None:
     assert decoding_error(b"x" * 16) == "not a frame: it does not start with the frame marker"
 
 
 def test_a_newer_wire_format() -> None:
-    with pytest.raises(NewerFormat, match=r"wire format 2 is newer than this daskscope reads \(1\); upgrade daskscope"):
+    with pytest.raises(
+        NewerFormat, match=r"wire format 2 is newer than this daskscope reads \(\d+\); upgrade daskscope"
+    ):
         read_frame(b"DSB\x02" + tasks_frame()[4:])
 
 
 def test_a_newer_schema() -> None:
-    with pytest.raises(NewerFormat, match=r"schema 99 is newer than this daskscope reads \(1\); upgrade daskscope"):
+    with pytest.raises(NewerFormat, match=r"schema 99 is newer than this daskscope reads \(\d+\); upgrade daskscope"):
         read_frame(with_header(schema=99))
 
 
@@ -133,7 +135,7 @@ def test_headers_without_fields(header: bytes) -> None:
 
 
 @pytest.mark.parametrize("header", [b"", b"{", b"\xff\xfe{}", b"[" * 60_000, b'{"rows":' + b"9" * 5_000 + b"}", b"NaN"])
-def test_headers_that_are_no_json(header: bytes) -> None:
+def test_headers_that_are_not_json(header: bytes) -> None:
     assert decoding_error(frame_of(header, b"")).startswith("malformed JSON in a frame")
 
 
@@ -214,7 +216,7 @@ def test_a_zip_bomb_that_claims_its_size_is_refused_unopened() -> None:
         ({"nbytes": ["gap", "group", 1, 0]}, "a gap-coded column refers to a column it cannot be based on"),
         ({"nbytes": ["codes", 0, 0, 0]}, "a column of coded integers is malformed"),
         ({"nbytes": ["codes", MAX_VALUES + 1, 0, 0]}, "a column of coded integers is malformed"),
-        ({"type": ["const", 5]}, "a constant string is no string"),
+        ({"type": ["const", 5]}, "a constant string is not a string"),
         ({"type": ["dict", -1, 0]}, "a frame's columns are longer than its body"),
         ({"type": ["dict", 10**9, 0]}, "a frame's columns are longer than its body"),
         ({"type": ["dict", 2.0, 0]}, "a frame's columns are longer than its body"),
@@ -276,18 +278,18 @@ def test_string_columns_that_make_no_sense(spec: list[Any], packed: bytes, compl
     assert decoding_error(one_column("type", spec, packed)).startswith(complaint)
 
 
-def test_key_hashes_that_are_not_there() -> None:
+def test_missing_key_hashes() -> None:
     frame = one_column("key", ["keys", 0, [[1, 48]]], b"", plain=bytes(47))
 
     assert decoding_error(frame) == "a frame's plain columns are longer than its body"
 
 
-def test_a_constant_that_is_no_number() -> None:
+def test_a_constant_that_is_not_a_number() -> None:
     parts = dissect(tasks_frame())
     parts.header["table"] = "metrics"
     parts.directory = [["value", "const", "x"]]
 
-    assert decoding_error(parts.frame()) == "a constant float is no number"
+    assert decoding_error(parts.frame()) == "a constant float is not a number"
 
 
 def test_a_directory_that_is_too_large() -> None:
@@ -304,7 +306,7 @@ def test_keys_without_their_groups() -> None:
     assert decoding_error(parts.frame()).startswith("the column directory of a tasks batch is malformed (KeyError)")
 
 
-def test_a_column_that_is_there_many_times_is_decoded_once() -> None:
+def test_a_repeated_column_is_decoded_once() -> None:
     parts = dissect(tasks_frame())
     parts.directory = [["id", "const", 1]] * 10_000
 
@@ -319,19 +321,19 @@ def test_a_dictionary_of_many_small_objects_is_refused_before_it_is_parsed() -> 
     assert peak_memory(lambda: decoding_error(frame)) < 4 * len(bomb)
 
 
-def test_a_long_name_times_many_rows_is_refused_before_it_is_written_out() -> None:
+def test_a_long_name_times_many_rows_is_refused_before_it_is_expanded() -> None:
     frame = one_column("key", ["keys", 0, [[17, 0]]], b"", rows=MAX_ROWS, group="x" * 60_000)
 
     assert peak_memory(lambda: decoding_error(frame)) < 64 * MIB
 
 
-def test_a_name_longer_than_any_is_refused() -> None:
+def test_a_name_that_is_too_long_is_refused() -> None:
     frame = one_column("key", ["keys", 0, [[17, 0]]], b"", group="x" * 70_000)
 
     assert decoding_error(frame) == "a key column is put together from a name longer than allowed"
 
 
-def test_the_most_that_constants_can_claim_stays_bounded() -> None:
+def test_the_memory_that_constants_can_claim_is_limited() -> None:
     parts = dissect(tasks_frame())
     parts.header.update(rows=MAX_ROWS, kept=MAX_ROWS)
     each = MAX_VALUES // MAX_ROWS
@@ -347,7 +349,7 @@ def test_the_most_that_constants_can_claim_stays_bounded() -> None:
     assert peak_memory(lambda: read_frame(parts.frame()).table()) < 300 * MIB
 
 
-def test_a_frame_whose_checksum_was_put_right_after_a_cut() -> None:
+def test_a_cut_frame_with_a_corrected_checksum() -> None:
     frame = tasks_frame()
     for size in range(PREFIX.size, len(frame), 7):
         header_size = PREFIX.unpack_from(frame)[1]

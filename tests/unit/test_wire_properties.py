@@ -1,4 +1,4 @@
-"""Laws of the wire: any rows survive it, and no bytes make the reader do anything but read or refuse."""
+"""Any rows are decoded unchanged, and any bytes are either read or refused."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.dissect import dissect, with_checksum
 
 from daskscope.errors import RecordingError
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_columns, make_frames
-from daskscope.testing.dissect import dissect, with_checksum
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import encode_body, seal
 
-# A busy machine is no reason to fail.
+# A busy machine must not fail the test.
 settings.register_profile("wire", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("wire")
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
-# Any code point, lone surrogates included, which Hypothesis leaves out by itself.
+# Any code point, including lone surrogates, which Hypothesis leaves out by default.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\ud800\udfff\x00\x1b\\\"'"))
 HASH = st.binary(min_size=16, max_size=16).map(bytes.hex)
 KINDS: dict[str, st.SearchStrategy[Any]] = {
@@ -51,7 +51,7 @@ def keys(draw: st.DrawFn) -> tuple[Any, str]:
 def batches(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     table = draw(st.sampled_from(list(TABLES)))
     rows = draw(st.integers(1, 5))
-    # A few columns at a time: all twenty of them would make every example a large one.
+    # A few columns at a time, because all twenty would make every example large.
     columns = draw(st.lists(st.sampled_from(TABLES[table].columns), max_size=4, unique=True))
     filled = {c.name: draw(st.lists(KINDS[c.kind], min_size=rows, max_size=rows)) for c in columns}
     return table, {**make_columns(table, [{}] * rows), **filled}
@@ -64,12 +64,12 @@ def send(table: str, columns: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def joined(value: Any) -> Any:
-    """What JSON makes of a text: a high and a low surrogate side by side become the character they stand for."""
+    """Return a text as JSON decodes it: a pair of surrogates becomes the character it stands for."""
     return json.loads(json.dumps(value)) if isinstance(value, (str, list)) else value
 
 
 @given(batches())
-def test_any_rows_come_back_as_they_were(batch: tuple[str, dict[str, Any]]) -> None:
+def test_any_rows_come_back_unchanged(batch: tuple[str, dict[str, Any]]) -> None:
     table, columns = batch
 
     assert send(table, columns) == {name: list(map(joined, values)) for name, values in columns.items()}
@@ -80,7 +80,7 @@ def test_any_keys_come_back_as_python_writes_them(pairs: list[tuple[Any, str]]) 
     columns = make_columns("tasks", [{"key": key, "group": group} for key, group in pairs])
 
     decoded = send("tasks", columns)["key"]
-    # A tuple is written with the name its group has after the journey.
+    # A tuple is written with the decoded name of its group.
     expected = [
         str((joined(k[0]), *k[1:])) if type(k) is tuple and k and k[0] == g else joined(str(k)) for k, g in pairs
     ]

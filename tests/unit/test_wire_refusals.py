@@ -1,4 +1,4 @@
-"""A writer refuses what no reader would accept, before it is written."""
+"""A writer refuses columns that no reader would accept."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ def tasks(**columns: Any) -> dict[str, Any]:
         ({"key": ["only one"]}, "column key has 1 rows, not 2"),
         ({"nbytes": [1, 2, 3]}, "column nbytes has 3 rows, not 2"),
         ({"worker": Const(5)}, "column worker holds strings, not 5"),
-        ({"nbytes": Via("worker", ["a"])}, "column nbytes holds no strings and cannot be a Via"),
-        ({"prefix": Via("worker", ["a"])}, "column prefix needs a coded column with as many values, worker is none"),
+        ({"nbytes": Via("worker", ["a"])}, "column nbytes is not a string column and cannot be a Via"),
+        (
+            {"prefix": Via("worker", ["a"])},
+            "column prefix needs a coded column with as many values, which worker is not",
+        ),
         (
             {"worker": Coded(array("H", [0, 1]), ["a", "b"]), "prefix": Via("worker", ["a"])},
-            "column prefix needs a coded column with as many values, worker is none",
+            "column prefix needs a coded column with as many values, which worker is not",
         ),
         ({"computation": Runs([0, 1], ["a"])}, "column computation has 2 runs of 1 values"),
         ({"computation": Runs([], [])}, "column computation has runs that do not cover 2 rows in order"),
@@ -51,7 +54,7 @@ def test_a_missing_and_an_unknown_column_are_named() -> None:
     columns = tasks(extra=[1, 2])
     del columns["key"]
 
-    with pytest.raises(ValueError, match=r"tasks lacks or does not have \['extra', 'key'\]"):
+    with pytest.raises(ValueError, match=r"tasks: missing or unknown columns \['extra', 'key'\]"):
         encode_body("tasks", columns)
 
 
@@ -73,7 +76,7 @@ def test_a_batch_with_too_many_rows_is_refused() -> None:
 def test_a_batch_that_is_too_large_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "MAX_RAW", 1_000)
 
-    with pytest.raises(ValueError, match=r"a batch of 2 rows and \d+ bytes is too large; split it"):
+    with pytest.raises(ValueError, match=r"A batch of 2 rows and \d+ bytes is too large\. Split it\."):
         encode_body("tasks", tasks(labels=["x" * 2_000, ""]))
 
 
@@ -91,6 +94,6 @@ def test_integers_beyond_64_bits_are_refused() -> None:
         {"cluster": "c", "sequence": 0, "kept": 2, "dropped": -1},
     ],
 )
-def test_an_impossible_place_in_the_sequence_is_refused(place: dict[str, Any]) -> None:
+def test_impossible_counters_are_refused(place: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="no reader accepts"):
         seal(encode_body("tasks", tasks()), epoch=1, **place)

@@ -1,10 +1,10 @@
-"""Workers: how busy they were and what was lost with them."""
+"""Workers: utilisation, and results lost with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from daskscope.analysis.failures import MOST_KEYS, failures
+from daskscope.analysis.failures import MAX_KEYS, failures
 from daskscope.analysis.workers import workers
 from daskscope.testing import make_recording
 
@@ -16,7 +16,7 @@ def task(worker: str, start: int, stop: int, key: str, **columns: Any) -> dict[s
     return {**row, **columns}
 
 
-def test_what_was_lost_with_a_worker_is_counted_to_it() -> None:
+def test_lost_results_are_attributed_to_their_worker() -> None:
     recording = make_recording(
         {
             "workers": [
@@ -41,7 +41,7 @@ def test_what_was_lost_with_a_worker_is_counted_to_it() -> None:
     ]
 
 
-def test_nobody_is_busier_than_always() -> None:
+def test_utilisation_is_at_most_one() -> None:
     table = [
         {"worker": "a", "server_id": "1", "nthreads": 1, "start_us": T, "end_us": T + 5},
         {"worker": "b", "server_id": "2", "nthreads": 0, "start_us": T, "end_us": T + 5},
@@ -52,7 +52,7 @@ def test_nobody_is_busier_than_always() -> None:
     assert [w.utilisation for w in workers(make_recording({"workers": table, "tasks": tasks}), T)] == [1.0, 0.0, 0.0]
 
 
-def test_a_failure_names_workers_and_some_keys() -> None:
+def test_a_failure_lists_workers_and_some_keys() -> None:
     rows = [
         {"fingerprint": "f", "key": f"k{i % 15}", "worker": f"w{i % 3}", "time_us": T + 100 - i, "count": 1}
         for i in range(30)
@@ -60,5 +60,5 @@ def test_a_failure_names_workers_and_some_keys() -> None:
     (found,) = failures(make_recording({"exceptions": [*rows, {"fingerprint": "f", "time_us": T + 200}]}))
 
     assert found.workers == ("w0", "w1", "w2")
-    assert found.keys == tuple(f"k{i}" for i in range(14, 14 - MOST_KEYS, -1))
+    assert found.keys == tuple(f"k{i}" for i in range(14, 14 - MAX_KEYS, -1))
     assert (found.count, found.first_us, found.last_us) == (31, T + 71, T + 200)

@@ -2,17 +2,19 @@ import "./styles/tokens.css";
 import "./styles/parts.css";
 import "./styles/narrow.css";
 import "./styles/viewer.css";
+import "./styles/cards.css";
 import { render } from "preact";
 import { loadReport, pickSource } from "./api/source";
 import { App } from "./app";
-import { warmUp } from "./charts/stream/client";
+import { StreamClient, warmUp } from "./charts/stream/client";
 import { startTheme } from "./charts/theme";
 import { Model } from "./model/model";
 import { NoReport } from "./pages/no-report";
 
 async function start(): Promise<void> {
   warmUp();
-  if (document.readyState === "loading") await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+  if (document.readyState === "loading")
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
   performance.mark("daskscope-start");
   startTheme();
   const root = document.getElementById("app");
@@ -27,8 +29,8 @@ async function start(): Promise<void> {
     const report = await loadReport(source);
     performance.mark("daskscope-report");
     document.title = `${report.title} · daskscope`;
-    const model = new Model(report, source);
-    // The worker begins to unpack while the page is built: 100 ms sooner on the screen with 400 lanes.
+    const model = new Model(report, source, new StreamClient(source, report));
+    // Let the worker decompress while the page is built. This saves 100 ms until the first paint with 400 lanes.
     await new Promise((resolve) => setTimeout(resolve, 0));
     render(<App model={model} />, root);
   } catch (error) {

@@ -1,5 +1,5 @@
-"""Arithmetic over the tables of a recording: numbers in, numbers out.
+"""Turn the tables of a recording into numbers.
 
-Pure functions that return frozen dataclasses. No I/O, no clock, no colours; every number a page, a report or the command line
-shows is computed here, once. Rows are counted and summed by numpy, never by a loop over them: five million tasks are normal.
+Pure functions that return frozen dataclasses: no I/O, no clock, no colours. Every number on a page, in a report or on the
+command line is computed here, once. Rows are counted and summed by numpy, never in a loop: five million tasks are normal.
 """

@@ -1,4 +1,4 @@
-"""Where the time of all threads went, by prefix, worker and span; the parts add up exactly."""
+"""Split thread time into categories, by prefix, worker and span; the parts add up exactly."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.bins import Bins, Cube, make_cube, spread
+from daskscope.analysis.actors import with_actor_calls
+from daskscope.analysis.bins import Bins, Cube, make_cube
+from daskscope.analysis.executions import cancelled_until_us, recomputed_rows, seceded_at_us
 from daskscope.analysis.grouping import counts, product, sums, where
-from daskscope.analysis.lives import Lives, interval_rows, lives
-from daskscope.analysis.recomputed import recomputed_rows as recomputed_rows
+from daskscope.analysis.idle import Idle
+from daskscope.analysis.idle import idle as explain_idle
+from daskscope.analysis.intervals import Spread, spread, task_intervals, union_us
+from daskscope.analysis.waiting import cpu_share, waiting_us
+from daskscope.analysis.workers import Lifetimes, lifetimes
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 
-#: In the order in which they are always shown. ``failed`` is work that was thrown away: failed, killed, recomputed.
+#: In display order. ``failed`` is wasted work: failed, killed or recomputed.
 CATEGORIES = ("cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle")
 CPU, NONCPU, SERIALIZE, DISK, TRANSFER, FAILED, IDLE = range(7)
-#: What an execution does besides computing. It takes no thread, so it counts only as far as threads are free.
-MOVING = {
+#: Categories of the activities besides computing. They do not occupy a thread, so they count only while threads are free.
+ACTIONS = {
     "transfer": TRANSFER,
     "disk-read": DISK,
     "disk-write": DISK,
@@ -26,32 +31,41 @@ MOVING = {
     "compress": SERIALIZE,
     "decompress": SERIALIZE,
 }
-THROWN_AWAY = ("error", "retried", "killed")
+WASTED = ("error", "retried", "killed", "cancelled")
+#: Activities of a worker's memory monitor. While it spills, its event loop starts no task.
+MONITORED = {"disk-write": DISK, "serialize": SERIALIZE, "compress": SERIALIZE}
+#: Fine metrics are recorded this often; a value may have arisen at any time since the previous one.
+METRICS_US = 5_000_000
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """All thread time by category. Each cube has the same sum per category and bin; the measure is ``us``."""
+    """Thread time by category. All cubes have the same sums by category and bin; the measure is ``us``."""
 
     by_prefix: Cube
     by_worker: Cube
     by_span: Cube
-    #: Microseconds of every category; they add up to ``thread_us``.
+    #: Microseconds by category; they add up to ``thread_us``.
     split: dict[str, int]
-    #: Threads times the lives of their workers.
+    #: Worker threads × their uptime.
     thread_us: int
     idle_us: int
-    #: Time during which no execution anywhere computed or moved data.
+    #: Wall time in which no execution computed, transferred or used the disk.
     fully_idle_us: int
-    #: Computed and of use.
+    #: Compute time that was not wasted.
     compute_us: int
-    #: Executions whose result was lost, so that they ran again.
+    #: Number of executions whose result was lost and recomputed.
     recomputed: int
+    idle: Idle
+    #: Waiting time (category ``noncpu``) by reason.
+    waiting_us: dict[str, int]
+    #: Compute time of tasks after they seceded from their worker's threads; not part of thread time.
+    seceded_us: int
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Thread time by worker, prefix, span, category and bin: the smallest parts there are."""
+    """Thread time by worker, prefix, span, category and bin, from which all cubes are summed."""
 
     worker: Array
     prefix: Array
@@ -63,64 +77,99 @@ class Atoms:
     def take(self, rows: Array) -> Atoms:
         return Atoms(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
-    def counting(self, us: Array, category: Array | None = None) -> Atoms:
-        """The same parts with other numbers."""
+    def with_us(self, us: Array, category: Array | None = None) -> Atoms:
+        """Return the same parts with other amounts."""
         return Atoms(self.worker, self.prefix, self.span, self.category if category is None else category, self.bin, us)
 
 
 def breakdown(recording: Recording, bins: Bins) -> Breakdown:
-    """Divide the time of all threads inside the bins; the seven categories are all there is."""
-    tasks, lived = recording["tasks"], lives(recording, bins.start_us, bins.stop_us)
-    again = recomputed_rows(tasks)
+    """Split the thread time inside the bins into the seven categories."""
+    recording = with_actor_calls(recording)
+    tasks, lived = recording["tasks"], lifetimes(recording, bins.start_us, bins.stop_us)
+    again = recomputed_rows(recording)
     threads = spread(lived.start_us, lived.stop_us, bins, lived.worker, lived.threads)
     cells = threads.group * bins.count + threads.bin
-    computed, moved = _computed(tasks, lived, again, bins), _moved(tasks, lived, bins)
+    seceded = seceded_at_us(recording)
+    computed, moved = _computed(recording, lived, again, seceded, bins), _other_activities(tasks, lived, bins)
     computed, free = _fit(computed, cells, threads.us, bins.count)
     moved, free = _fit(moved, cells, free, bins.count)
-    atoms = _join(_cpu_and_not(computed, recording, tasks.strings("prefix")), moved)
-    idle = Atoms(
-        threads.group, *(np.zeros(len(cells), dtype=np.int64),) * 2, np.full(len(cells), IDLE), threads.bin, free
-    )
+    names = tasks.strings("prefix")
+    atoms = _join(_divide_cpu(computed, recording, names), moved)
+    free, monitored = _spilling(recording, threads, free, bins)
+    idle = _join(_without_task(threads, IDLE, free), *monitored)
     split = sums(np.concatenate((atoms.category, idle.category)), np.concatenate((atoms.us, idle.us)), len(CATEGORIES))
-    prefixes, spans = tasks.strings("prefix").values.tolist(), tasks.strings("span").values.tolist()
+    prefixes, spans = names.values.tolist(), tasks.strings("span").values.tolist()
+    waits = atoms.take(np.flatnonzero(atoms.category == NONCPU))
     return Breakdown(
-        by_prefix=_cube("prefix", *_with_idle(atoms.prefix, prefixes, len(cells)), atoms, idle, bins),
+        by_prefix=_cube("prefix", *_with_idle(atoms.prefix, prefixes, len(idle.us)), atoms, idle, bins),
         by_worker=_cube("worker", np.concatenate((atoms.worker, idle.worker)), lived.workers, atoms, idle, bins),
-        by_span=_cube("span", *_with_idle(atoms.span, spans, len(cells)), atoms, idle, bins),
+        by_span=_cube("span", *_with_idle(atoms.span, spans, len(idle.us)), atoms, idle, bins),
         split=dict(zip(CATEGORIES, split.tolist(), strict=True)),
         thread_us=int(threads.us.sum()),
         idle_us=int(split[IDLE]),
         fully_idle_us=_fully_idle(tasks, lived, bins),
         compute_us=int(split[CPU] + split[NONCPU]),
         recomputed=int(np.count_nonzero(again)),
+        idle=explain_idle(recording, lived, threads, free, bins),
+        waiting_us=waiting_us(recording, sums(waits.prefix, waits.us, len(prefixes)), names),
+        seceded_us=int(np.maximum(bins.clip(tasks["stop_us"]) - bins.clip(seceded), 0)[seceded > 0].sum()),
     )
 
 
-def _computed(tasks: Table, lived: Lives, again: Array, bins: Bins) -> Atoms:
-    """Executions, cut to the lives of their workers. What is not thrown away is ``cpu`` until it is divided."""
-    wasted = where(tasks.strings("status"), *THROWN_AWAY) | again
-    starts, stops = _inside(tasks["start_us"], tasks["stop_us"], lived, lived.of_tasks)
+def _computed(recording: Recording, lived: Lifetimes, again: Array, seceded: Array, bins: Bins) -> Atoms:
+    """Return executions, cut to the lifetimes of their workers; ``_divide_cpu`` splits ``cpu`` later."""
+    tasks = recording["tasks"]
+    wasted = where(tasks.strings("status"), *WASTED) | again
+    stops = np.where(seceded > 0, np.minimum(seceded, tasks["stop_us"]), cancelled_until_us(recording))
+    starts, stops = lived.clip(tasks["start_us"], stops, lived.of_tasks)
     return _atoms(tasks, lived, np.arange(tasks.rows), np.where(wasted, FAILED, CPU), starts, stops, bins)
 
 
-def _moved(tasks: Table, lived: Lives, bins: Bins) -> Atoms:
-    """What executions did besides computing, cut to the lives of their workers."""
-    owners, actions, starts, stops = interval_rows(tasks)
-    categories = np.array([MOVING.get(action, -1) for action in actions.values], dtype=np.int64)[actions.codes]
+def _without_task(threads: Spread, category: int, us: Array) -> Atoms:
+    """Return thread time that belongs to no task."""
+    none = np.zeros(len(us), dtype=np.int64)
+    return Atoms(threads.group, none, none, np.full(len(us), category), threads.bin, us)
+
+
+def _spilling(recording: Recording, threads: Spread, free: Array, bins: Bins) -> tuple[Array, list[Atoms]]:
+    """Return the idle time that is left, and the parts of it in which workers were spilling results."""
+    table = recording["activities"]
+    monitored = where(table.strings("context"), "memory-monitor") & where(table.strings("unit"), "seconds")
+    found = []
+    for activity, category in MONITORED.items():
+        rows = np.flatnonzero(monitored & where(table.strings("activity"), activity))
+        if not len(rows):
+            continue
+        times, us = (
+            table["time_us"][rows],
+            (1e6 * np.nan_to_num(np.maximum(table["value"][rows], 0.0))).astype(np.int64),
+        )
+        # Milliseconds as weights: the sums stay far below the limit of 64 bits.
+        spent = spread(times - METRICS_US, times, bins, None, us // 1000)
+        by_bin = sums(spent.bin, spent.us, bins.count) * 1000.0 / METRICS_US
+        idle_now = np.bincount(threads.bin, weights=free, minlength=bins.count)
+        ratio = np.minimum(by_bin / np.where(idle_now > 0, idle_now, 1.0), 1.0)
+        part = np.floor(free * ratio[threads.bin]).astype(np.int64)
+        free = free - part
+        # Few cells have any: 1,000 workers and 400 bins are many cells.
+        found.append(_without_task(threads, category, part).take(np.flatnonzero(part)))
+    return free, found
+
+
+def _other_activities(tasks: Table, lived: Lifetimes, bins: Bins) -> Atoms:
+    """Return the activities of executions besides computing, cut to the lifetimes of their workers."""
+    owners, actions, starts, stops = task_intervals(tasks)
+    categories = np.array([ACTIONS.get(action, -1) for action in actions.values], dtype=np.int64)[actions.codes]
     known = np.flatnonzero(categories >= 0)
     owners = owners[known]
-    starts, stops = _inside(starts[known], stops[known], lived, lived.of_tasks[owners])
+    starts, stops = lived.clip(starts[known], stops[known], lived.of_tasks[owners])
     return _atoms(tasks, lived, owners, categories[known], starts, stops, bins)
 
 
-def _inside(starts: Array, stops: Array, lived: Lives, life: Array) -> tuple[Array, Array]:
-    return np.maximum(starts, lived.start_us[life]), np.minimum(stops, lived.stop_us[life])
-
-
 def _atoms(
-    tasks: Table, lived: Lives, owners: Array, categories: Array, starts: Array, stops: Array, bins: Bins
+    tasks: Table, lived: Lifetimes, owners: Array, categories: Array, starts: Array, stops: Array, bins: Bins
 ) -> Atoms:
-    """Spread intervals of executions; ``owners`` has the execution of each interval."""
+    """Distribute intervals of executions over the bins; ``owners`` has the execution of each interval."""
     prefixes, spans = tasks.strings("prefix"), tasks.strings("span")
     columns = [lived.worker[lived.of_tasks[owners]], prefixes.codes[owners], spans.codes[owners], categories]
     sizes = [len(lived.workers), len(prefixes.values), len(spans.values), len(CATEGORIES)]
@@ -131,9 +180,9 @@ def _atoms(
 
 
 def _fit(atoms: Atoms, cells: Array, room: Array, count: int) -> tuple[Atoms, Array]:
-    """Scale atoms down to the room that each cell (worker and bin) has; return them and the room left.
+    """Scale atoms down to the thread time of each cell (worker and bin); return them and the time left.
 
-    Executions take more than there is where tasks secede from their threads, and where clocks disagree.
+    Executions exceed it if tasks secede from their threads, or if clocks disagree.
     """
     if not len(cells):
         return atoms.take(np.zeros(0, dtype=np.int64)), room
@@ -147,16 +196,16 @@ def _fit(atoms: Atoms, cells: Array, room: Array, count: int) -> tuple[Atoms, Ar
     over = over[np.argsort(at[over], kind="stable")]
     us = atoms.us.copy()
     us[over] = _scaled(us[over], at[over], wanted, room)
-    return atoms.counting(us), room - sums(at, us, len(cells))
+    return atoms.with_us(us), room - sums(at, us, len(cells))
 
 
 def _scaled(us: Array, at: Array, wanted: Array, room: Array) -> Array:
-    """Amounts of cells in their order, scaled so that those of a cell add up to its room, whatever is rounded."""
+    """Return amounts, ordered by cell, scaled so that each cell adds up to its room despite rounding."""
     ends = np.cumsum(us)
     firsts = np.flatnonzero(np.diff(at, prepend=-1))
     sizes = np.diff(firsts, append=len(at))
     upto = ends - np.repeat(ends[firsts] - us[firsts], sizes)
-    # As running sums, of which the last is the room itself.
+    # Scale running sums; the last one of a cell is the room itself.
     scaled = np.minimum(np.floor(upto * (room / np.maximum(wanted, 1))[at]).astype(np.int64), room[at])
     scaled[firsts + sizes - 1] = room[at[firsts]]
     result: Array = np.diff(scaled, prepend=0)
@@ -164,54 +213,29 @@ def _scaled(us: Array, at: Array, wanted: Array, room: Array) -> Array:
     return result
 
 
-def _cpu_and_not(atoms: Atoms, recording: Recording, prefixes: Strings) -> Atoms:
-    """Divide what was computed by the fine metrics of its prefix; all of it is CPU where there are none."""
-    share = _cpu_share(recording, prefixes)[atoms.prefix]
+def _divide_cpu(atoms: Atoms, recording: Recording, prefixes: Strings) -> Atoms:
+    """Divide compute time into CPU and waiting by the fine metrics of its prefix; without metrics, all is CPU."""
+    share = cpu_share(recording, prefixes)[atoms.prefix]
     divided = (atoms.category == CPU) & (share < 1.0)
     rows = np.flatnonzero(divided)
     rows = rows[np.argsort(atoms.prefix[rows], kind="stable")]
     whole, share = atoms.take(rows), share[rows]
     totals = sums(whole.prefix, whole.us, len(prefixes.values))
     before = np.cumsum(whole.us) - whole.us - (np.cumsum(totals) - totals)[whole.prefix]
-    # Rounded as a running sum: the CPU time of a prefix is right to the microsecond, however many bins it is cut into.
+    # Round running sums, so that the CPU time of a prefix is exact to the microsecond, whatever the number of bins.
     cpu = np.floor((before + whole.us) * share).astype(np.int64) - np.floor(before * share).astype(np.int64)
     cpu = np.clip(cpu, 0, whole.us)
-    noncpu = whole.counting(whole.us - cpu, np.full(len(rows), NONCPU))
-    return _join(atoms.take(np.flatnonzero(~divided)), whole.counting(cpu), noncpu)
+    noncpu = whole.with_us(whole.us - cpu, np.full(len(rows), NONCPU))
+    return _join(atoms.take(np.flatnonzero(~divided)), whole.with_us(cpu), noncpu)
 
 
-def _cpu_share(recording: Recording, prefixes: Strings) -> Array:
-    """For each prefix the part of its compute time in which its threads ran, by Dask's fine metrics."""
-    table = recording["activities"]
-    values = np.nan_to_num(np.maximum(table["value"], 0.0), posinf=0.0)
-    in_tasks = where(table.strings("context"), "execute") & where(table.strings("unit"), "seconds")
-    names = {text: code for code, text in enumerate(prefixes.values)}
-    place = np.array([names.get(text, -1) for text in table.strings("prefix").values], dtype=np.int64)
-    owner = place[table.strings("prefix").codes]
-
-    def seconds(activity: str) -> Array:
-        rows = np.flatnonzero(in_tasks & where(table.strings("activity"), activity) & (owner >= 0))
-        result: Array = np.bincount(owner[rows], weights=values[rows], minlength=len(names))
-        return result
-
-    cpu, noncpu = seconds("thread-cpu"), seconds("thread-noncpu")
-    both = cpu + noncpu
-    return np.where(both > 0, cpu / np.where(both > 0, both, 1.0), 1.0)
-
-
-def _fully_idle(tasks: Table, lived: Lives, bins: Bins) -> int:
-    """The length of the window less that of the union of everything anybody did."""
-    owners, _, starts, stops = interval_rows(tasks)
-    life = np.concatenate((lived.of_tasks, lived.of_tasks[owners]))
-    first, last = np.concatenate((tasks["start_us"], starts)), np.concatenate((tasks["stop_us"], stops))
-    first, last = _inside(first, last, lived, life)
-    first, last = bins.clip(first), bins.clip(last)
-    rows = np.flatnonzero(last > first)
-    order = rows[np.argsort(first[rows], kind="stable")]
-    reached = np.maximum.accumulate(last[order])
-    before = np.concatenate(([0], reached[:-1])) if len(order) else reached
-    busy = np.maximum(0, last[order] - np.maximum(first[order], before)).sum()
-    return bins.stop_us - bins.start_us - int(busy)
+def _fully_idle(tasks: Table, lived: Lifetimes, bins: Bins) -> int:
+    """Return the time inside the bins that no execution and no other activity covers."""
+    owners, _, starts, stops = task_intervals(tasks)
+    lifetime = np.concatenate((lived.of_tasks, lived.of_tasks[owners]))
+    starts, stops = np.concatenate((tasks["start_us"], starts)), np.concatenate((tasks["stop_us"], stops))
+    starts, stops = lived.clip(starts, stops, lifetime)
+    return bins.stop_us - bins.start_us - union_us(bins.clip(starts), bins.clip(stops))
 
 
 def _join(*parts: Atoms) -> Atoms:
@@ -219,7 +243,7 @@ def _join(*parts: Atoms) -> Atoms:
 
 
 def _with_idle(codes: Array, texts: list[str], idle: int) -> tuple[Array, list[str]]:
-    """The key column with as many rows more for idle time, which belongs to nobody."""
+    """Return the key column extended by rows for idle time, which has an empty key."""
     names = texts if "" in texts else [*texts, ""]
     return np.concatenate((codes, np.full(idle, names.index("")))), names
 

@@ -1,15 +1,27 @@
-"""Executions by their numbers, and which of them needed which."""
+"""Executions of tasks: dependencies between them, recomputed ones, counts and parallelism over time."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 
+from daskscope.analysis.bins import Bins, Cube, make_cube
+from daskscope.analysis.grouping import where
+from daskscope.analysis.intervals import spread
 from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.table import Array, Strings, Table
+
+#: Statuses of executions with a measured duration; a killed one has none.
+EXECUTED = ("ok", "error", "retried")
+#: Clocks of scheduler and worker disagree by up to 0.9 s, even on one host.
+CLOCK_NOISE_US = 1_000_000
+#: A year. Larger values of a metric are invalid, and would overflow.
+MAX_SECONDS = 3.2e7
 
 
 def edge_rows(recording: Recording) -> tuple[Array, Array]:
-    """Dependencies as rows of ``tasks``: who needed, and what was needed; those with an unknown end are left out."""
+    """Return dependencies as two columns of rows of ``tasks``, dependents and inputs; edges to unknown tasks are left out."""
     tasks, edges = recording["tasks"], recording["edges"]
     order = np.argsort(tasks["id"], kind="stable")
     ids = tasks["id"][order]
@@ -20,12 +32,138 @@ def edge_rows(recording: Recording) -> tuple[Array, Array]:
 
 
 def _rows(ids: Array, order: Array, wanted: Array) -> tuple[Array, Array]:
-    """The row that has each id, and whether there is one."""
+    """Return the row of each id, and whether it exists."""
     if not len(ids):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
     if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and (np.diff(ids) == 1).all():
-        # Nothing was dropped, as usual: the place is known without looking for it, which is ten times faster.
+        # Usually nothing was dropped and the position follows from the id: ten times faster than a search.
         at = np.clip(wanted, ids[0], ids[-1]) - ids[0]
     else:
         at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     return order[at], ids[at] == wanted
+
+
+def recomputed_rows(recording: Recording) -> Array:
+    """Return a mask of successful executions that were recomputed: the same key succeeded again later.
+
+    A user who computes the same thing twice gets the same keys, and wants both. So in different computations, an execution counts
+    only if its worker left before the next one, and the result with it.
+    """
+    tasks = recording["tasks"]
+    found = np.zeros(tasks.rows, dtype=bool)
+    rows, keys = tasks.strings("key").repeated
+    if not len(rows) or _has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
+        return found
+    ok = (where(tasks.strings("status"), "ok") & ~_empty(tasks.strings("key")))[rows]
+    rows, keys = rows[ok], keys[ok]
+    computations = tasks.strings("computation").codes
+    order = np.lexsort((tasks["stop_us"][rows], keys))
+    earlier, later = rows[order[:-1]], rows[order[1:]]
+    same_key = np.diff(keys[order]) == 0
+    earlier, later = earlier[same_key], later[same_key]
+    lost = (computations[earlier] == computations[later]) | _left_between(recording, earlier, later)
+    found[earlier[lost]] = True
+    return found
+
+
+def _left_between(recording: Recording, earlier: Array, later: Array) -> Array:
+    """Return whether the worker of each earlier execution left before the later one started, other than by a restart."""
+    tasks, workers = recording["tasks"], recording["workers"]
+    ends: dict[str, list[int]] = {}
+    restarted = where(workers.strings("verdict"), "restarted").tolist()
+    for address, end, ended in zip(workers["worker"], workers["end_us"].tolist(), restarted, strict=True):
+        if end and not ended:
+            ends.setdefault(address, []).append(end)
+    for times in ends.values():
+        times.sort()
+    names = tasks.strings("worker").take(earlier).to_numpy().tolist()
+    between = zip(names, tasks["stop_us"][earlier].tolist(), tasks["start_us"][later].tolist(), strict=True)
+    return np.array([_has_between(ends.get(name, []), stop, start) for name, stop, start in between], dtype=bool)
+
+
+def _has_between(times: list[int], first: int, last: int) -> bool:
+    """Return whether one of the sorted times is between two others."""
+    place = bisect_left(times, first)
+    return place < len(times) and times[place] <= last
+
+
+def cancelled_until_us(recording: Recording) -> Array:
+    """Return when each execution ended. A thread goes on with a cancelled task: Dask's metrics say for how long.
+
+    The metrics are totals by prefix, of which each cancelled execution of the prefix gets an equal part.
+    """
+    tasks, activities = recording["tasks"], recording["activities"]
+    stops: Array = tasks["stop_us"].copy()
+    rows = np.flatnonzero(where(tasks.strings("status"), "cancelled"))
+    if not len(rows):
+        return stops
+    prefixes = tasks.strings("prefix")
+    codes, size = prefixes.codes[rows], len(prefixes.values)
+    known_us = np.bincount(codes, weights=stops[rows] - tasks["start_us"][rows], minlength=size)
+    cancelled = where(activities.strings("context"), "execute") & where(activities.strings("activity"), "cancelled")
+    places = {text: code for code, text in enumerate(prefixes.values)}
+    names = activities.strings("prefix")
+    of = np.array([places.get(text, -1) for text in names.values] or [-1], dtype=np.int64)[names.codes]
+    metrics = np.flatnonzero(cancelled & (of >= 0))
+    values = np.clip(np.nan_to_num(activities["value"][metrics]), 0.0, MAX_SECONDS)
+    total_us = 1e6 * np.bincount(of[metrics], weights=values, minlength=size)
+    each = np.maximum(total_us - known_us, 0.0) / np.maximum(np.bincount(codes, minlength=size), 1)
+    stops[rows] += each[codes].astype(np.int64)
+    return stops
+
+
+def seceded_at_us(recording: Recording) -> Array:
+    """Return when each execution seceded from its worker's threads; 0 if it did not."""
+    tasks, events = recording["tasks"], recording["events"]
+    found = np.zeros(tasks.rows, dtype=np.int64)
+    rows = np.flatnonzero(where(events.strings("kind"), "seceded"))
+    if not len(rows):
+        return found
+    moments: dict[str, list[int]] = {}
+    for detail, time in zip(events["detail"][rows], events["time_us"][rows].tolist(), strict=True):
+        moments.setdefault(str(detail), []).append(time)
+    for times in moments.values():
+        times.sort()
+    starts, stops = tasks["start_us"].tolist(), tasks["stop_us"].tolist()
+    for row, key in enumerate(tasks.strings("key").to_numpy().tolist()):
+        times = moments.get(key, [])
+        first = bisect_left(times, starts[row] - CLOCK_NOISE_US)
+        if first < len(times) and times[first] <= stops[row]:
+            found[row] = max(times[first], starts[row])
+    return found
+
+
+def _empty(keys: Strings) -> Array:
+    result: Array = where(keys, "") if keys.texts is None else keys.texts == ""
+    return result
+
+
+def _has_hidden_keys(tasks: Table, distinct: int) -> bool:
+    """Return whether keys are not recorded; the name of the task group is then the key of all its executions.
+
+    Tasks submitted one by one are groups of one, whose name is their key, too; these rarely run more than twice.
+    """
+    return tasks.rows > 2 * distinct and bool((tasks["key"] == tasks["group"]).all())
+
+
+def counts(recording: Recording, bins: Bins) -> Cube:
+    """Return executions by prefix and status in the bin in which they stopped; they add up to the rows of ``tasks``."""
+    tasks = recording["tasks"]
+    prefix, status = tasks.strings("prefix"), tasks.strings("status")
+    measures = {
+        "count": np.ones(tasks.rows, dtype=np.int64),
+        "us": np.maximum(tasks["stop_us"] - tasks["start_us"], 0),
+        "nbytes": np.maximum(tasks["nbytes"], 0),
+    }
+    keys = {"prefix": list(map(str, prefix.values)), "status": list(map(str, status.values))}
+    return make_cube(keys, [prefix.codes, status.codes], bins.of(tasks["stop_us"]), bins.count, measures)
+
+
+def parallelism(recording: Recording, bins: Bins) -> Array:
+    """Return the mean number of running executions for each bin; the mean over all bins is that of the run."""
+    tasks = recording["tasks"]
+    ran = where(tasks.strings("status"), *EXECUTED)
+    found = spread(tasks["start_us"][ran], tasks["stop_us"][ran], bins)
+    means = np.zeros(bins.count)
+    means[found.bin] = found.us / bins.width_us
+    return means

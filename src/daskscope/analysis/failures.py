@@ -1,4 +1,4 @@
-"""What failed: exceptions with the same cause told as one."""
+"""Failures, grouped by fingerprint: exceptions with the same cause are one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from daskscope.analysis.grouping import combine, rows_by_group
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
+#: Keys listed for each failure.
+MAX_KEYS = 10
+
 
 @dataclass(frozen=True)
 class Failure:
-    """All failures with one fingerprint; texts are of the first of them."""
+    """All failures with one fingerprint; texts are from the first of them."""
 
     fingerprint: str
     type: str
@@ -21,7 +24,7 @@ class Failure:
     cause_type: str
     cause_message: str
     count: int
-    #: How many of them Dask ran again.
+    #: How many of them Dask retried.
     retried: int
     prefixes: tuple[str, ...]
     first_us: int
@@ -30,27 +33,35 @@ class Failure:
     worker: str
     traceback: str
     workers: tuple[str, ...] = ()
-    #: Some of the tasks that failed, in the order in which they did.
+    #: The first distinct tasks that failed, in order of time.
     keys: tuple[str, ...] = ()
-
-
-#: Keys named for each failure.
-MOST_KEYS = 10
+    #: Tasks that could not run because they depend on one that failed.
+    dependents: int = 0
 
 
 def failures(recording: Recording) -> tuple[Failure, ...]:
-    """Every distinct failure, the most frequent first."""
+    """Return every distinct failure, most frequent first."""
     table = recording["exceptions"]
     fingerprints = table.strings("fingerprint")
-    # Failures that could not be fingerprinted are told apart by what they say.
+    # Failures without a fingerprint are grouped by type and message.
     by_text, _ = combine([fingerprints, table.strings("type"), table.strings("message")])
-    unmarked = (fingerprints.values == "")[fingerprints.codes] if table.rows else np.zeros(0, dtype=bool)
-    codes = np.where(unmarked, by_text + len(fingerprints.values), fingerprints.codes)
-    found = [_failure(table, rows) for _, rows in rows_by_group(codes)]
+    unprinted = (fingerprints.values == "")[fingerprints.codes] if table.rows else np.zeros(0, dtype=bool)
+    codes = np.where(unprinted, by_text + len(fingerprints.values), fingerprints.codes)
+    codes, is_dependent = _with_cause(table, codes)
+    found = [_failure(table, rows[~is_dependent[rows]], rows) for _, rows in rows_by_group(codes)]
     return tuple(sorted(found, key=lambda failure: (-failure.count, failure.first_us, failure.fingerprint)))
 
 
-def _failure(table: Table, rows: Array) -> Failure:
+def _with_cause(table: Table, codes: Array) -> tuple[Array, Array]:
+    """Move tasks that only depended on a failed one to the group of that one; return the groups, and which rows were moved."""
+    blamed = table["blamed_key"]
+    causes = {key: code for key, by, code in zip(table["key"], blamed, codes.tolist(), strict=True) if not by}
+    moved = np.array([bool(by) and by in causes for by in blamed], dtype=bool)
+    found = [causes[by] if move else code for by, move, code in zip(blamed, moved, codes.tolist(), strict=True)]
+    return np.array(found, dtype=np.int64), moved
+
+
+def _failure(table: Table, rows: Array, with_dependents: Array) -> Failure:
     times = table["time_us"][rows]
     first = rows[int(np.argmin(times))]
     weights = np.maximum(table["count"][rows], 1)
@@ -76,19 +87,20 @@ def _failure(table: Table, rows: Array) -> Failure:
         traceback=_traceback(table, rows),
         workers=tuple(sorted(filter(None, workers.values[np.unique(workers.codes[rows])].tolist()))),
         keys=_keys(table, rows[np.argsort(times, kind="stable")]),
+        dependents=int(np.maximum(table["count"][with_dependents], 1).sum() - weights.sum()),
     )
 
 
 def _keys(table: Table, rows: Array) -> tuple[str, ...]:
-    """The first few distinct keys."""
+    """Return the first distinct keys."""
     strings = table.strings("key")
     _, firsts = np.unique(strings.codes[rows], return_index=True)
-    found = strings.values[strings.codes[rows[np.sort(firsts)]]][: MOST_KEYS + 1].tolist()
-    return tuple(filter(None, found))[:MOST_KEYS]
+    found = strings.values[strings.codes[rows[np.sort(firsts)]]][: MAX_KEYS + 1].tolist()
+    return tuple(filter(None, found))[:MAX_KEYS]
 
 
 def _traceback(table: Table, rows: Array) -> str:
-    """The first text there is: repeats of a fingerprint come without."""
+    """Return the first traceback; repeats of a fingerprint are recorded without one."""
     strings = table.strings("traceback")
     codes = strings.codes[rows]
     filled = codes[(strings.values != "")[codes]]

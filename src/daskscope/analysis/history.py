@@ -1,4 +1,4 @@
-"""A cluster over time: how many workers it had and was asked to have, and how many of their threads were busy."""
+"""A cluster over time: workers present, workers requested, and busy threads."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.intervals import overlaps_us
 from daskscope.model.table import Array
 
-#: As many steps as a chart of 1,000 pixels shows well.
-MOST_STEPS = 240
-#: Workers by steps that are held at once: 100,000 of them took 400 MB, which a hostile recorder claims in a few bodies.
-LIVES_AT_ONCE = 1_000
+#: Number of steps that a chart of 1,000 pixels shows well.
+MAX_STEPS = 240
+#: Lifetimes processed at a time: 100,000 at once took 400 MB, and a hostile recorder sends as many in a few requests.
+CHUNK = 1_000
 
 
 @dataclass(frozen=True)
 class Life:
-    """A worker from its joining to its leaving."""
+    """One worker from joining to leaving."""
 
     start_us: int
     end_us: int
@@ -26,7 +27,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Steps:
-    """Stretches of the same length, one after the other; the time they cover may begin inside the first and end inside the last."""
+    """Consecutive steps of the same length; the covered time may begin inside the first and end inside the last."""
 
     start_us: int
     step_us: int
@@ -41,45 +42,39 @@ class Steps:
 
     @property
     def widths(self) -> Array:
-        """How much of the time lies in each step; of no time at all, a microsecond."""
+        """Return how much of the covered time lies in each step; at least a microsecond."""
         widths: Array = np.maximum(np.diff(np.clip(self.edges, self.from_us, self.to_us)), 1)
         return widths
 
 
-def steps_of(start_us: int, end_us: int, least_us: int, most: int = MOST_STEPS) -> Steps:
-    """At most ``most`` steps from a start to an end, each a multiple of ``least_us`` (what the sums are kept by)."""
-    first = start_us // least_us * least_us
+def steps_of(start_us: int, end_us: int, resolution_us: int, max_count: int = MAX_STEPS) -> Steps:
+    """Return at most ``max_count`` steps from start to end, each a multiple of ``resolution_us``, the resolution of the sums."""
+    first = start_us // resolution_us * resolution_us
     span = max(end_us - first, 1)
-    step = least_us * -(-span // (least_us * most))
+    step = resolution_us * -(-span // (resolution_us * max_count))
     return Steps(first, step, -(-span // step), start_us, max(start_us, end_us))
 
 
 def present(lives: Sequence[Life], steps: Steps) -> tuple[Array, Array]:
-    """Workers and threads that were there, on average over each step."""
+    """Return the mean number of workers and threads present in each step."""
     workers, threads = np.zeros(steps.count), np.zeros(steps.count)
-    for first in range(0, len(lives), LIVES_AT_ONCE):
-        part = lives[first : first + LIVES_AT_ONCE]
-        inside = _shares(part, steps)
+    edges = np.clip(steps.edges, steps.from_us, steps.to_us)
+    for first in range(0, len(lives), CHUNK):
+        part = lives[first : first + CHUNK]
+        starts, ends = (
+            np.array([getattr(life, name) for life in part], dtype=np.float64) for name in ("start_us", "end_us")
+        )
+        inside = overlaps_us(starts, ends, edges) / steps.widths
         workers += inside.sum(axis=0)
         threads += np.array([life.threads for life in part], dtype=np.float64) @ inside
     return workers, threads
 
 
-def _shares(lives: Sequence[Life], steps: Steps) -> Array:
-    """For each worker (a row), which share of each step it was there."""
-    start = np.array([life.start_us for life in lives], dtype=np.float64)[:, None]
-    end = np.array([life.end_us for life in lives], dtype=np.float64)[:, None]
-    edges = np.clip(steps.edges, steps.from_us, steps.to_us)[None, :]
-    before = np.clip(edges - start, 0, np.maximum(end - start, 0))
-    shares: Array = np.diff(before, axis=1) / steps.widths
-    return shares
-
-
 def busy_threads(compute_us: Array, threads: Array, steps: Steps) -> Array:
-    """Busy threads in each step, on average, from compute time that is known by when an execution ended.
+    """Return the mean number of busy threads in each step, from compute time summed by the end of executions.
 
-    An execution longer than a step ends with more time than the step had: what its threads could not have done there, they did
-    before.
+    An execution longer than a step brings more compute time than the threads had in that step. The excess is moved to the
+    steps before.
     """
     busy = np.zeros(steps.count)
     room, carried = threads * steps.widths, 0.0
@@ -92,10 +87,10 @@ def busy_threads(compute_us: Array, threads: Array, steps: Steps) -> Array:
 
 
 def wanted_workers(times_us: Sequence[int], targets: Sequence[int], steps: Steps) -> list[int | None]:
-    """The most workers that were asked for at any time of each step; None before anybody asked."""
+    """Return the maximum number of workers requested in each step; None before the first request."""
     order = np.argsort(np.array(times_us, dtype=np.int64), kind="stable")
     times, wanted = np.array(times_us, dtype=np.int64)[order], np.array(targets, dtype=np.int64)[order]
-    # What was asked for before a step begins holds in it, too.
+    # A request made before a step still holds in it.
     first = np.maximum(np.searchsorted(times, steps.edges[:-1], side="right") - 1, 0)
     last = np.searchsorted(times, steps.edges[1:], side="left")
     return [int(wanted[begin:end].max()) if end > 0 else None for begin, end in zip(first, last, strict=True)]

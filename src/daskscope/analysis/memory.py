@@ -1,4 +1,4 @@
-"""Memory and the other things that are sampled: of each worker over time, and of all together."""
+"""Sampled measures such as memory: of each worker over time, of the cluster, and peaks during executions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.grouping import rows_by_group, where
 from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.table import Array, Strings, Table
 
-#: A worker whose last sample is older than this is taken to be gone.
+#: A worker whose last sample is older counts as gone.
 FRESH_US = 5_000_000
-#: More moments than this nobody can draw.
-MOST_MOMENTS = 1_000_000
-#: What the scheduler goes by among the workers.
+#: Longer series cannot be drawn.
+MAX_POINTS = 1_000_000
+#: Name of the scheduler in the ``worker`` column.
 SCHEDULER = "scheduler"
 
 
@@ -25,11 +25,11 @@ def _column(name: str) -> Callable[[Table], Array]:
 
 
 def _sum(*names: str) -> Callable[[Table], Array]:
-    # As floating point numbers: sums of nonsense must not wrap around.
+    # As floats: sums of invalid values must not wrap around.
     return lambda samples: sum((samples[name].astype(np.float64) for name in names), np.zeros(samples.rows))
 
 
-#: How each measure comes from the columns of a sample.
+#: Each measure as a function of the columns of a sample.
 MEASURES: dict[str, Callable[[Table], Array]] = {
     "process": _column("memory"),
     "managed": _column("managed"),
@@ -37,7 +37,7 @@ MEASURES: dict[str, Callable[[Table], Array]] = {
     "unmanaged_recent": _column("unmanaged_recent"),
     "unmanaged": _sum("unmanaged_old", "unmanaged_recent"),
     "spilled": _column("spilled"),
-    # What is needed for sure: recent unmanaged memory may go away by itself.
+    # Memory that is certainly in use: recent unmanaged memory may be released soon.
     "optimistic": _sum("managed", "unmanaged_old"),
     "managed_total": _sum("managed", "spilled"),
     "cpu_percent": _column("cpu_percent"),
@@ -47,44 +47,58 @@ MEASURES: dict[str, Callable[[Table], Array]] = {
     "disk_write_bps": _column("disk_write_bps"),
 }
 
+#: Measures of the scheduler.
+SCHEDULER_MEASURES: dict[str, Callable[[Table], Array]] = {
+    name: _column(name) for name in ("cpu_percent", "loop_lag_us", "processing")
+} | {"process": _column("memory")}
+
 
 @dataclass(frozen=True)
 class Memory:
-    """Samples on the grid of the bins: a row a worker, the largest value of each bin, NaN where there is no sample."""
+    """Samples by worker (row) and bin (column): the maximum of each bin, NaN without a sample."""
 
     workers: list[str]
     measures: dict[str, Array]
 
 
 def memory(recording: Recording, bins: Bins) -> Memory:
-    """All measures of all workers inside the bins."""
-    samples = _of_workers(recording["samples"])
+    """Return all measures of all workers inside the bins."""
+    return _by_bin(_without_scheduler(recording["samples"]), bins, MEASURES)
+
+
+def scheduler(recording: Recording, bins: Bins) -> Memory:
+    """Return the measures of the scheduler inside the bins."""
+    samples = recording["samples"]
+    return _by_bin(samples.take(where(samples.strings("worker"), SCHEDULER)), bins, SCHEDULER_MEASURES)
+
+
+def _by_bin(samples: Table, bins: Bins, wanted: dict[str, Callable[[Table], Array]]) -> Memory:
     inside = (samples["time_us"] >= bins.start_us) & (samples["time_us"] <= bins.stop_us)
     samples = samples.take(inside)
     names = samples.strings("worker")
-    workers, place = _places(samples)
-    cells = place[names.codes] * bins.count + bins.of(samples["time_us"])
+    workers, position = _positions(samples)
+    cells = position[names.codes] * bins.count + bins.of(samples["time_us"])
     order = np.argsort(cells, kind="stable")
     ordered = cells[order]
     firsts = np.flatnonzero(np.diff(ordered, prepend=-1))
     measures = {}
-    for name, of in MEASURES.items():
+    for name, measure in wanted.items():
         grid = np.full(len(workers) * bins.count, np.nan)
         if len(firsts):
-            grid[ordered[firsts]] = np.fmax.reduceat(of(samples)[order], firsts)
+            grid[ordered[firsts]] = np.fmax.reduceat(measure(samples)[order], firsts)
         measures[name] = grid.reshape(len(workers), bins.count)
     return Memory(workers, measures)
 
 
 def cluster(recording: Recording, measure: str, start_us: int, stop_us: int, interval_us: int) -> tuple[Array, Array]:
-    """A measure of all workers together at regular moments from start to stop, and these moments.
+    """Return regular times from start to stop, and the sum of a measure over all workers at each of them.
 
-    Each worker counts with its last sample unless that is older than 5 s; NaN where there is none of any worker.
+    Each worker counts with its last sample unless that is older than 5 s. The sum is NaN if no worker has one.
     """
-    count = min(max(0, stop_us - start_us) // max(1, interval_us) + 1, MOST_MOMENTS)
+    count = min(max(0, stop_us - start_us) // max(1, interval_us) + 1, MAX_POINTS)
     times = start_us + np.arange(count, dtype=np.int64) * max(1, interval_us)
     totals, seen = np.zeros(count), np.zeros(count, dtype=bool)
-    samples = _of_workers(recording["samples"])
+    samples = _without_scheduler(recording["samples"])
     values, moments = MEASURES[measure](samples), samples["time_us"]
     for _, rows in rows_by_group(samples.strings("worker").codes):
         mine = rows[np.argsort(moments[rows], kind="stable")]
@@ -97,30 +111,56 @@ def cluster(recording: Recording, measure: str, start_us: int, stop_us: int, int
 
 
 def by_worker(recording: Recording, measure: str) -> dict[str, tuple[Array, Array]]:
-    """A measure of each worker: the moments of its samples, and their values."""
-    samples = _of_workers(recording["samples"])
+    """Return the times and values of the samples of each worker."""
+    samples = _without_scheduler(recording["samples"])
     values, moments, names = MEASURES[measure](samples), samples["time_us"], samples.strings("worker")
     ordered = {code: rows[np.argsort(moments[rows], kind="stable")] for code, rows in rows_by_group(names.codes)}
     return {str(names.values[code]): (moments[rows], values[rows]) for code, rows in ordered.items()}
 
 
-def peaks(recording: Recording, measure: str = "process") -> dict[str, float]:
-    """The largest sample of each worker."""
-    samples = _of_workers(recording["samples"])
-    values = MEASURES[measure](samples)
-    names = samples.strings("worker")
-    return {str(names.values[code]): float(np.fmax.reduce(values[rows])) for code, rows in rows_by_group(names.codes)}
+def peaks_during(samples: Table, measure: str, workers: Strings, starts: Array, stops: Array) -> Array:
+    """Return the maximum sample of a worker during each interval; 0 without a sample."""
+    names = {text: code for code, text in enumerate(samples.strings("worker").values)}
+    position = np.array([names.get(text, -1) for text in workers.values], dtype=np.int64)
+    moments, ranks = np.unique(samples["time_us"], return_inverse=True)
+    # Times as ranks: microseconds × workers could overflow if a clock is wrong.
+    keys = samples.strings("worker").codes.astype(np.int64) * (len(moments) + 1) + ranks
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], samples[measure][order]
+    worker = position[workers.codes]
+    first = np.searchsorted(keys, worker * (len(moments) + 1) + np.searchsorted(moments, starts))
+    last = np.searchsorted(keys, worker * (len(moments) + 1) + np.searchsorted(moments, stops, side="right"))
+    return _range_max(values, first, np.where(worker >= 0, last, first))
 
 
-def _of_workers(samples: Table) -> Table:
+def _without_scheduler(samples: Table) -> Table:
     scheduler = where(samples.strings("worker"), SCHEDULER)
     return samples.take(~scheduler) if scheduler.any() else samples
 
 
-def _places(samples: Table) -> tuple[list[str], Array]:
-    """The workers that have samples, in the order of their names, and for each code the place among them."""
+def _positions(samples: Table) -> tuple[list[str], Array]:
+    """Return the workers that have samples, ordered by name, and the position among them of each code."""
     names = samples.strings("worker")
     used = np.unique(names.codes)
     workers = sorted(str(names.values[code]) for code in used.tolist())
-    index = {worker: place for place, worker in enumerate(workers)}
+    index = {worker: position for position, worker in enumerate(workers)}
     return workers, np.array([index.get(str(name), -1) for name in names.values], dtype=np.int64)
+
+
+def _range_max(values: Array, first: Array, last: Array) -> Array:
+    """Return the maximum of ``values[first:last]`` for many ranges at once; 0 for empty ones.
+
+    Any range is covered by two overlapping ranges whose length is a power of two. One pass per power computes the maxima of
+    all ranges of that length.
+    """
+    found = np.zeros(len(first), dtype=np.int64)
+    rows = np.flatnonzero(last > first)
+    lengths = (last - first)[rows]
+    powers = np.frexp(lengths)[1] - 1
+    level = values
+    for power in range(int(powers.max(initial=-1)) + 1):
+        mine = rows[powers == power]
+        found[mine] = np.maximum(level[first[mine]], level[last[mine] - 2**power])
+        half = 2**power
+        level = np.maximum(level[: len(level) - half], level[half:]) if len(level) > half else level
+    return np.maximum(found, 0)

@@ -1,4 +1,4 @@
-"""Where the time went, by task prefix: executions and what they did besides computing, and Dask's fine metrics."""
+"""Sums by task prefix: executions and their other activities, and Dask's fine performance metrics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.grouping import combine, counts, interval_sums, percentile, rows_by_group, sums, where
-from daskscope.analysis.peaks import peaks_during
-from daskscope.analysis.recomputed import recomputed_rows
+from daskscope.analysis.bins import Bins, Cube, make_cube
+from daskscope.analysis.executions import EXECUTED, recomputed_rows
+from daskscope.analysis.grouping import combine, counts, percentile, rows_by_group, sums, where
+from daskscope.analysis.intervals import sum_by_action
+from daskscope.analysis.memory import peaks_during
 from daskscope.model.recording import Recording
 
-#: Executions that came to an end by themselves. A killed one has no duration that was measured.
-EXECUTED = ("ok", "error", "retried")
 DISK = ("disk-read", "disk-write")
+FINE_METRIC_KEYS = ("context", "span", "prefix", "activity", "unit")
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,20 @@ class Prefix:
     killed: int
     transfer_us: int
     disk_us: int
-    #: Microseconds by action of everything besides computing, whatever Dask calls it.
+    #: Microseconds by action of all activities besides computing, under Dask's names.
     intervals_us: Mapping[str, int]
-    #: How far durations scatter around their mean.
+    #: Standard deviation of the durations.
     std_us: int = 0
     p99_us: int = 0
-    #: Executions whose result was lost, so that they ran again.
+    #: Compute time of results that were lost and recomputed.
     recomputed_us: int = 0
-    #: The largest memory of a worker process seen while the prefix ran on it, 0 where nobody looked.
+    #: Peak memory of a worker process while it ran the prefix; 0 if it was not sampled.
     peak_memory: int = 0
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What one activity adds up to; any label, any unit."""
+    """The total of one fine metric; any label, any unit."""
 
     context: str
     prefix: str
@@ -57,21 +58,15 @@ class Activity:
 
 
 def prefixes(recording: Recording) -> tuple[Prefix, ...]:
-    """Every prefix that ran, the one that computed longest first."""
+    """Return every prefix that ran, longest compute time first."""
     tasks = recording["tasks"]
     names, status = tasks.strings("prefix"), tasks.strings("status")
     size, executed = len(names.values), where(status, *EXECUTED)
     durations = tasks["stop_us"] - tasks["start_us"]
     nbytes = sums(names.codes, tasks["nbytes"], size)
     by_status = {word: counts(names.codes[where(status, word)], size) for word in ("error", "retried", "killed")}
-    intervals = interval_sums(
-        names.codes,
-        size,
-        tasks.lists("interval_action"),
-        tasks.lists("interval_start_us"),
-        tasks.lists("interval_stop_us"),
-    )
-    recomputed = sums(names.codes, np.where(recomputed_rows(tasks), np.maximum(durations, 0), 0), size)
+    intervals = sum_by_action(tasks, names.codes, size)
+    recomputed = sums(names.codes, np.where(recomputed_rows(recording), np.maximum(durations, 0), 0), size)
     memory = np.zeros(size, dtype=np.int64)
     during = peaks_during(recording["samples"], "memory", tasks.strings("worker"), tasks["start_us"], tasks["stop_us"])
     np.maximum.at(memory, names.codes, during)
@@ -105,7 +100,7 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
 
 
 def activities(recording: Recording) -> tuple[Activity, ...]:
-    """Totals of Dask's fine metrics: by unit, the largest of each unit first."""
+    """Return the totals of Dask's fine metrics, ordered by unit, largest first."""
     table = recording["activities"]
     columns = [table.strings(name) for name in ("context", "prefix", "activity", "unit")]
     codes, labels = combine(columns)
@@ -115,5 +110,16 @@ def activities(recording: Recording) -> tuple[Activity, ...]:
 
 
 def _rank(unit: str) -> tuple[bool, bool, str]:
-    """Time first, what has no unit last."""
+    """Sort seconds first and metrics without a unit last."""
     return unit != "seconds", unit == "", unit
+
+
+def fine_metrics(recording: Recording, bins: Bins) -> Cube:
+    """Return Dask's fine metrics in the bin in which they were reported; the totals are those of the recording."""
+    table = recording["activities"]
+    columns = [table.strings(name) for name in FINE_METRIC_KEYS]
+    keys = {name: list(map(str, column.values)) for name, column in zip(FINE_METRIC_KEYS, columns, strict=True)}
+    values = np.where(np.isfinite(table["value"]), table["value"], 0.0)
+    return make_cube(
+        keys, [column.codes for column in columns], bins.of(table["time_us"]), bins.count, {"value": values}
+    )

@@ -1,4 +1,4 @@
-"""Where threads were met: stacks as one tree, and how often each was seen, by kind, prefix, span, worker and time."""
+"""Profiles: all sampled stacks as one tree, and samples by kind, prefix, span, worker and time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Literal
 import numpy as np
 
 from daskscope.analysis.bins import Bins, Cube, make_cube
-from daskscope.analysis.grouping import renumber, sums, where
-from daskscope.analysis.lives import texts_of
-from daskscope.analysis.prefixes import EXECUTED
+from daskscope.analysis.executions import EXECUTED
+from daskscope.analysis.grouping import flat_strings, renumber, sums, where
+from daskscope.analysis.limits import parse_object
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
 Frame = tuple[str, str, int]
 Owner = Literal["user", "lib", "native", "dask"]
 
+#: Kinds of stacks that are not of tasks.
+LOOPS = ("worker event loop", "scheduler")
 KEYS = ("kind", "prefix", "span", "worker")
-#: A row that claims more samples than this is nonsense, and would overflow sums.
-MOST_SAMPLES = 2**40
+#: Higher sample counts of a row are invalid, and would overflow sums.
+MAX_SAMPLES = 2**40
 
 
 @dataclass(frozen=True)
@@ -33,41 +35,21 @@ class Profile:
     #: For each node its frame.
     nodes: Array
     parents: Array
-    #: ``count`` of samples by kind, prefix, span, worker and ``stack``, the node at which a stack ends.
+    #: Sample ``count`` by kind, prefix, span, worker and ``stack``, the node at which a stack ends.
     cube: Cube
-    #: How often samplers looked, and how often they should have.
+    #: Samples taken, and samples due.
     got: int
     expected: int
-    #: What a sample of kind ``compute`` stands for, so that all of them make up the compute time that was recorded.
+    #: Weight of a ``compute`` sample, such that all of them add up to the recorded compute time.
     seconds_per_sample: float
     bins: Bins
 
 
-@dataclass(frozen=True)
-class Tree:
-    """A tree of its own with its counts: samples that end at a node, and those that end there or below."""
-
-    nodes: Array
-    parents: Array
-    own: Array
-    total: Array
-
-
-@dataclass(frozen=True)
-class LineCount:
-    """Samples that ended in one line."""
-
-    file: str
-    function: str
-    line: int
-    count: int
-
-
 def profile(recording: Recording, bins: Bins) -> Profile:
-    """Merge all stacks of a recording; samples count in the bin in which their slice of time begins."""
+    """Merge all stacks of a recording; a sample belongs to the bin in which its time slice begins."""
     table = recording["profiles"]
     stacks = table.lists("stack")
-    texts = texts_of(stacks)
+    texts = flat_strings(stacks)
 
     def frame_at(rows: Array, depth: int) -> Array:
         result: Array = texts.codes[stacks.offsets[rows] + depth]
@@ -75,13 +57,13 @@ def profile(recording: Recording, bins: Bins) -> Profile:
 
     ends, nodes, parents = _grow(stacks.lengths, frame_at, len(texts.values))
     rows = np.flatnonzero(ends >= 0)
-    counts = np.clip(table["count"][rows], 0, MOST_SAMPLES)
+    counts = np.clip(table["count"][rows], 0, MAX_SAMPLES)
     columns = [table.strings(name) for name in KEYS]
     keys = {name: list(map(str, column.values)) for name, column in zip(KEYS, columns, strict=True)}
     codes = [*(column.codes[rows] for column in columns), ends[rows]]
     cube = make_cube({**keys, "stack": []}, codes, bins.of(table["start_us"])[rows], bins.count, {"count": counts})
     computing = int(counts[where(table.strings("kind"), "compute")[rows]].sum())
-    got, expected = _looks(table)
+    got, expected = _sample_counts(table)
     return Profile(
         frames=[_frame(text) for text in texts.values],
         nodes=nodes,
@@ -94,6 +76,17 @@ def profile(recording: Recording, bins: Bins) -> Profile:
     )
 
 
+def loops_note(recording: Recording) -> str:
+    """Return why the profile has no stacks of event loops; empty if it has some, or if the reason is not known."""
+    kinds = recording["profiles"].strings("kind")
+    if where(kinds, *LOOPS).any():
+        return ""
+    pythons = [str(parse_object(str(text)).get("python", "")) for text in recording["clusters"]["versions"]]
+    if any(python.startswith("3.11.") for python in pythons):
+        return "Dask does not sample event loops on Python 3.11."
+    return ""
+
+
 def tree(
     profile: Profile,
     kind: str | None = "compute",
@@ -103,7 +96,10 @@ def tree(
     start_us: int | None = None,
     stop_us: int | None = None,
 ) -> tuple[Array, Array]:
-    """For each node the samples that end at it, and those that end at it or below it; time is cut at whole bins."""
+    """Return two counts for each node: samples that end at it (self), and at it or below it (total).
+
+    Time is cut at whole bins.
+    """
     cube, bins = profile.cube, profile.bins
     kept = np.ones(cube.rows, dtype=bool)
     for name, wanted in zip(KEYS, (kind, prefix, span, worker), strict=True):
@@ -118,33 +114,8 @@ def tree(
     return own, _totals(own, profile.parents)
 
 
-def inverted(profile: Profile, counts: Array) -> Tree:
-    """The same samples from the innermost frame out: who called it, and who called that. ``counts`` are those of ``tree``."""
-    depths = _depths(profile.parents)
-    ends = np.flatnonzero(counts)
-    at = ends.copy()
-
-    def frame_at(rows: Array, depth: int) -> Array:
-        if depth:
-            at[rows] = profile.parents[at[rows]]
-        result: Array = profile.nodes[at[rows]]
-        return result
-
-    outermost, nodes, parents = _grow(depths[ends] + 1, frame_at, len(profile.frames))
-    own = sums(outermost, counts[ends], len(nodes))
-    return Tree(nodes, parents, own, _totals(own, parents))
-
-
-def by_line(profile: Profile, self_counts: Array) -> list[LineCount]:
-    """Every line that samples ended in, the most frequent first."""
-    totals = sums(profile.nodes, self_counts, len(profile.frames))
-    order = np.flatnonzero(totals)
-    order = order[np.argsort(-totals[order], kind="stable")]
-    return [LineCount(*profile.frames[code], int(totals[code])) for code in order.tolist()]
-
-
 def collapsed(profile: Profile, counts: Array) -> list[str]:
-    """A line for each stack in Brendan Gregg's format: frames joined by ``;``, outermost first, and the count."""
+    """Return a line per stack in Brendan Gregg's format: frames joined by ``;``, outermost first, and the count."""
     labels = [_label(frame) for frame in profile.frames]
     nodes, parents = profile.nodes.tolist(), profile.parents.tolist()
     lines = []
@@ -161,11 +132,11 @@ _PACKAGES = re.compile(r"/(?:site|dist)-packages/([^/]+)")
 _STDLIB = re.compile(r"/lib(?:64)?/(?:python3[^/]*/)?([^/]+)(?:/|$)", re.IGNORECASE)
 _CHECKOUT = re.compile(r"/(?:dask/dask|distributed/distributed|dask-expr/dask_expr)/")
 _DASK = ("dask", "distributed", "dask_expr")
-_CARRIERS = ("threading.py", "concurrent")
+_TASK_RUNNERS = ("threading.py", "concurrent")
 
 
 def owner(file: str) -> Owner:
-    """Whose code a file is: the user's, a library's, Dask's with the machinery that carries its tasks, or no Python at all."""
+    """Return whose code a file is: the user's, a library's, Dask's (with the threads that run its tasks), or native."""
     path = file.replace("\\", "/")
     if path.startswith("<ipython-input"):
         return "user"
@@ -178,14 +149,14 @@ def owner(file: str) -> Owner:
         return "dask"
     module = _STDLIB.search(path) if "/lib/python3" in path or "/lib64/python3" in path or "/Lib/" in path else None
     if module:
-        return "dask" if module[1] in _CARRIERS else "lib"
+        return "dask" if module[1] in _TASK_RUNNERS else "lib"
     return "user"
 
 
 def _grow(lengths: Array, frame_at: Callable[[Array, int], Array], frames: int) -> tuple[Array, Array, Array]:
-    """Merge stacks into a tree, one depth after the other.
+    """Merge stacks into a tree, one depth at a time.
 
-    Returns for each stack the node it ends at (-1 for an empty one), and for each node its frame and its parent.
+    Return for each stack the node at which it ends (-1 for an empty one), and for each node its frame and its parent.
     """
     ends = np.full(len(lengths), -1, dtype=np.int64)
     nodes, parents = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
@@ -216,7 +187,7 @@ def _depths(parents: Array) -> Array:
 
 
 def _totals(own: Array, parents: Array) -> Array:
-    """Counts of each node and everything below it."""
+    """Return the samples that end at or below each node."""
     totals, depths = own.copy(), _depths(parents)
     order = np.argsort(depths, kind="stable")
     edges = np.searchsorted(depths[order], np.arange(int(depths.max(initial=0)) + 2))
@@ -226,13 +197,13 @@ def _totals(own: Array, parents: Array) -> Array:
     return totals
 
 
-def _looks(table: Table) -> tuple[int, int]:
-    """How often samplers looked and should have; every stack of a slice repeats both. Dask's own does not say."""
+def _sample_counts(table: Table) -> tuple[int, int]:
+    """Return samples taken and due; every stack of a slice repeats both. Dask's own sampler does not report them."""
     rows = np.flatnonzero(table["ticks"] > 0)
     workers = table.strings("worker")
     slices = np.unique(np.stack((table["start_us"][rows], workers.codes[rows])), axis=1, return_index=True)[1]
     one = rows[slices]
-    got, expected = (np.clip(table[name][one], 0, MOST_SAMPLES) for name in ("ticks", "ticks_expected"))
+    got, expected = (np.clip(table[name][one], 0, MAX_SAMPLES) for name in ("ticks", "ticks_expected"))
     return int(got.sum()), int(expected.sum())
 
 
@@ -250,5 +221,5 @@ def _frame(text: str) -> Frame:
 
 def _label(frame: Frame) -> str:
     file, function, line = frame
-    # The format has no way to quote.
+    # The format has no quoting.
     return f"{function} ({file}:{line})".replace(";", ",").replace("\n", " ")

@@ -1,8 +1,8 @@
-"""What one batch adds to the sums a server keeps.
+"""Roll up a batch into the sums that a server stores.
 
-A server reads every batch once, when it arrives, and every list and overview from these sums after that. They are additive:
-the roll-up of two batches is the sum of theirs, in any order. Whatever a batch claims is bounded here, so that one made to
-hurt cannot fill the catalog: too many names become ``(other)``, impossible times and sizes are cut.
+A server reads every batch once, when it arrives; every list and overview is made from these sums. They are additive: the
+roll-up of two batches is the sum of their roll-ups, in any order. A hostile batch cannot fill the catalog: surplus names
+become ``(other)``, and invalid times and sizes are cut (``analysis/limits.py``).
 """
 
 from __future__ import annotations
@@ -13,34 +13,33 @@ from typing import Any
 
 import numpy as np
 
+from daskscope.analysis.intervals import task_intervals
+from daskscope.analysis.limits import (
+    ALL_TEXTS,
+    LARGEST,
+    MAX_BUCKETS,
+    MAX_DAYS,
+    MAX_DURATION,
+    MAX_ENTITIES,
+    MAX_EXCEPTIONS,
+    MAX_NAMES,
+    MAX_PAIRS,
+    OTHER,
+    TEXT_LENGTH,
+    clean,
+    clean_name,
+    clean_text,
+)
 from daskscope.model.table import Array, Strings, Table, object_array
 from daskscope.units import DAY, SECOND
 
 #: Width of a step of the timeline.
 BUCKET = 10 * SECOND
-#: Names of one kind a batch may bring; the recorder's own batches of 20,000 tasks have some hundred.
-MOST_NAMES = 2_000
-#: Pairs of them: of a computation and a prefix, or of a day and a prefix.
-MOST_PAIRS = 5_000
-#: Steps of the timeline a batch may touch: two hours, where the recorder closes one every few seconds.
-MOST_BUCKETS = 720
-MOST_DAYS = 400
-MOST_EXCEPTIONS = 1_000
-#: Rows of entities a batch may bring: as many as a writer puts into one.
-MOST_ENTITIES = 20_000
-OTHER = "(other)"
-LONGEST = 366 * DAY
-#: What any number is cut to, and any sum: exact as a float, and a thousand of them still fit into 64 bits.
-LARGEST = 1 << 53
-#: Bytes kept of a name. Five of them make a key of the catalog, and PostgreSQL indexes no key above 2,704 bytes.
-NAME_NBYTES = 500
-#: Characters kept of a text, and of all long texts of a batch: one text that a thousand rows name is small on the wire only.
-TEXT_LENGTH, ALL_TEXTS = 100_000, 8_000_000
 
 
 @dataclass
 class Sums:
-    """Executions of one prefix, or of all."""
+    """Sums over the executions of one prefix, or of all."""
 
     tasks: int = 0
     errors: int = 0
@@ -56,6 +55,7 @@ class Sums:
     longest_us: int = 0
 
     def add(self, other: Sums) -> None:
+        """Add other sums to these."""
         for name in ADDED:
             setattr(self, name, min(getattr(self, name) + getattr(other, name), LARGEST))
         self.first_us = min(self.first_us or other.first_us, other.first_us or self.first_us)
@@ -67,37 +67,39 @@ ADDED = (
     "tasks", "errors", "retried", "killed", "compute_us", "transfer_us", "disk_us", "deserialize_us", "nbytes",
 )  # fmt: skip
 
-#: Columns of the two smaller sums.
+#: Columns of the sums by day, and by step of the timeline.
 DAY_FIELDS = ("tasks", "errors", "compute_us", "transfer_us", "nbytes")
 BUCKET_FIELDS = ("tasks", "errors", "compute_us", "transfer_us")
 
 
 @dataclass
 class RollUp:
-    """The sums of some batches of one run, and the newest row of each entity in them."""
+    """Sums over batches of one run, and the newest row of each entity in them."""
 
     prefixes: dict[tuple[str, str], Sums] = field(default_factory=dict)
     days: dict[tuple[int, str], list[int]] = field(default_factory=dict)
     timeline: dict[int, list[int]] = field(default_factory=dict)
     activities: dict[tuple[str, str, str, str, str], float] = field(default_factory=dict)
-    #: By table, then by key: the row with the newest ``seen_us``.
+    #: By table and key: the row with the newest ``seen_us``.
     entities: dict[str, dict[tuple[str, ...], dict[str, Any]]] = field(default_factory=dict)
     #: The last sample of each worker: time, memory, CPU.
     memories: dict[str, tuple[int, int, float]] = field(default_factory=dict)
     exceptions: list[dict[str, Any]] = field(default_factory=list)
-    #: Failures in rows beyond those kept one by one.
+    #: Failures in rows beyond ``MAX_EXCEPTIONS``.
     uncounted: int = 0
     rows: int = 0
-    #: Characters of the texts that are kept. On the wire a text is there once, however many rows have it.
+    #: Characters of all texts. On the wire a text is sent once, however many rows share it.
     text_length: int = 0
 
     def total(self) -> Sums:
+        """Return the sums over all prefixes."""
         total = Sums()
         for sums in self.prefixes.values():
             total.add(sums)
         return total
 
     def add(self, other: RollUp) -> None:
+        """Add another roll-up of the same run to this one."""
         for key, sums in other.prefixes.items():
             self.prefixes.setdefault(key, Sums()).add(sums)
         _add_lists(self.days, other.days)
@@ -125,9 +127,9 @@ def _add_lists(mine: dict[Any, list[int]], other: dict[Any, list[int]]) -> None:
 
 
 def roll_up(table: Table) -> RollUp:
-    """The roll-up of one batch.
+    """Return the roll-up of one batch.
 
-    For a table that is not one batch there is ``roll_up_all``: what bounds a batch would cut it.
+    Use ``roll_up_all`` for larger tables, which the limits of a batch would cut.
     """
     result = RollUp(rows=table.rows)
     if not table.rows:
@@ -147,16 +149,16 @@ def roll_up(table: Table) -> RollUp:
 
 
 def roll_up_all(tasks: Table) -> RollUp:
-    """The roll-up of all executions of a run, in parts so small that nothing is cut."""
+    """Return the roll-up of all executions of a run, processed in parts small enough for the limits of a batch."""
     total = RollUp()
     ordered = tasks.take(np.argsort(tasks["stop_us"], kind="stable"))
-    waiting = [(0, ordered.rows)]
-    while waiting:
-        first, last = waiting.pop()
+    pending = [(0, ordered.rows)]
+    while pending:
+        first, last = pending.pop()
         part = ordered.take(np.arange(first, last))
-        if last - first > MOST_DAYS and not _fits(part):
+        if last - first > MAX_DAYS and not _fits(part):
             middle = (first + last) // 2
-            waiting += [(first, middle), (middle, last)]
+            pending += [(first, middle), (middle, last)]
         else:
             total.add(roll_up(part))
     return total
@@ -165,8 +167,8 @@ def roll_up_all(tasks: Table) -> RollUp:
 def _fits(part: Table) -> bool:
     computations, prefixes = part.strings("computation"), part.strings("prefix")
     pairs = _dense(computations.codes.astype(np.int64) * len(prefixes.values) + prefixes.codes)[1]
-    # There are no more names than pairs of them, and no more days than steps of ten seconds.
-    return part.rows <= 20_000 and len(pairs) <= MOST_NAMES and len(_dense(part["stop_us"] // BUCKET)[1]) <= MOST_DAYS
+    # There are at least as many pairs as names, and at least as many steps of ten seconds as days.
+    return part.rows <= 20_000 and len(pairs) <= MAX_NAMES and len(_dense(part["stop_us"] // BUCKET)[1]) <= MAX_DAYS
 
 
 # ---------------------------------------------------------------- tasks
@@ -175,15 +177,15 @@ def _fits(part: Table) -> bool:
 def _tasks(table: Table, result: RollUp) -> None:
     start, stop = table["start_us"], table["stop_us"]
     compute = np.where(start > 0, durations(start, stop), 0)
-    computations, prefixes = _few(table.strings("computation")), _few(table.strings("prefix"))
+    computations, prefixes = _clean_names(table.strings("computation")), _clean_names(table.strings("prefix"))
     width = len(prefixes.values)
     groups, names = _dense(computations.codes.astype(np.int64) * width + prefixes.codes)
-    if len(names) > MOST_PAIRS:
+    if len(names) > MAX_PAIRS:
         computations = Strings(np.zeros(table.rows, dtype=np.int64), object_array([OTHER]))
         groups, names = _dense(prefixes.codes)
     status = _statuses(table.strings("status"))
-    flat = _flat(table)
-    spent = _intervals(flat, groups, len(names))
+    intervals = _intervals(table)
+    spent = _sum_intervals(intervals, groups, len(names))
     nbytes = np.clip(table["nbytes"], 0, LARGEST)
     columns = {
         "tasks": np.bincount(groups, minlength=len(names)),
@@ -200,11 +202,11 @@ def _tasks(table: Table, result: RollUp) -> None:
     for position, name in enumerate(names.tolist()):
         key = (str(computations.values[name // width]), str(prefixes.values[name % width]))
         result.prefixes[key] = Sums(**{column: int(values[position]) for column, values in columns.items()})
-    transfer = _per_row(flat, "transfer", table.rows)
+    transfer = _sum_by_row(intervals, "transfer", table.rows)
     failed = (status == 1).astype(np.int64)
     day, last = int(stop.min()) // DAY, int(stop.max()) // DAY
     if day == last:
-        # Nearly every batch: what its prefixes sum to is what the day has of them.
+        # Nearly every batch: all of it belongs to one day.
         sums = [_sum(names % width, columns[name], width) for name in DAY_FIELDS]
         _add_days(result, prefixes, np.full(width, day), np.arange(width), sums)
     else:
@@ -220,45 +222,35 @@ def _statuses(strings: Strings) -> Array:
 
 
 def durations(start: Array, stop: Array) -> Array:
-    """Lengths of intervals, whatever they claim: none is negative or longer than a year."""
-    # As floats: the difference of two hostile 64-bit integers need not be one.
-    lengths: Array = np.clip(stop.astype(np.float64) - start, 0, LONGEST)
+    """Return the lengths of intervals, bounded to between zero and a year."""
+    # As floats: the difference of two hostile 64-bit integers may overflow.
+    lengths: Array = np.clip(stop.astype(np.float64) - start, 0, MAX_DURATION)
     return lengths
 
 
 _ACTIONS = {"transfer": "transfer_us", "disk-read": "disk_us", "disk-write": "disk_us", "deserialize": "deserialize_us"}
 
-
 Intervals = tuple[Array, Strings, Array]
 
 
-def _flat(table: Table) -> Intervals | None:
-    """The intervals of all rows: the row of each, its action, its length; None where their columns disagree."""
-    actions, starts = table.lists("interval_action"), table.lists("interval_start_us")
-    stops = table.lists("interval_stop_us")
-    same = np.array_equal(actions.offsets, starts.offsets) and np.array_equal(actions.offsets, stops.offsets)
-    if not same or not len(actions.flat) or not isinstance(actions.flat, Strings):
-        return None
-    assert isinstance(starts.flat, np.ndarray) and isinstance(stops.flat, np.ndarray)
-    rows = np.repeat(np.arange(table.rows), actions.lengths)
-    return rows, actions.flat, durations(starts.flat, stops.flat)
+def _intervals(table: Table) -> Intervals:
+    """Return the row, action and length of every interval."""
+    rows, actions, starts, stops = task_intervals(table)
+    return rows, actions, durations(starts, stops)
 
 
-def _intervals(flat: Intervals | None, groups: Array, count: int) -> dict[str, Array]:
+def _sum_intervals(intervals: Intervals, groups: Array, count: int) -> dict[str, Array]:
     sums = {name: np.zeros(count, dtype=np.int64) for name in ("transfer_us", "disk_us", "deserialize_us")}
-    if flat is not None:
-        rows, actions, lengths = flat
-        for code, action in enumerate(actions.values):
-            if action in _ACTIONS:
-                mine = actions.codes == code
-                sums[_ACTIONS[action]] += _sum(groups[rows[mine]], lengths[mine], count)
+    rows, actions, lengths = intervals
+    for code, action in enumerate(actions.values):
+        if action in _ACTIONS:
+            mine = actions.codes == code
+            sums[_ACTIONS[action]] += _sum(groups[rows[mine]], lengths[mine], count)
     return sums
 
 
-def _per_row(flat: Intervals | None, action: str, count: int) -> Array:
-    if flat is None:
-        return np.zeros(count)
-    rows, actions, lengths = flat
+def _sum_by_row(intervals: Intervals, action: str, count: int) -> Array:
+    rows, actions, lengths = intervals
     mine = np.isin(actions.codes, [code for code, value in enumerate(actions.values) if value == action])
     return np.bincount(rows[mine], weights=lengths[mine], minlength=count)
 
@@ -266,10 +258,10 @@ def _per_row(flat: Intervals | None, action: str, count: int) -> Array:
 def _by_day(result: RollUp, stop: Array, prefixes: Strings, values: tuple[Array, ...]) -> None:
     width = len(prefixes.values)
     numbers, names = _dense(stop // DAY)
-    if len(names) > MOST_DAYS:
+    if len(names) > MAX_DAYS:
         return
     groups, combined = _dense(numbers * width + prefixes.codes)
-    if len(combined) > MOST_PAIRS:
+    if len(combined) > MAX_PAIRS:
         prefixes, width = Strings(np.zeros(len(stop), dtype=np.int64), object_array([OTHER])), 1
         groups, combined = numbers, np.arange(len(names))
     sums = [_sum(groups, column, len(combined)) for column in values]
@@ -285,7 +277,7 @@ def _add_days(result: RollUp, prefixes: Strings, days: Array, codes: Array, sums
 
 def _by_bucket(result: RollUp, stop: Array, values: tuple[Array, ...]) -> None:
     groups, names = _dense(stop // BUCKET)
-    if len(names) > MOST_BUCKETS:
+    if len(names) > MAX_BUCKETS:
         return
     columns = [_sum(groups, column, len(names)).tolist() for column in values]
     for position, name in enumerate(names.tolist()):
@@ -297,10 +289,10 @@ def _by_bucket(result: RollUp, stop: Array, values: tuple[Array, ...]) -> None:
 
 
 def _activities(table: Table, result: RollUp) -> None:
-    names = [_few(table.strings(column)) for column in ("span", "context", "prefix", "activity", "unit")]
+    names = [_clean_names(table.strings(column)) for column in ("span", "context", "prefix", "activity", "unit")]
     combined = np.zeros(table.rows, dtype=np.int64)
     for strings in names:
-        # Numbered anew after each column, so that the product of five dictionaries cannot overflow.
+        # Renumber after each column, so that the product of five dictionaries cannot overflow.
         combined, _ = _dense(combined * len(strings.values) + strings.codes)
     first = np.unique(combined, return_index=True)[1]
     values = np.where(np.isfinite(table["value"]), np.clip(table["value"], -LARGEST, LARGEST), 0.0)
@@ -308,13 +300,13 @@ def _activities(table: Table, result: RollUp) -> None:
     for row, value in zip(first.tolist(), sums.tolist(), strict=True):
         span, context, prefix, activity, unit = (str(strings.values[strings.codes[row]]) for strings in names)
         key = (span, context, prefix, activity, unit)
-        if len(result.activities) >= MOST_NAMES:
+        if len(result.activities) >= MAX_NAMES:
             key = ("", context if context in ("execute", "gather-dep", "get-data") else OTHER, OTHER, OTHER, unit)
         result.activities[key] = result.activities.get(key, 0.0) + value
 
 
 def _samples(table: Table, result: RollUp) -> None:
-    workers = _few(table.strings("worker"))
+    workers = _clean_names(table.strings("worker"))
     times, memory, cpu = table["time_us"], table["memory"], table["cpu_percent"]
     last = np.zeros(len(workers.values), dtype=np.int64)
     order = np.argsort(times, kind="stable")
@@ -328,10 +320,10 @@ def _samples(table: Table, result: RollUp) -> None:
 
 def _exceptions(table: Table, result: RollUp) -> None:
     blamed = table.strings("blamed_key")
-    # A task that failed because another one did raised nothing: its failure is the other's.
+    # Skip tasks that failed only because a dependency did: they raised nothing themselves.
     raised = np.flatnonzero(np.isin(blamed.codes, np.flatnonzero(blamed.values == "")))
     table = table.take(raised)
-    kept = min(table.rows, MOST_EXCEPTIONS)
+    kept = min(table.rows, MAX_EXCEPTIONS)
     result.exceptions = list(_rows(table, EXCEPTION_FIELDS, kept))
     result.uncounted = int(np.clip(table["count"][kept:], 1, 1 << 20).sum()) if table.rows > kept else 0
     for row in result.exceptions:
@@ -348,12 +340,13 @@ EXCEPTION_FIELDS = (
     "fingerprint", "will_retry", "count",
 )  # fmt: skip
 
-#: Columns of the entities a catalog keeps.
+#: Columns of the entities in the catalog.
 ENTITIES = {
     "clusters": (
         "cluster", "name", "user", "host", "address", "seen_us", "start_us", "recording_us", "end_us", "end_reason",
         "clock_offset_us", "versions", "platform", "config", "prices", "idle_since_us", "idle_timeout_s", "tasks_queued",
-        "tasks_processing", "tasks_unrunnable", "unrunnable_needs", "workers", "threads", "dropped",
+        "tasks_processing", "tasks_unrunnable", "unrunnable_needs", "workers", "threads", "dropped", "tasks_executing",
+        "workers_paused", "stalled_since_us",
     ),
     "workers": (
         "server_id", "worker", "name", "host", "seen_us", "nthreads", "memory_limit", "start_us", "end_us", "verdict",
@@ -369,20 +362,20 @@ ENTITIES = {
 }  # fmt: skip
 
 
-#: Columns that hold a text; every other one that is no number holds a name.
+#: Columns that hold a text; other strings are names.
 TEXTS = frozenset({
     "message", "traceback", "cause_message", "code", "evidence", "versions", "platform", "config", "prices", "dropped",
     "unrunnable_needs",
 })  # fmt: skip
-#: Columns in which a number below zero says something.
+#: Columns in which negative numbers are valid.
 SIGNED = frozenset({"clock_offset_us", "held_nbytes"})
 
 
 def _entities(table: Table) -> dict[tuple[str, ...], dict[str, Any]]:
-    """The newest row of each key; of two that are as new the later one."""
+    """Return the newest row of each key; with equal ``seen_us``, the later row."""
     key = table.definition.key
     newest: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in _rows(table, ENTITIES[table.name], min(table.rows, MOST_ENTITIES)):
+    for row in _rows(table, ENTITIES[table.name], min(table.rows, MAX_ENTITIES)):
         identity = tuple(row[name] for name in key)
         known = newest.get(identity)
         if known is None or row["seen_us"] >= known["seen_us"]:
@@ -392,49 +385,26 @@ def _entities(table: Table) -> dict[tuple[str, ...], dict[str, Any]]:
 
 def _rows(table: Table, names: tuple[str, ...], count: int) -> Iterator[dict[str, Any]]:
     columns = [table[name][:count].tolist() for name in names]
-    room = ALL_TEXTS
+    room_left = ALL_TEXTS
     for values in zip(*columns, strict=True):
         row: dict[str, Any] = {}
         for name, value in zip(names, values, strict=True):
             if name in TEXTS:
-                row[name] = clean_text(value, min(TEXT_LENGTH, room))
-                room -= len(row[name])
+                row[name] = clean_text(value, min(TEXT_LENGTH, room_left))
+                room_left -= len(row[name])
             else:
                 row[name] = clean(value, signed=name in SIGNED)
         yield row
 
 
-def clean(value: Any, *, signed: bool = False) -> Any:
-    """A value any database takes, and can add up: names without NUL and lone surrogates, numbers that are numbers."""
-    if isinstance(value, str):
-        return clean_name(value)
-    if isinstance(value, float):
-        return min(max(value, -float(LARGEST)), float(LARGEST)) if np.isfinite(value) else 0.0
-    return min(max(value, -LARGEST if signed else 0), LARGEST)
-
-
-def clean_name(text: str) -> str:
-    text = clean_text(text, NAME_NBYTES)
-    if len(text) * 4 <= NAME_NBYTES or text.isascii():
-        return text
-    return text.encode()[:NAME_NBYTES].decode(errors="ignore")
-
-
-def clean_text(text: str, length: int) -> str:
-    text = text[:length]
-    if text.isascii():
-        return text.replace("\0", "�") if "\0" in text else text
-    return text.encode("utf-8", "replace").decode().replace("\0", "�")
-
-
-def _few(strings: Strings) -> Strings:
-    """A column with cleaned names, those beyond the first ``MOST_NAMES`` in use all called ``(other)``."""
+def _clean_names(strings: Strings) -> Strings:
+    """Return a column with cleaned names, those beyond the first ``MAX_NAMES`` replaced by ``(other)``."""
     codes, names = _dense(strings.codes)
-    values = [clean_name(str(value)) for value in strings.values[names][:MOST_NAMES]]
-    if len(names) > MOST_NAMES:
-        codes = np.minimum(codes, MOST_NAMES)
+    values = [clean_name(str(value)) for value in strings.values[names][:MAX_NAMES]]
+    if len(names) > MAX_NAMES:
+        codes = np.minimum(codes, MAX_NAMES)
         values.append(OTHER)
-    # Two names that cleaning made the same are one.
+    # Cleaning may have made two names equal.
     index = {value: number for number, value in enumerate(dict.fromkeys(values))}
     if len(index) < len(values):
         codes = np.array([index[value] for value in values])[codes]
@@ -442,7 +412,7 @@ def _few(strings: Strings) -> Strings:
 
 
 def _dense(codes: Array) -> tuple[Array, Array]:
-    """Codes renumbered without gaps, and the old code of each new one; no sort where the range is small."""
+    """Return codes renumbered without gaps, and the old code of each new one; no sort if the range is small."""
     low, high = int(codes.min()), int(codes.max())
     if high - low > 1 << 20:
         names, inverse = np.unique(codes, return_inverse=True)
@@ -455,14 +425,14 @@ def _dense(codes: Array) -> tuple[Array, Array]:
 
 def _sum(groups: Array, values: Array, count: int) -> Array:
     if not values.any():
-        # Nothing failed, nothing was moved: most columns of most batches.
+        # Most columns of most batches: nothing failed, nothing was transferred.
         return np.zeros(count, dtype=np.int64)
     sums: Array = np.minimum(np.bincount(groups, weights=values, minlength=count), LARGEST).astype(np.int64)
     return sums
 
 
 def _least(groups: Array, values: Array, count: int) -> Array:
-    """The earliest time of each group; one that is not known (0) is not the earliest."""
+    """Return the earliest known time of each group; 0 means unknown."""
     known = values > 0
     result = np.full(count, LARGEST, dtype=np.int64)
     np.minimum.at(result, groups[known], np.minimum(values[known], LARGEST))

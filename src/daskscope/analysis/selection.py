@@ -1,4 +1,4 @@
-"""A part of a recording: a stretch of time, a computation, a span, a prefix, a worker."""
+"""Select part of a recording: a stretch of time, a computation, a span, a prefix or a worker."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from daskscope.analysis.grouping import where
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Array, Lists, Strings, Table, Values
 
-#: The end of time, for what has not ended.
+#: End time of rows that have not ended.
 NEVER = np.iinfo(np.int64).max
-#: Columns that hold where a row's stretch of time begins and ends, in the order in which they are looked for.
-STRETCHES = (("start_us", "stop_us"), ("start_us", "end_us"), ("connect_us", "disconnect_us"))
+#: Pairs of columns with the start and the end of a row; the first pair that a table has is used.
+TIME_COLUMNS = (("start_us", "stop_us"), ("start_us", "end_us"), ("connect_us", "disconnect_us"))
 #: Columns that hold a worker.
-WORKERS = ("worker", "source", "destination")
+WORKER_COLUMNS = ("worker", "source", "destination")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What to keep; None keeps everything. A span stands for itself and the spans inside it."""
+    """Criteria of the rows to keep; None matches everything. A span includes the spans inside it."""
 
     start_us: int | None = None
     stop_us: int | None = None
@@ -32,10 +32,10 @@ class Selection:
 
 
 def select(recording: Recording, selection: Selection) -> Recording:
-    """The recording with only the rows selected; tables that say nothing about a criterion are not touched by it.
+    """Return the recording with only the selected rows; a table without the column of a criterion ignores it.
 
-    Rows that last belong to a stretch of time when they overlap it. Clusters are always kept: they describe the whole. A
-    worker that left after the stretch had not left yet.
+    Rows with a duration are kept if they overlap the stretch of time. Clusters are always kept. A worker that left after the
+    stretch counts as connected.
     """
     if selection == Selection():
         return recording
@@ -45,10 +45,10 @@ def select(recording: Recording, selection: Selection) -> Recording:
         kept = np.ones(table.rows, dtype=bool)
         if name != "clusters":
             kept &= _in_time(table, selection.start_us, selection.stop_us)
-            kept &= _named(table, selection, spans)
+            kept &= _matches(table, selection, spans)
         tables[name] = table if kept.all() else table.take(kept)
     if "workers" in tables and selection.stop_us is not None:
-        tables["workers"] = _still_there(tables["workers"], selection.stop_us)
+        tables["workers"] = _reconnect(tables["workers"], selection.stop_us)
     if "tasks" in tables and "edges" in tables:
         edges = tables["edges"]
         tables["edges"] = edges.take(np.isin(edges["task"], tables["tasks"]["id"]))
@@ -60,16 +60,16 @@ def select(recording: Recording, selection: Selection) -> Recording:
 
 
 def spans_within(spans: Table, span: str) -> tuple[str, ...]:
-    """A span and all spans inside it."""
+    """Return a span and all spans inside it."""
     inside: dict[str, list[str]] = {}
     for name, parent in zip(spans["span"].tolist(), spans["parent"].tolist(), strict=True):
         inside.setdefault(parent, []).append(name)
     found = dict.fromkeys((span,))
-    waiting = [span]
-    while waiting:
-        fresh = [name for name in inside.get(waiting.pop(), ()) if name not in found]
+    pending = [span]
+    while pending:
+        fresh = [name for name in inside.get(pending.pop(), ()) if name not in found]
         found.update(dict.fromkeys(fresh))
-        waiting += fresh
+        pending += fresh
     return tuple(found)
 
 
@@ -77,20 +77,21 @@ def _in_time(table: Table, start_us: int | None, stop_us: int | None) -> Array:
     kept = np.ones(table.rows, dtype=bool)
     if table.name == "edges" or (start_us is None and stop_us is None):
         return kept
-    first, last = _stretch(table)
+    first, last = _time_range(table)
     if stop_us is not None:
         kept &= first < stop_us
     if start_us is not None:
-        # What takes no time belongs to the moment at which it happened.
+        # A row without duration belongs to its start.
         kept &= (last > start_us) | (first >= start_us)
     return kept
 
 
-#: What is known of a worker once it has left.
+#: Columns that are filled in when a worker leaves.
 _END = ("end_us", "verdict", "evidence", "processing", "processing_count", "lost_count")
 
 
-def _still_there(workers: Table, stop_us: int) -> Table:
+def _reconnect(workers: Table, stop_us: int) -> Table:
+    """Clear the end of workers that left after ``stop_us``."""
     later: Array = workers["end_us"] > stop_us
     if not later.any():
         return workers
@@ -99,7 +100,7 @@ def _still_there(workers: Table, stop_us: int) -> Table:
 
 
 def _blanked(values: Values, rows: Array) -> Values:
-    """A column as if nothing were known in some rows."""
+    """Return a column with some rows set to their empty value."""
     if isinstance(values, Strings):
         return Strings.from_texts(np.where(rows, "", values.to_numpy()).astype(object))
     if isinstance(values, Lists):
@@ -108,8 +109,8 @@ def _blanked(values: Values, rows: Array) -> Values:
     return np.where(rows, np.zeros(1, dtype=values.dtype), values)
 
 
-def _stretch(table: Table) -> tuple[Array, Array]:
-    for begin, end in STRETCHES:
+def _time_range(table: Table) -> tuple[Array, Array]:
+    for begin, end in TIME_COLUMNS:
         if begin in table and end in table:
             last = table[end]
             return table[begin], np.where(last == 0, NEVER, last)
@@ -117,7 +118,7 @@ def _stretch(table: Table) -> tuple[Array, Array]:
     return moments, moments
 
 
-def _named(table: Table, selection: Selection, spans: tuple[str, ...] | None) -> Array:
+def _matches(table: Table, selection: Selection, spans: tuple[str, ...] | None) -> Array:
     kept = np.ones(table.rows, dtype=bool)
     if selection.computation is not None:
         kept &= _holds(table, ("computation",), (selection.computation,))
@@ -126,19 +127,19 @@ def _named(table: Table, selection: Selection, spans: tuple[str, ...] | None) ->
     if selection.prefix is not None:
         kept &= _holds(table, ("prefix",), (selection.prefix,))
     if selection.worker is not None:
-        kept &= _holds(table, WORKERS, (selection.worker,))
+        kept &= _holds(table, WORKER_COLUMNS, (selection.worker,))
     return kept
 
 
 def _holds(table: Table, columns: Iterable[str], texts: tuple[str, ...]) -> Array:
-    """Which rows have one of the texts in one of the columns; all of them where the table has no such column."""
+    """Return a mask of the rows with one of the texts in one of the columns; all rows if the table has none of them."""
     held = [where(table.strings(column), *texts) for column in columns if _is_text(table, column)]
     result: Array = np.logical_or.reduce(held) if held else np.ones(table.rows, dtype=bool)
     return result
 
 
 def _is_text(table: Table, column: str) -> bool:
-    # Tables of which only some columns are meant: profiles.source says which sampler, not which worker.
+    # profiles.source names a sampler, not a worker.
     if table.name == "profiles" and column == "source":
         return False
     return any(c.name == column and c.kind == "str" for c in table.definition.columns)

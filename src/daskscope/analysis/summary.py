@@ -1,8 +1,7 @@
-"""The whole recording on one page: what ran, how it ended, where the time went, what failed, what is not known."""
+"""Summarise a recording: clusters, computations, prefixes, workers, errors, the time it covers and its completeness."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
@@ -10,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.completeness import TableCompleteness, completeness, is_complete, statement
+from daskscope import units
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.grouping import where
+from daskscope.analysis.limits import parse_object
 from daskscope.analysis.prefixes import Activity, Prefix, activities, prefixes
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
 
-#: Kinds of windows a recording is made for.
-MADE_FOR = ("report", "record")
+#: Kind of the event that a recorder writes if the cluster was recorded before.
+GAP = "recording-gap"
+#: Kinds of windows that define what a recording covers.
+WINDOW_KINDS = ("report", "record")
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Cluster:
     address: str
     start_us: int
     recording_us: int
-    #: 0 when the recording does not reach the end.
+    #: 0 if the recording stops before the cluster ends.
     end_us: int
     #: running, closed, recording ended
     state: str
@@ -40,7 +42,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Computation:
-    """One compute, persist or submit wave."""
+    """One ``compute()``, ``persist()`` or ``submit()`` call."""
 
     computation: str
     state: str
@@ -49,18 +51,33 @@ class Computation:
     wall_us: int
     tasks: int
     errors: int
-    #: The line of the user's code that asked for it, empty where code is not recorded.
+    #: The line of the user's code with the call; empty if code is not recorded.
     code: str
     span_tags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class TableCompleteness:
+    """Rows of one table: read, dropped inside the cluster, and written but not in the file."""
+
+    table: str
+    rows: int
+    dropped: int
+    missing: int
+
+    def share(self, rows: int) -> str:
+        """Return a number of rows as a part of all, in words."""
+        total = self.rows + self.dropped + self.missing
+        return f"{units.count(rows)} of {units.counted(total, 'row')} of {self.table}"
+
+
+@dataclass(frozen=True)
 class Summary:
-    """Everything ``daskscope show`` says, as numbers."""
+    """Everything ``daskscope show`` prints, as numbers."""
 
     source: str
     cluster: Cluster | None
-    #: Further clusters merged into the same recording.
+    #: Number of further clusters in the same recording.
     other_clusters: int
     start_us: int
     end_us: int
@@ -72,17 +89,17 @@ class Summary:
     errors: tuple[Failure, ...]
     complete: bool
     completeness: tuple[TableCompleteness, ...]
-    #: One sentence: all rows of every table, or exactly what is not there.
+    #: One sentence: complete, or exactly which rows are missing.
     statement: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data ready for JSON; times are integer microseconds and say so in their names."""
+        """Return plain data ready for JSON; times are integer microseconds, with names ending in ``_us``."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
 
 def summarise(recording: Recording) -> Summary:
-    """Sum up a recording; of a running cluster everything counts up to the last thing seen."""
+    """Summarise a recording; a running cluster counts up to its last recorded event."""
     clusters = _clusters(recording)
     cluster = clusters[-1] if clusters else None
     start, end = _lifetime(recording, cluster)
@@ -105,27 +122,93 @@ def summarise(recording: Recording) -> Summary:
 
 
 def extent(recording: Recording) -> tuple[int, int]:
-    """From when to when a recording speaks: of the one window it was made for, else of everything there is."""
+    """Return the time a recording covers: its only window, else the lifetime of its cluster."""
     start, end = lifetime(recording)
     windows = recording["windows"]
-    named = np.flatnonzero(where(windows.strings("kind"), *MADE_FOR))
+    named = np.flatnonzero(where(windows.strings("kind"), *WINDOW_KINDS))
     if len(named) != 1:
         return start, end
     begin, stop = (int(windows[name][named[0]]) for name in ("start_us", "stop_us"))
     return begin or start, max(begin or start, stop or end)
 
 
+def is_open(recording: Recording) -> bool:
+    """Return whether a recording stops before its cluster ends and covers no block of work."""
+    clusters = _clusters(recording)
+    if not clusters or clusters[-1].end_us:
+        return False
+    return not where(recording["windows"].strings("kind"), *WINDOW_KINDS).any()
+
+
 def lifetime(recording: Recording) -> tuple[int, int]:
-    """From when to when a cluster was recorded, as far as it is in the recording."""
+    """Return when the recording of a cluster starts and ends."""
     clusters = _clusters(recording)
     start, end = _lifetime(recording, clusters[-1] if clusters else None)
     return start, max(start, end)
 
 
 def _lifetime(recording: Recording, cluster: Cluster | None) -> tuple[int, int]:
-    first, last = _moments(recording)
+    first, last = _time_range(recording)
     start = (cluster.recording_us or cluster.start_us if cluster else 0) or first
     return start, (cluster.end_us if cluster else 0) or last
+
+
+def completeness(recording: Recording) -> tuple[TableCompleteness, ...]:
+    """Return the completeness of every table."""
+    return tuple(
+        TableCompleteness(name, part.rows, part.dropped, part.missing) for name, part in recording.completeness.items()
+    )
+
+
+def recording_gaps(recording: Recording) -> tuple[tuple[int, int], ...]:
+    """Return the times between two recordings of the same cluster, as start and stop."""
+    events = recording["events"]
+    rows = np.flatnonzero(where(events.strings("kind"), GAP) & where(events.strings("topic"), "daskscope"))
+    found = [parse_object(str(text)) for text in events["detail"][rows].tolist()]
+    times = [(gap.get("start_us"), gap.get("stop_us")) for gap in found]
+    begin, end = extent(recording)
+    return tuple(
+        sorted(
+            (start, stop)
+            for start, stop in times
+            if type(start) is int and type(stop) is int and begin <= start < stop <= end
+        )
+    )
+
+
+def describe_gap(start_us: int, stop_us: int) -> str:
+    """Return a gap in words."""
+    length = units.duration(stop_us - start_us)
+    return f"nothing was recorded from {units.moment(start_us)} to {units.moment(stop_us)} ({length})"
+
+
+def is_complete(recording: Recording) -> bool:
+    """Return whether the recording has every row that was meant for it."""
+    if recording.damage or recording.missing_batches or recording.partial or recording_gaps(recording):
+        return False
+    return not any(part.dropped or part.missing for part in completeness(recording))
+
+
+def statement(recording: Recording) -> str:
+    """Return one sentence: complete, or exactly which rows are missing and why."""
+    parts = completeness(recording)
+    rows = sum(part.rows for part in parts)
+    gaps = [recording.partial] if recording.partial else []
+    gaps += [describe_gap(*gap) for gap in recording_gaps(recording)]
+    gaps += [f"{part.share(part.dropped)} dropped inside the cluster" for part in parts if part.dropped]
+    gaps += [f"{part.share(part.missing)} not in the file" for part in parts if part.missing]
+    if recording.missing_batches:
+        batches = units.counted(recording.missing_batches, "batch", "batches")
+        tables = "other tables" if any(part.missing for part in parts) else "any table"
+        gaps.append(f"{batches} not in the file, possibly with rows of {tables}")
+    if recording.damage:
+        ignored = units.counted(recording.damaged_bytes, "byte")
+        verb = "was" if recording.damaged_bytes == 1 else "were"
+        place = " after the last whole batch" if recording.damage.endswith("cut off") else ""
+        gaps.append(f"{recording.damage}: {ignored}{place} {verb} ignored")
+    if gaps:
+        return f"Incomplete, {units.counted(rows, 'row')} read: {'; '.join(gaps)}."
+    return f"Complete: {units.counted(rows, 'row')}, none dropped or missing." if rows else "The recording has no rows."
 
 
 def _plain(value: Any) -> Any:
@@ -133,12 +216,12 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    # JSON has no NaN and no infinities.
+    # JSON has neither NaN nor infinities.
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _moments(recording: Recording) -> tuple[int, int]:
-    """The first and the last moment any row speaks of."""
+def _time_range(recording: Recording) -> tuple[int, int]:
+    """Return the earliest and the latest time in any row."""
     moments = []
     for table in recording.tables.values():
         times = table[table.definition.time]
@@ -150,7 +233,7 @@ def _moments(recording: Recording) -> tuple[int, int]:
 
 def _clusters(recording: Recording) -> list[Cluster]:
     names = ("cluster", "name", "user", "address", "start_us", "recording_us", "end_us", "end_reason", "versions")
-    rows = zip(*(recording["clusters"][name].tolist() for name in names), strict=True)
+    rows = recording["clusters"].records(*names)
     found = [
         Cluster(
             id_, name, user, address, start, began, end, reason or ("closed" if end else "running"), _versions(json_)
@@ -161,19 +244,14 @@ def _clusters(recording: Recording) -> list[Cluster]:
 
 
 def _versions(text: str) -> dict[str, str]:
-    """The packages of a JSON object; a text that is none is no reason to show nothing at all."""
-    try:
-        versions = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return {str(k): str(v) for k, v in versions.items() if isinstance(v, str)} if isinstance(versions, dict) else {}
+    return {name: version for name, version in parse_object(text).items() if isinstance(version, str)}
 
 
 def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
     spans = recording["spans"]
     tags = dict(zip(spans["span"].tolist(), map(tuple, spans["tags"].tolist()), strict=True))
     names = ("computation", "state", "start_us", "stop_us", "tasks", "erred", "code", "code_line", "span")
-    rows = zip(*(recording["computations"][name].tolist() for name in names), strict=True)
+    rows = recording["computations"].records(*names)
     found = [
         Computation(
             computation=id_,
@@ -192,7 +270,7 @@ def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
 
 
 def _call(code: str, line: int) -> str:
-    """The line of the call, or the first with something on it."""
+    """Return the line of the call, else the first line that is not blank."""
     lines = code.splitlines()
     if 0 <= line < len(lines) and lines[line].strip():
         return lines[line].strip()

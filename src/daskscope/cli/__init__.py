@@ -1,5 +1,5 @@
 """The command line: one module per command, each with ``configure(parser)`` and ``run(args) -> int``.
 
-Commands print through ``output`` (the only writer to standard output) and compute nothing themselves. Whatever a recording
-says is passed through ``escape`` first: a task key must not be able to move the cursor.
+Commands print through ``output`` (the only writer to standard output) and compute nothing themselves. They pass every text
+of a recording through ``terminal.escape`` first, so that a task key cannot move the cursor.
 """

@@ -1,11 +1,13 @@
-"""Run a workload worth looking at on a cluster of its own, record it, and show it: here, and at a server of its own."""
+"""Run and record a sample workload, then show it in the terminal and the browser."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import logging
+import os
 import runpy
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,10 +19,12 @@ import dask.config
 import distributed
 
 import daskscope
-from daskscope import analytics
-from daskscope.analysis.summary import summarise
-from daskscope.cli.output import on_terminal, open_output
-from daskscope.cli.show_sections import show_summary
+from daskscope import analytics, units
+from daskscope.analysis.findings import Facts
+from daskscope.analysis.summary import Summary, extent, summarise
+from daskscope.cli.output import is_terminal, open_output, write, write_message
+from daskscope.cli.show_sections import EXPECTED, show_summary
+from daskscope.client.local_servers import split_secret, with_secret
 from daskscope.client.reports import upload_file
 from daskscope.report.document import report_page
 from daskscope.server.settings import Settings
@@ -32,35 +36,41 @@ START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--output", default="demo.daskscope", metavar="PATH", help="where the recording goes (default: %(default)s)"
+        "--output", default="demo.daskscope", metavar="PATH", help="recording to write (default: %(default)s)"
     )
     parser.add_argument(
         "--serve",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="keep the server running until Ctrl-C (default: on a terminal)",
+        help="keep the server running until Ctrl-C (default: only on a terminal)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    # What Dask has to say about the task that fails and the worker that dies is in the recording.
+    # Dask logs the failing task and the killed worker. The recording shows both.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     path = Path(args.output)
     data = path.with_name(f"{path.stem}-server")
+    serve = is_terminal() if args.serve is None else args.serve
     with _server(data) as (server, url):
-        addresses = _work(path, url)
-        _show(path)
-        if server is not None and addresses is not None:
-            _keep(server, data, addresses, serve=on_terminal() if args.serve is None else args.serve)
+        page = _run_workload(path, url)
+        summary = _show(path)
+        write(f"\n{_result(summary, path)}\n{page}\n{_next_step(path, data if server else None, serve=serve)}\n")
+        sys.stdout.flush()
+        if server is not None and serve:
+            try:
+                server.wait()
+            except KeyboardInterrupt:
+                pass
     return 0
 
 
-def _work(path: Path, url: str) -> tuple[str, str] | None:
-    """Run and record the workload; the addresses of its report and of its cluster at the server, where there is one."""
+def _run_workload(path: Path, url: str) -> str:
+    """Run and record the workload. Return the URL of its page: on the server, or else of the report file."""
     silent = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
-    # Under a name of its own: Dask takes everything called dask… for a library and would not show its code.
+    # Dask treats every module called dask… as a library and hides its code, so run the workload under another name.
     steps = runpy.run_path(str(WORKLOAD), run_name="demo")["STEPS"]
-    _say("starting a cluster of 3 workers")
+    _report_progress("starting a cluster of 3 workers")
     with (
         dask.config.set({"daskscope.server": url or None, "daskscope.name": "demo"}),
         distributed.LocalCluster(n_workers=3, threads_per_worker=2, memory_limit="1 GiB", **silent) as cluster,
@@ -70,32 +80,50 @@ def _work(path: Path, url: str) -> tuple[str, str] | None:
             analytics.register(client)
         with daskscope.record(path, client=client, name="demo"):
             for number, (title, step) in enumerate(steps, 1):
-                _say(f"{number}/{len(steps)} {title}")
+                _report_progress(f"step {number} of {len(steps)}: {title}")
                 step(client)
-        _say("done")
         if not url:
-            return None
-        sent = upload_file(path, title="demo")
-        page = f"{url}/local/clusters/{client.scheduler_info()['id']}"
-    return str(sent["url"]), page
+            return _report_path(path).resolve().as_uri()
+        upload_file(path, title="demo")
+        base, secret = split_secret(url)
+        return with_secret(f"{base}/local/clusters/{client.scheduler_info()['id']}", secret)
 
 
-def _show(path: Path) -> None:
+def _show(path: Path) -> Summary:
+    """Print the summary, write the report, and return the summary."""
     recording = read_recording(path)
-    show_summary(summarise(recording), open_output(), top=10)
-    report = path.with_suffix(".html")
-    report.write_bytes(report_page(recording, title=path.stem))
-    _say(f"recorded in {path} ({path.stat().st_size / 1e3:.0f} kB). Look at it again with: daskscope show {path}")
-    _say(f"the report is {report.resolve()} ({report.stat().st_size / 1e3:.0f} kB). Open it in a browser.")
+    summary = summarise(recording)
+    show_summary(summary, open_output(), top=10, facts=Facts.of(recording, *extent(recording)))
+    _report_path(path).write_bytes(report_page(recording, title=path.stem))
+    return summary
+
+
+def _result(summary: Summary, path: Path) -> str:
+    tasks = units.counted(sum(prefix.count for prefix in summary.prefixes), "task execution")
+    failed = sum(prefix.errors for prefix in summary.prefixes)
+    retried = sum(prefix.retries for prefix in summary.prefixes)
+    lost = sum(worker.verdict not in EXPECTED for worker in summary.workers)
+    outcome = f"{units.count(failed)} failed, {units.count(retried)} retried, {units.counted(lost, 'worker')} lost"
+    return f"Recorded {tasks} ({outcome}) in {path} and {_report_path(path)}."
+
+
+def _next_step(path: Path, data: Path | None, *, serve: bool) -> str:
+    command = _command()
+    errors = f"{command} show {path} --errors"
+    if data is None:
+        return f"Next: open that page, try `{errors}`, or get the server with `pip install 'daskscope[server]'`."
+    if serve:
+        return f"Next: open that page, or try `{errors}` in another terminal. Press Ctrl-C to stop the server."
+    return f"Next: start the server with `{command} serve --data {data}` and open that page, or try `{errors}`."
 
 
 @contextmanager
 def _server(data: Path) -> Iterator[tuple[subprocess.Popen[str] | None, str]]:
-    """A server of its own, and its address; none where what it needs is not installed."""
+    """Run a server and yield it with its URL; yield ``None`` where the server's packages are not installed."""
     if any(importlib.util.find_spec(name) is None for name in ("uvicorn", "starlette", "sqlalchemy", "pyarrow")):
-        _say("for a server as well: pip install 'daskscope[server]'")
         yield None, ""
         return
+    _report_progress("starting a server")
     command = [sys.executable, "-c", START, "serve", "--port", str(_port()), "--data", str(data)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
@@ -107,7 +135,7 @@ def _server(data: Path) -> Iterator[tuple[subprocess.Popen[str] | None, str]]:
 
 
 def _port() -> int:
-    """The port a server has by default, so that the addresses hold when it is started again; any, where it is taken."""
+    """Return the default port, so that the URLs stay valid after a restart, or 0 (any) if it is in use."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -117,21 +145,17 @@ def _port() -> int:
     return Settings.port
 
 
-def _keep(server: subprocess.Popen[str], data: Path, addresses: tuple[str, str], *, serve: bool) -> None:
-    report, page = addresses
-    _say(f"the server has the report, too: {report}")
-    if not serve:
-        _say(f"start the server again with: daskscope serve --data {data}")
-    else:
-        _say("the server runs until you press Ctrl-C")
-    _say(f"everything about the cluster: {page}")
-    if serve:
-        try:
-            server.wait()
-        except KeyboardInterrupt:
-            pass
+def _command() -> str:
+    """Return how to call daskscope from the current directory: by its path where it is not on the PATH."""
+    called = Path(sys.argv[0])
+    if shutil.which("daskscope") or called.name != "daskscope":
+        return "daskscope"
+    return os.path.relpath(called)
 
 
-def _say(text: str) -> None:
-    sys.stderr.write(f"daskscope demo: {text}\n")
-    sys.stderr.flush()
+def _report_path(path: Path) -> Path:
+    return path.with_suffix(".html")
+
+
+def _report_progress(text: str) -> None:
+    write_message(text, "daskscope demo")

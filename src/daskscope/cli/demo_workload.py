@@ -1,4 +1,4 @@
-"""The workload of ``daskscope demo``: a bit of everything a recording can show."""
+"""The workload of ``daskscope demo``: a little of everything a recording can show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daskscope.errors import MissingExtra
 
 
 def arrays(_: distributed.Client) -> None:
-    """Random arrays, transposed and reduced: transfers between workers."""
+    """Transpose and reduce random arrays, which causes transfers between workers."""
     try:
         import dask.array as da
     except ImportError:
@@ -30,7 +30,7 @@ def arrays(_: distributed.Client) -> None:
 
 
 def frames(_: distributed.Client) -> None:
-    """A dataframe, grouped and shuffled."""
+    """Group and shuffle a dataframe."""
     try:
         import dask.dataframe as dd
         import pandas as pd
@@ -44,7 +44,7 @@ def frames(_: distributed.Client) -> None:
 
 
 def custom_activity(client: distributed.Client) -> None:
-    """Tasks that report an activity and a unit of their own, and a metric of the client's."""
+    """Run tasks that measure a custom activity in a custom unit, and log a metric from the client."""
     with distributed.span("simulation"):
         events = sum(client.gather(client.map(simulate, range(40), pure=False)))
     daskscope.log_metric("events", events, "count", client=client, dataset="demo")
@@ -59,7 +59,7 @@ def simulate(seed: int) -> int:
 
 
 def failures(client: distributed.Client) -> None:
-    """One task that fails for good, one that succeeds at its second try."""
+    """Run one task that fails for good and one that succeeds when retried."""
     broken = client.submit(parse, "12 apples", pure=False)
     distributed.wait([broken])
     flag = distributed.Variable("demo-attempt", client=client)
@@ -84,7 +84,7 @@ def unreliable(name: str) -> str:
 
 
 def lost_worker(client: distributed.Client) -> None:
-    """A worker is killed while it holds results; Dask computes them again elsewhere."""
+    """Kill a worker that holds results; Dask recomputes them on the others."""
     held = client.map(slow_square, range(60), pure=False)
     distributed.wait(held)
     pid = next(iter(client.run(os.getpid).values()))
@@ -102,7 +102,7 @@ def slow_square(x: int) -> int:
 STEPS: list[tuple[str, Callable[[distributed.Client], Any]]] = [
     ("arrays: transfers between workers, nested spans", arrays),
     ("dataframes: group-by and shuffle", frames),
-    ("tasks that measure an activity of their own", custom_activity),
-    ("a task that fails, and one that succeeds when retried", failures),
-    ("a worker that dies while it holds results", lost_worker),
+    ("tasks that measure a custom activity", custom_activity),
+    ("a task that fails, and one that is retried", failures),
+    ("a worker that is killed while it holds results", lost_worker),
 ]

@@ -1,19 +1,18 @@
-"""Say why a cluster is still running."""
+"""Explain why a cluster is still running."""
 
 from __future__ import annotations
 
 import argparse
 
 from daskscope import analytics
-from daskscope.cli.escape import escape
-from daskscope.cli.output import open_output
-from daskscope.cli.show import write_json
+from daskscope.cli.output import open_output, write_json
+from daskscope.cli.terminal import escape
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("cluster", metavar="ID", help="the cluster's id, as daskscope ls prints it")
-    parser.add_argument("--account", metavar="NAME", help="the account, where it is not the usual one")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("cluster", metavar="ID", help="cluster ID, as printed by daskscope ls")
+    parser.add_argument("--account", metavar="NAME", help="account (default: your own)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:

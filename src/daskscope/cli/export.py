@@ -1,4 +1,4 @@
-"""Write a recording in the format of another tool: Parquet, CSV, JSON, Perfetto, speedscope, collapsed stacks, or a report."""
+"""Convert a recording to Parquet, CSV, JSON, Perfetto, speedscope, collapsed stacks, or an HTML report."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from daskscope.cli.output import write
-from daskscope.cli.source import HELP, find_recording
+from daskscope.cli.source import HELP
+from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
-from daskscope.exports.columns import write_csv, write_json, write_parquet
-from daskscope.exports.perfetto import write_perfetto
-from daskscope.exports.stacks import write_collapsed, write_speedscope
+from daskscope.exports import write_collapsed, write_csv, write_json, write_parquet, write_perfetto, write_speedscope
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
-from daskscope.report.compressed import unpacked
 from daskscope.report.document import report_page
-from daskscope.report.source import holding
+from daskscope.report.source import content_kind, unpacked
 
-#: Formats of a file a table, in a directory.
+#: Formats that write a directory with one file per table.
 DIRECTORIES: dict[str, Callable[[Recording, Path, Iterable[str]], list[Path]]] = {
     "parquet": write_parquet,
     "csv": write_csv,
@@ -31,7 +29,7 @@ def _html(recording: Recording, path: Path) -> Path:
     return path
 
 
-#: Formats of one file, and how its name ends.
+#: Formats that write one file, with its suffix.
 FILES: dict[str, tuple[str, Callable[[Recording, Path], Path]]] = {
     "html": (".html", _html),
     "perfetto": (".trace.json", write_perfetto),
@@ -43,24 +41,24 @@ FILES: dict[str, tuple[str, Callable[[Recording, Path], Path]]] = {
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help=HELP)
     parser.add_argument("--to", required=True, choices=[*DIRECTORIES, *FILES], metavar="FORMAT", help=_formats())
-    parser.add_argument("--output", metavar="PATH", help="the file, or the directory for a file a table")
+    parser.add_argument("--output", metavar="PATH", help="file or directory to write (default: named after PATH)")
     parser.add_argument(
-        "--table", action="append", choices=list(TABLES), metavar="NAME", help="only this table; may be given again"
+        "--table", action="append", choices=list(TABLES), metavar="NAME", help="table to export (repeatable)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     with unpacked(Path(args.path)) as file:
         stem = file.stem
-        if args.to == "html" and holding(file) == "report":
-            # Made anew from what a page holds, it would say less than the page does.
+        if args.to == "html" and content_kind(file) == "report":
+            # A report holds only part of the recording: converting it again would lose data.
             raise DaskscopeError(f"{args.path} is a report already: copy it.")
     recording = find_recording(args.path)
     try:
         if args.to in FILES:
             if args.table:
                 raise DaskscopeError(
-                    f"--table goes with {', '.join(DIRECTORIES)}; {args.to} is one file of everything."
+                    f"--table works with {', '.join(DIRECTORIES)}; {args.to} is one file with everything."
                 )
             suffix, writer = FILES[args.to]
             paths = [writer(recording, Path(args.output or stem + suffix))]
@@ -74,4 +72,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _formats() -> str:
-    return f"{', '.join(DIRECTORIES)} (a file a table), {', '.join(FILES)} (one file)"
+    return f"{', '.join(DIRECTORIES)} (one file per table), {', '.join(FILES)} (one file)"

@@ -1,4 +1,4 @@
-"""Read a report that Dask wrote (dask-report.html) into a recording."""
+"""Convert a report written by Dask (dask-report.html) to a recording."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from pathlib import Path
 
 from daskscope.cli.output import write
 from daskscope.errors import RecordingError
-from daskscope.report.compressed import unpacked
 from daskscope.report.dask_report import read_dask_report
-from daskscope.report.html import REPORT_TAG
+from daskscope.report.html import PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.source import unpacked
 from daskscope.units import counted
-from daskscope.wire.file import SUFFIX
+from daskscope.wire.file import SUFFIX, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
-from daskscope.wire.rows import frames_of_rows
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="REPORT", help="the HTML file that distributed.performance_report() wrote")
-    parser.add_argument("--output", metavar="PATH", help=f"the recording (default: the report's name with {SUFFIX})")
+    parser.add_argument("path", metavar="REPORT", help="HTML file written by distributed.performance_report()")
+    parser.add_argument(
+        "--output", metavar="PATH", help=f"recording to write (default: the report's name with {SUFFIX})"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
             page, stem = file.read_text(encoding="utf-8", errors="replace"), file.stem
     except OSError as error:
         raise RecordingError(f"{source} cannot be read: {error.strerror}. Give the path of a report.") from None
-    if REPORT_TAG in page:
+    if REPORT_TAG in page or PLAIN_REPORT_TAG in page:
         raise RecordingError(f"{source} is a report of daskscope. Look at it with: daskscope open {source}")
     rows = read_dask_report(page)
     target = Path(args.output or source.with_name(stem + SUFFIX))

@@ -1,4 +1,4 @@
-"""Log in to a server: its token is kept in a file only you can read."""
+"""Sign in to a server and save its token in a file only you can read."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ import sys
 import time
 import webbrowser
 
-from daskscope.cli.escape import escape
 from daskscope.cli.output import write
+from daskscope.cli.terminal import escape
 from daskscope.client import credentials
 from daskscope.client.credentials import Credential
+from daskscope.client.local_servers import split_secret
 from daskscope.client.server import NO_SERVER, Server, configured_url
 from daskscope.errors import DaskscopeError, ServerError
+from daskscope.model.states import SCOPES
 
-WAITING = 428
+#: HTTP status while nobody has confirmed the code yet.
+PENDING = 428
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--server", metavar="URL", help="the server (default: the configured one)")
-    parser.add_argument("--account", metavar="NAME", help="the account the token must be for")
-    parser.add_argument("--token", metavar="TOKEN", help="a token that was made before; - reads it from standard input")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address to confirm at")
+    parser.add_argument("--server", metavar="URL", help="server (default: the configured one)")
+    parser.add_argument("--account", metavar="NAME", help="refuse a token for any other account")
+    parser.add_argument("--token", metavar="TOKEN", help="save this token; - reads it from standard input")
+    parser.add_argument("--create-tokens", action="store_true", help="ask for a token that can create further tokens")
+    parser.add_argument("--no-browser", action="store_true", help="print the URL instead of opening it")
 
 
 def run(args: argparse.Namespace) -> int:
-    url = (args.server or configured_url()).rstrip("/")
+    url = split_secret(args.server)[0] if args.server else configured_url()
     if not url:
         raise DaskscopeError(NO_SERVER)
     token = sys.stdin.readline().strip() if args.token == "-" else args.token
     credential = (
-        _with_token(url, token, args.account) if token else _by_browser(url, args.account, browser=not args.no_browser)
+        _with_token(url, token, args.account)
+        if token
+        else _by_browser(url, args.account, browser=not args.no_browser, create_tokens=args.create_tokens)
     )
     if credential is None:
-        write(f"{url} asks for no login. Connect a cluster with: daskscope.analytics.register()\n")
+        write(f"Sign-in is off at {url}. Connect a cluster with: daskscope.analytics.register()\n")
         return 0
     path = credentials.save(credential)
     write(f"Authentication successful: {escape(credential.user)} in {escape(credential.account)}\n")
@@ -45,21 +51,23 @@ def run(args: argparse.Namespace) -> int:
 
 def _with_token(url: str, token: str, account: str | None) -> Credential:
     me = Server(url, account or "", token).get("me")
-    return Credential(url, me["account"], me["user"], token)
+    return Credential(url, me["account"], me["user"], token, me.get("expires") or "")
 
 
-def _by_browser(url: str, account: str | None, *, browser: bool) -> Credential | None:
+def _by_browser(url: str, account: str | None, *, browser: bool, create_tokens: bool) -> Credential | None:
     server = Server(url)
+    host = socket.gethostname()
+    scopes = [scope for scope in SCOPES if scope != "tokens" or create_tokens]
     try:
-        begun = server.call("POST", "device", body={"label": f"{_user()}@{socket.gethostname()}"})
+        begun = server.call("POST", "device", body={"label": f"{_user()}@{host}", "host": host, "scopes": scopes})
     except ServerError as error:
         if error.status == 409:
             return None
         raise
     page = str(begun["verification_url"])
-    write(f"Confirm the code {escape(begun['user_code'])} at\n{escape(page)}\n")
+    write(f"Enter the code {escape(begun['user_code'])} at\n{escape(page)}\n")
     sys.stdout.flush()
-    # The server names it: nothing but a web page is opened.
+    # The server chooses the URL, so open nothing but a web page.
     if browser and page.startswith(("http://", "https://")):
         webbrowser.open(page)
     deadline = time.monotonic() + begun["expires_in"]
@@ -68,20 +76,20 @@ def _by_browser(url: str, account: str | None, *, browser: bool) -> Credential |
         try:
             answer = server.call("POST", "device/token", body={"device_code": begun["device_code"]})
         except ServerError as error:
-            # A server that is restarted in the meantime is no reason to begin again.
-            if error.status in (0, 503, WAITING):
+            # Keep polling while the server restarts.
+            if error.status in (0, 503, PENDING):
                 continue
             raise
         if account and answer["account"] != account:
             raise DaskscopeError(
-                f"This login was confirmed for {answer['account']}, not for {account}. Choose it in the browser."
+                f"You signed in to {answer['account']}, not to {account}. Sign in again and choose it in the browser."
             )
-        return Credential(url, answer["account"], answer["user"], answer["token"])
-    raise DaskscopeError("Nobody confirmed the login in time. Run daskscope login again.")
+        return Credential(url, answer["account"], answer["user"], answer["token"], answer.get("expires") or "")
+    raise DaskscopeError("The code expired before it was confirmed. Run daskscope login again.")
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "somebody"
+        return "unknown"

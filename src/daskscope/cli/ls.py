@@ -1,4 +1,4 @@
-"""List the clusters a server keeps."""
+"""List the clusters a server has recorded."""
 
 from __future__ import annotations
 
@@ -6,39 +6,45 @@ import argparse
 from typing import Any
 
 from daskscope import units
-from daskscope.cli.escape import escape
-from daskscope.cli.layout import Column
-from daskscope.cli.moment import minute
-from daskscope.cli.output import complain, open_output, write
-from daskscope.cli.show import write_json
+from daskscope.cli.output import open_output, write, write_json, write_message
+from daskscope.cli.terminal import Cells, Column, escape, local_minute, split_cells
 from daskscope.client.server import find_server
 
 CONNECT = "import daskscope.analytics; daskscope.analytics.register()"
 
-COLUMNS = [
-    Column("id", right=False, optional=True),
-    Column("name", right=False, name=True),
-    Column("user", right=False),
-    Column("state", right=False),
-    Column("started", right=False),
-    Column("duration"),
-    Column("tasks"),
-    Column("errors"),
-    Column("threads", optional=True),
-    Column("cost", optional=True),
+CELLS: Cells[dict[str, Any]] = [
+    (Column("id", right=False, optional=True), lambda item: item["id"]),
+    (Column("name", right=False, name=True), lambda item: escape(item["name"] or "–")),
+    (Column("user", right=False), lambda item: escape(item["user"])),
+    (Column("state", right=False), lambda item: item["state"]),
+    (Column("started", right=False), lambda item: local_minute(item["start"])),
+    (Column("duration"), lambda item: units.duration(item["duration"] * 1e6)),
+    (Column("tasks"), lambda item: units.count(item["n_tasks"])),
+    (Column("errors"), lambda item: units.count(item["n_exceptions"])),
+    (Column("threads", optional=True), lambda item: units.count(item["threads"])),
+    (Column("cost", optional=True), lambda item: _estimate(item["cost"]["total"])),
 ]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--since", default="7 days", metavar="TIME", help="7 days, 2h, 2026-05-01, all (default: %(default)s)"
+        "--since",
+        default="7 days",
+        metavar="TIME",
+        help="show clusters since: 7 days, 2h, 2026-05-01 or all (default: %(default)s)",
     )
-    parser.add_argument("--user", metavar="NAME", help="only clusters of this user")
-    parser.add_argument("--state", metavar="STATE", help="running, idle, finished or lost; several with commas")
-    parser.add_argument("--search", metavar="TEXT", help="in names, ids, users and hosts")
-    parser.add_argument("--account", metavar="NAME", help="the account, where it is not the usual one")
-    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many at most (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--user", metavar="NAME", help="show clusters of this user")
+    parser.add_argument(
+        "--state",
+        metavar="STATE",
+        help="show clusters in these states: running, idle, finished, lost (comma-separated)",
+    )
+    parser.add_argument("--search", metavar="TEXT", help="search names, IDs, users and hosts")
+    parser.add_argument("--account", metavar="NAME", help="account (default: your own)")
+    parser.add_argument(
+        "--limit", type=int, default=50, metavar="N", help="maximum number of clusters (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,32 +55,23 @@ def run(args: argparse.Namespace) -> int:
         write_json(items)
         return 0
     if not items:
-        write(f"{_nothing(args)}\n")
+        write(f"{_empty_message(args)}\n")
         return 0
-    open_output().table(COLUMNS, [_row(item) for item in items])
+    open_output().table(*split_cells(CELLS, items))
     if len(items) == args.limit:
-        complain(f"the newest {len(items)}; --limit prints more.")
+        write_message(f"showing the newest {len(items)}; --limit prints more.")
     return 0
 
 
-def _nothing(args: argparse.Namespace) -> str:
+def _empty_message(args: argparse.Namespace) -> str:
     if args.user or args.state or args.search:
-        return "No cluster matches. Leave out --user, --state or --search, or look further back with --since all."
+        return "No cluster matches. Remove --user, --state or --search, or go back further with --since all."
     if args.since != "all":
-        return f"No clusters since {args.since}. Look further back with --since all, or connect one: {CONNECT}"
+        return f"No clusters since {args.since}. Go back further with --since all, or connect one: {CONNECT}"
     return f"No clusters. Connect one: {CONNECT}"
 
 
-def _row(item: dict[str, Any]) -> list[str]:
-    return [
-        item["id"],
-        escape(item["name"] or "–"),
-        escape(item["user"]),
-        item["state"],
-        minute(item["start"]),
-        units.duration(item["duration"] * 1e6),
-        units.count(item["n_tasks"]),
-        units.count(item["n_exceptions"]),
-        units.count(item["threads"]),
-        f"~{units.dollars(item['cost']['total'])}",
-    ]
+def _estimate(cost: float) -> str:
+    """Mark a cost as an estimate; "<$0.01" already is one."""
+    text = units.dollars(cost)
+    return text if text.startswith("<") else f"~{text}"

@@ -1,4 +1,4 @@
-"""The ``daskscope`` command: finds the subcommand, runs it, and turns what went wrong into one line and an exit code."""
+"""The ``daskscope`` command: run a subcommand and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 
 from daskscope import __version__
 from daskscope.cli import (
+    audit,
     demo,
     doctor,
     explain,
@@ -28,10 +29,11 @@ from daskscope.cli import (
     top,
     user,
 )
-from daskscope.cli.output import complain
+from daskscope.cli.expiry import warn_of_expiry
+from daskscope.cli.output import write_message
 from daskscope.errors import DaskscopeError
 
-#: Every command, in the order of the help text. A command is a module named like it.
+#: Every command, in the order of the help text. The module has the name of the command.
 COMMANDS: list[ModuleType] = [
     demo,
     serve,
@@ -47,38 +49,44 @@ COMMANDS: list[ModuleType] = [
     token,
     top,
     user,
+    audit,
     doctor,
 ]
+
+#: Commands that always use the configured server.
+USE_SERVER: list[ModuleType] = [ls, explain, reports, token, top, user, audit]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "daskscope") -> int:
-    """Run a command line; the result is the exit code."""
+    """Run a command line and return its exit code."""
     parser = build_parser(prog)
     args = parser.parse_args(argv)
     if args.run is None:
         parser.print_help()
         return 0
     try:
+        if args.run in [module.run for module in USE_SERVER]:
+            warn_of_expiry(getattr(args, "account", None) or "")
         code: int = args.run(args)
-        # Here rather than at exit, where a reader that has gone away would make a traceback.
+        # Flush here: at exit, a closed pipe would print a traceback.
         sys.stdout.flush()
     except DaskscopeError as error:
-        complain(str(error))
+        write_message(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # `daskscope show … | head`: what is still buffered has nowhere to go.
+        # `daskscope show … | head`: discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     return code
 
 
 def build_parser(prog: str = "daskscope") -> argparse.ArgumentParser:
-    """The parser with all commands."""
+    """Return the parser with all commands."""
     parser = argparse.ArgumentParser(prog=prog, description="The flight recorder for Dask.")
     parser.add_argument("--version", action="version", version=f"daskscope {__version__}")
     parser.set_defaults(run=None)
@@ -98,5 +106,5 @@ def command_name(module: ModuleType) -> str:
 @click.command("scope", context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def dask_scope(arguments: tuple[str, ...]) -> None:
-    """Show what daskscope recorded; the same as the daskscope command."""
+    """Run a daskscope command, for example: dask scope show run.daskscope."""
     sys.exit(main(arguments, prog="dask scope"))

@@ -6,37 +6,40 @@ import argparse
 import secrets
 import sys
 import webbrowser
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from daskscope.cli.source import HELP, find_recording
+from daskscope.cli.output import write_message
+from daskscope.cli.source import HELP
+from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
-from daskscope.report.compressed import unpacked
 from daskscope.report.document import report_page
-from daskscope.report.source import check_report, holding
+from daskscope.report.sandbox import FRAME_POLICY, POLICY, frame_html, guard
+from daskscope.report.source import check_report, content_kind, unpacked
 
 LOOPBACK = "127.0.0.1"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="PATH", help=HELP)
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on loopback (default: a free one)")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port on 127.0.0.1 (default: a free one)")
+    parser.add_argument("--no-browser", action="store_true", help="print the URL instead of opening it")
 
 
 def run(args: argparse.Namespace) -> int:
-    page = load(Path(args.path))
+    page = load(args.path)
     try:
         server = Server(page, args.port)
     except OSError as error:
         raise DaskscopeError(
-            f"Port {args.port} cannot be used: {error.strerror}. Leave out --port for a free one."
+            f"Port {args.port} cannot be used: {error.strerror}. Leave out --port to use a free one."
         ) from None
     sys.stdout.write(f"{server.url}\n")
     sys.stdout.flush()
-    sys.stderr.write("daskscope open: showing it until you press Ctrl-C\n")
+    write_message("press Ctrl-C to stop", "daskscope open")
     if not args.no_browser:
         webbrowser.open(server.url)
     with server:
@@ -44,23 +47,39 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def load(path: Path) -> bytes:
-    """The page of a recording; a report is one already."""
-    with unpacked(path) as file:
-        if holding(file) == "recording":
-            return report_page(find_recording(str(path)), title=file.stem)
+@dataclass(frozen=True)
+class Page:
+    """An HTML page, and whether somebody else wrote it."""
+
+    data: bytes
+    title: str
+    is_foreign: bool
+
+
+def load(path: str | Path) -> Page:
+    """Return the page of a recording; a report already is one, but may contain any script."""
+    with unpacked(Path(path)) as file:
+        if content_kind(file) == "recording":
+            return Page(report_page(find_recording(path), title=file.stem), file.stem, is_foreign=False)
         check_report(file)
-        return file.read_bytes()
+        return Page(file.read_bytes(), file.stem, is_foreign=True)
 
 
 class Server(ThreadingHTTPServer):
-    """Serves one page under an address nobody can guess: other users of the machine reach loopback, too."""
+    """Serve one page at a secret URL: other users of this machine can reach 127.0.0.1, too."""
 
     daemon_threads = True
 
-    def __init__(self, page: bytes, port: int) -> None:
-        self.page = page
+    def __init__(self, page: Page, port: int) -> None:
         self.secret = f"/{secrets.token_urlsafe(16)}/"
+        #: By path: the page, and its policy if it is in a sandbox or around one.
+        self.pages: dict[str, tuple[bytes, str]] = {self.secret: (page.data, "")}
+        if page.is_foreign:
+            inside = f"{self.secret}page"
+            self.pages = {
+                self.secret: (frame_html(inside, page.title).encode(), FRAME_POLICY),
+                inside: (b"".join(guard(page.data)), POLICY),
+            }
         super().__init__((LOOPBACK, port), Handler)
 
     @property
@@ -69,25 +88,34 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with the page, and with nothing else."""
+    """Answer the secret URL with the page and everything else with 404."""
 
     server: Server
 
     def do_GET(self) -> None:
-        # A name that resolves to loopback would let a foreign page read this one.
+        # Check the Host header: a foreign page could use a name that resolves to 127.0.0.1 (DNS rebinding).
         known = self.headers.get("Host", "") in {
             f"{name}:{self.server.server_port}" for name in (LOOPBACK, "localhost")
         }
-        if not known or not secrets.compare_digest(self.path.encode(), self.server.secret.encode()):
+        found = [
+            page
+            for path, page in self.server.pages.items()
+            if secrets.compare_digest(self.path.encode(), path.encode())
+        ]
+        if not known or not found:
             self.send_error(HTTPStatus.NOT_FOUND)
             return
+        data, policy = found[0]
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(self.server.page)))
+        self.send_header("Content-Length", str(len(data)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if policy:
+            self.send_header("Content-Security-Policy", policy)
         self.end_headers()
-        self.wfile.write(self.server.page)
+        self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Requests are nobody's business on the terminal."""
+        """Log nothing: requests would clutter the terminal."""

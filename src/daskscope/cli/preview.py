@@ -1,4 +1,4 @@
-"""Print exactly what a recorder would send: nothing is sent."""
+"""Print exactly what a recorder would send, without sending it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import argparse
 import json
 import logging
 import runpy
-import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 
 import distributed
 
 import daskscope
 from daskscope.cli.demo import WORKLOAD
-from daskscope.cli.output import write
-from daskscope.cli.show_table import show_table
+from daskscope.cli.output import write, write_message
+from daskscope.cli.show import show_table
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 
@@ -26,37 +26,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "scheduler",
         nargs="?",
         metavar="ADDRESS",
-        help="a running scheduler to look at (default: a small cluster of its own)",
+        help="scheduler to record (default: run a sample workload on a local cluster)",
     )
     parser.add_argument(
-        "--seconds", type=float, default=10.0, metavar="S", help="how long to look (default: %(default)s)"
+        "--seconds",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="seconds to record a running scheduler (default: %(default)s)",
     )
-    parser.add_argument("--table", action="append", metavar="NAME", help="only this table; may be given again")
+    parser.add_argument("--table", action="append", metavar="NAME", help="table to print (repeatable)")
     parser.add_argument(
-        "--rows", type=int, default=3, metavar="N", help="rows of each table, 0 for all (default: %(default)s)"
+        "--rows", type=int, default=3, metavar="N", help="rows per table, 0 for all (default: %(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="daskscope-preview-") as directory:
         path = Path(directory) / "preview.daskscope"
         if args.scheduler:
-            _look(args.scheduler, path, args.seconds)
+            _record_scheduler(args.scheduler, path, args.seconds)
         else:
-            _rehearse(path)
+            _record_sample(path)
         size, recording = path.stat().st_size, daskscope.open_recording(path)
         names = args.table or [name for name in recording if recording[name].rows]
         unknown = [name for name in names if name not in recording]
         if unknown:
-            raise DaskscopeError(f"There is no table {unknown[0]!r}. The tables are {', '.join(recording)}.")
+            raise DaskscopeError(f"There is no table {unknown[0]!r}. Choose from: {', '.join(recording)}.")
         _print(recording, names, args.rows or None, as_json=args.json)
     rows = sum(recording[name].rows for name in recording)
-    sys.stderr.write(f"daskscope preview: {rows:,} rows, {size:,} bytes. Nothing was sent.\n")
+    write_message(f"{rows:,} rows, {size:,} bytes. Nothing was sent.", "daskscope preview")
     return 0
 
 
-def _look(address: str, path: Path, seconds: float) -> None:
+def _record_scheduler(address: str, path: Path, seconds: float) -> None:
     try:
         with (
             distributed.Client(address, timeout="10s", set_as_default=False) as client,
@@ -67,8 +71,8 @@ def _look(address: str, path: Path, seconds: float) -> None:
         raise DaskscopeError(f"The scheduler {address} cannot be reached ({error}).") from None
 
 
-def _rehearse(path: Path) -> None:
-    """The demo's workload, on a cluster of its own, with this configuration."""
+def _record_sample(path: Path) -> None:
+    """Record the first steps of the demo's workload on a local cluster, with the current configuration."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     steps = runpy.run_path(str(WORKLOAD), run_name="preview")["STEPS"]
     silent = {"silence_logs": logging.CRITICAL, "dashboard_address": None}
@@ -78,7 +82,7 @@ def _rehearse(path: Path) -> None:
         daskscope.record(path, client=client),
     ):
         for title, step in steps[:2]:
-            sys.stderr.write(f"daskscope preview: {title}\n")
+            write_message(title, "daskscope preview")
             step(client)
 
 
@@ -87,9 +91,8 @@ def _print(recording: Recording, names: list[str], limit: int | None, *, as_json
         tables = {}
         for name in names:
             table = recording[name]
-            count = table.rows if limit is None else min(limit, table.rows)
-            columns = {column: table[column][:count].tolist() for column in table}
-            tables[name] = {"rows": table.rows, "first": [dict(zip(columns, row)) for row in zip(*columns.values())]}
+            rows = islice(table.records(*table), limit)
+            tables[name] = {"rows": table.rows, "first": [dict(zip(table, row, strict=True)) for row in rows]}
         write(json.dumps(tables, indent=2, default=str) + "\n")
         return
     for name in names:

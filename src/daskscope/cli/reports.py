@@ -1,4 +1,4 @@
-"""Upload, list, share and delete reports at a server."""
+"""Upload, list, share and delete reports on a server."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from pathlib import Path
 from typing import Any
 
 from daskscope import units
-from daskscope.cli.escape import escape
-from daskscope.cli.layout import Column
-from daskscope.cli.moment import minute
-from daskscope.cli.output import open_output, write
-from daskscope.cli.show import write_json
-from daskscope.client.reports import list_performance_reports, upload_file
+from daskscope.cli.output import open_output, write, write_json
+from daskscope.cli.terminal import Cells, Column, escape, local_minute, split_cells
+from daskscope.client.reports import describe_upload, list_performance_reports, upload_file
 from daskscope.client.server import find_server
 
-COLUMNS = [
-    Column("n"),
-    Column("title", right=False, name=True),
-    Column("user", right=False),
-    Column("created", right=False),
-    Column("duration", optional=True),
-    Column("tasks"),
-    Column("errors"),
-    Column("for", right=False),
-    Column("url", right=False),
+#: The contents of uploaded HTML are unknown: it has no numbers.
+CELLS: Cells[dict[str, Any]] = [
+    (Column("id"), lambda report: str(report["id"])),
+    (Column("title", right=False, name=True), lambda report: escape(report["title"])),
+    (Column("user", right=False), lambda report: escape(report["user"] or "")),
+    (Column("created", right=False), lambda report: local_minute(report["created"])),
+    (Column("duration", optional=True), lambda r: "" if r["kind"] == "html" else units.duration(r["duration"] * 1e6)),
+    (Column("tasks"), lambda report: "" if report["kind"] == "html" else units.count(report["n_tasks"])),
+    (Column("errors"), lambda report: "" if report["kind"] == "html" else units.count(report["n_errors"])),
+    (Column("visible to", right=False), lambda report: "members" if report["private"] else "anyone with the link"),
+    (Column("url", right=False), lambda report: report["url"]),
 ]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    upload = commands.add_parser("upload", help="upload a recording, a report, or a report Dask wrote")
-    upload.add_argument("path", metavar="FILE", help="a recording (.daskscope) or an HTML report")
-    upload.add_argument("--private", action="store_true", help="for members of the account only")
-    upload.add_argument("--title", default="", help="what it is called")
-    upload.add_argument("--tag", action="append", default=[], help="a tag; may be given again")
-    upload.add_argument("--days", type=int, metavar="N", help="days until it is deleted (default: never)")
+    upload = commands.add_parser("upload", help="upload a recording, a report, or a report written by Dask")
+    upload.add_argument("path", metavar="FILE", help="recording (.daskscope) or HTML report")
+    upload.add_argument("--private", action="store_true", help="show it to members of the account only")
+    upload.add_argument("--title", metavar="TEXT", default="", help="title of the report")
+    upload.add_argument("--tag", metavar="TEXT", action="append", default=[], help="tag (repeatable)")
+    upload.add_argument("--days", type=int, metavar="N", help="delete it after N days (default: never)")
     listing = commands.add_parser("list", help="list the account's reports")
-    listing.add_argument("--json", action="store_true", help="print as JSON")
-    change = commands.add_parser("change", help="rename a report, or change who may see it")
-    change.add_argument("report", metavar="N", type=int, help="the report's number")
-    change.add_argument("--title", help="a new title")
-    change.add_argument("--visibility", choices=("private", "public"), help="members only, or whoever has the link")
-    change.add_argument("--new-link", action="store_true", help="a new link; the old one ends")
-    change.add_argument("--days", type=int, metavar="N", help="days until it is deleted; 0: never")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    change = commands.add_parser("change", help="rename a report, or change who can see it")
+    change.add_argument("report", metavar="ID", type=int, help="report ID, as listed")
+    change.add_argument("--title", metavar="TEXT", help="new title")
+    change.add_argument(
+        "--visibility", choices=("private", "public"), help="private: members only; public: anyone with the link"
+    )
+    change.add_argument("--new-link", action="store_true", help="create a new link and disable the old one")
+    change.add_argument("--days", type=int, metavar="N", help="delete it after N days (0 = never)")
     delete = commands.add_parser("delete", help="delete a report")
-    delete.add_argument("report", metavar="N", type=int, help="the report's number")
+    delete.add_argument("report", metavar="ID", type=int, help="report ID, as listed")
     for command in (upload, listing, change, delete):
-        command.add_argument("--account", metavar="NAME", help="the account, where it is not the usual one")
+        command.add_argument("--account", metavar="NAME", help="account (default: your own)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +61,7 @@ def _upload(args: argparse.Namespace) -> None:
     sent = upload_file(
         Path(args.path), args.account, private=private, title=args.title, tags=args.tag, days_to_expire=args.days
     )
-    write(f"Performance Report Available at: {sent['url']}\n")
+    write(describe_upload(sent))
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -71,24 +71,7 @@ def _list(args: argparse.Namespace) -> None:
     elif not reports:
         write(f"{reports.empty}\n")
     else:
-        open_output().table(COLUMNS, [_row(report) for report in reports])
-
-
-def _row(report: dict[str, Any]) -> list[str]:
-    return [
-        str(report["id"]),
-        escape(report["title"]),
-        escape(report["user"] or ""),
-        minute(report["created"]),
-        # Of HTML that was uploaded nobody knows what is in it.
-        *(("", "", "") if report["kind"] == "html" else _numbers(report)),
-        "members" if report["private"] else "link",
-        report["url"],
-    ]
-
-
-def _numbers(report: dict[str, Any]) -> tuple[str, str, str]:
-    return units.duration(report["duration"] * 1e6), units.count(report["n_tasks"]), units.count(report["n_errors"])
+        open_output().table(*split_cells(CELLS, reports))
 
 
 def _change(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Run a server that keeps every cluster of a team."""
+"""Run a server that records every cluster of a team."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def run(args: argparse.Namespace) -> int:
         from daskscope.server.settings import settings_of
     except ImportError as error:
         raise MissingExtra(str(error.name), "server", "daskscope serve") from None
-    serve(settings_of(vars(args), os.environ), _say)
+    serve(settings_of(vars(args), os.environ), _print_url)
     return 0
 
 
-def _say(text: str) -> None:
+def _print_url(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()

@@ -1,33 +1,49 @@
-"""The page ``daskscope show`` prints, section by section; an empty section says what is absent and why that may be."""
+"""The page printed by ``daskscope show``, section by section. An empty section says what is missing and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from daskscope import units
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.prefixes import Activity
+from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.outcome import outcome
+from daskscope.analysis.prefixes import Activity, Prefix
 from daskscope.analysis.summary import Cluster, Computation, Summary
 from daskscope.analysis.workers import Worker
-from daskscope.cli.escape import escape, escape_lines
-from daskscope.cli.layout import Column
 from daskscope.cli.output import Output
+from daskscope.cli.terminal import Cells, Column, escape, escape_lines, split_cells
+from daskscope.model.states import VERDICT_TEXT
 
-#: How a worker leaves when nothing is wrong.
-PEACEFUL = ("", "retired", "closed", "restarted")
-#: Lines of a traceback that say where and what; the rest is behind --errors.
+#: Verdicts on workers that left as expected.
+EXPECTED = ("", "retired", "closed", "restarted")
+#: Last lines of a traceback that are shown without --errors.
 TRACEBACK_TAIL = 6
 NAMED_PACKAGES = ("python", "dask", "distributed", "numpy", "pandas")
 
 
-def show_summary(summary: Summary, out: Output, *, top: int | None) -> None:
-    """The whole page."""
+def show_interpretation(facts: Facts, out: Output) -> None:
+    """Print how the run ended, how its threads spent their time, and the findings."""
+    ended = outcome(facts)
+    out.line()
+    out.line(f"{escape(ended.headline)} {escape(ended.reason)}", style="bold")
+    found = findings(facts)
+    if found:
+        out.heading("Findings")
+    for number, finding in enumerate(found, 1):
+        out.line(f"{number}. {escape(finding.title)}", style="bold")
+        out.line(f"   {escape(finding.evidence)}")
+        out.line(f"   {escape(finding.advice)}")
+
+
+def show_summary(summary: Summary, out: Output, *, top: int | None, facts: Facts | None = None) -> None:
+    """Print the whole page."""
     _heading(summary, out)
+    if facts is not None:
+        show_interpretation(facts, out)
     _computations(summary, out, top)
     _prefixes(summary, out, top)
     _activities(summary, out, top)
     _workers(summary, out, top)
-    show_errors(summary, out, top=top, whole=False)
+    show_errors(summary, out, top=top, full=False)
     out.heading("Completeness")
     out.line(escape(summary.statement), style="" if summary.complete else "yellow")
 
@@ -35,12 +51,12 @@ def show_summary(summary: Summary, out: Output, *, top: int | None) -> None:
 def _heading(summary: Summary, out: Output) -> None:
     cluster = summary.cluster
     if cluster is None:
-        out.line(f"{escape(summary.source)}: no cluster is described in this recording.", style="bold")
-        out.line("It may have been cut off before the first description was written.")
+        out.line(f"{escape(summary.source)}: this recording has no row about a cluster.", style="bold")
+        out.line("It may have been cut off before that row was written.")
     else:
         who = f" of {escape(cluster.user)}" if cluster.user else ""
         out.line(f"{escape(cluster.name or cluster.cluster)}{who}", style="bold")
-        out.line(f"id        {escape(cluster.cluster)}")
+        out.line(f"ID        {escape(cluster.cluster)}")
         if cluster.address:
             out.line(f"address   {escape(cluster.address)}")
         if summary.other_clusters:
@@ -58,7 +74,7 @@ def _state(cluster: Cluster, out: Output) -> None:
     late = cluster.recording_us - cluster.start_us
     if cluster.start_us and late > units.MINUTE:
         out.line(
-            f"          recording began {units.duration(late)} after the scheduler; what happened before is not known"
+            f"          recording began {units.duration(late)} after the scheduler started; earlier tasks are unknown"
         )
     named = [f"{name} {cluster.versions[name]}" for name in NAMED_PACKAGES if name in cluster.versions]
     if named:
@@ -68,37 +84,15 @@ def _state(cluster: Cluster, out: Output) -> None:
 def _computations(summary: Summary, out: Output, top: int | None) -> None:
     out.heading("Computations")
     if not summary.computations:
-        out.line("None. Nothing was computed while this was recorded, or their rows were lost.")
+        out.line("None. Nothing was computed during the recording, or the rows were lost.")
         return
-    # The latest are what people come back for.
+    # Show the latest: people open a recording to see the last run.
     shown = summary.computations if top is None else summary.computations[-top:]
-    out.table(
-        [
-            Column("started", right=False),
-            Column("state", right=False),
-            Column("wall"),
-            Column("tasks"),
-            Column("errors"),
-            Column("code or span", right=False, name=True),
-            Column("id", right=False, optional=True),
-        ],
-        [
-            (
-                units.moment(c.start_us),
-                escape(c.state),
-                units.duration(c.wall_us),
-                units.count(c.tasks),
-                _some(c.errors),
-                _what(c),
-                escape(c.computation),
-            )
-            for c in shown
-        ],
-    )
-    _rest(out, len(shown), len(summary.computations), "computations, the latest")
+    out.table(*split_cells(COMPUTATIONS, shown))
+    _remainder(out, len(shown), len(summary.computations), "computations (the latest)")
 
 
-def _what(computation: Computation) -> str:
+def _code_or_span(computation: Computation) -> str:
     tags = " / ".join(tag for tag in computation.span_tags if tag != "default")
     return escape(computation.code or tags) or units.NOTHING
 
@@ -106,115 +100,42 @@ def _what(computation: Computation) -> str:
 def _prefixes(summary: Summary, out: Output, top: int | None) -> None:
     out.heading("Task prefixes")
     if not summary.prefixes:
-        out.line("None. No task finished while this was recorded, or task rows are missing (see Completeness).")
+        out.line("None. No task finished during the recording, or task rows are missing (see Completeness).")
         return
     shown = summary.prefixes[:top]
-    out.table(
-        [
-            Column("prefix", right=False, name=True),
-            Column("count"),
-            Column("total"),
-            Column("mean", optional=True),
-            Column("p50", optional=True),
-            Column("p95"),
-            Column("max"),
-            Column("bytes"),
-            Column("errors"),
-            Column("retries", optional=True),
-            Column("transfer", optional=True),
-            Column("disk", optional=True),
-        ],
-        [
-            (
-                escape(p.prefix) or units.NOTHING,
-                units.count(p.count),
-                units.duration(p.total_us),
-                units.duration(p.mean_us),
-                units.duration(p.p50_us),
-                units.duration(p.p95_us),
-                units.duration(p.max_us),
-                units.nbytes(p.nbytes),
-                _some(p.errors),
-                _some(p.retries),
-                units.duration(p.transfer_us),
-                units.duration(p.disk_us),
-            )
-            for p in shown
-        ],
-    )
-    _rest(out, len(shown), len(summary.prefixes), "prefixes, the longest-computing")
+    out.table(*split_cells(PREFIXES, shown))
+    _remainder(out, len(shown), len(summary.prefixes), "prefixes (the longest compute time)")
 
 
 def _activities(summary: Summary, out: Output, top: int | None) -> None:
     out.heading("Activities")
     if not summary.activities:
-        out.line("None. Dask's fine performance metrics were not recorded, or the workers did nothing.")
+        out.line("None. Fine performance metrics were not recorded, or the workers did nothing.")
         return
     by_unit: dict[str, list[Activity]] = {}
     for activity in summary.activities:
         by_unit.setdefault(activity.unit, []).append(activity)
     shown = [activity for activities in by_unit.values() for activity in activities[:top]]
-    out.table(
-        [
-            Column("total"),
-            Column("context", right=False),
-            Column("activity", right=False),
-            Column("prefix", right=False, name=True),
-        ],
-        [
-            (
-                escape(units.quantity(a.total, a.unit)),
-                escape(a.context),
-                escape(a.activity),
-                escape(a.prefix) or units.NOTHING,
-            )
-            for a in shown
-        ],
-    )
-    _rest(out, len(shown), len(summary.activities), "activities, the largest of each unit")
+    out.table(*split_cells(ACTIVITIES, shown))
+    _remainder(out, len(shown), len(summary.activities), "activities (the largest of each unit)")
 
 
 def _workers(summary: Summary, out: Output, top: int | None) -> None:
     out.heading("Workers")
     if not summary.workers:
-        out.line("None. No worker joined while this was recorded, or their rows were lost.")
+        out.line("None. No worker joined during the recording, or the rows were lost.")
         return
-    shown = sorted(summary.workers, key=lambda worker: worker.verdict in PEACEFUL)[:top]
-    out.table(
-        [
-            Column("worker", right=False, name=True),
-            Column("name", right=False, optional=True),
-            Column("threads"),
-            Column("tasks"),
-            Column("busy"),
-            Column("lived"),
-            Column("peak memory"),
-            Column("left", right=False),
-        ],
-        [_worker(worker) for worker in shown],
-    )
+    shown = sorted(summary.workers, key=lambda worker: worker.verdict in EXPECTED)[:top]
+    out.table(*split_cells(WORKERS, shown))
     for worker in shown:
-        if worker.verdict not in PEACEFUL:
+        if worker.verdict not in EXPECTED:
             _evidence(worker, out)
-    _rest(out, len(shown), len(summary.workers), "workers, those in trouble first")
-
-
-def _worker(worker: Worker) -> Sequence[str]:
-    return (
-        escape(worker.worker),
-        escape(worker.name) or units.NOTHING,
-        units.count(worker.threads),
-        units.count(worker.tasks),
-        units.duration(worker.busy_us),
-        units.duration(worker.life_us),
-        units.nbytes(worker.peak_memory) if worker.peak_memory else units.NOTHING,
-        escape(worker.verdict) or "connected",
-    )
+    _remainder(out, len(shown), len(summary.workers), "workers (lost workers first)")
 
 
 def _evidence(worker: Worker, out: Output) -> None:
     reason = escape(worker.evidence) or "no evidence was recorded"
-    out.line(f"  {escape(worker.worker)}: {escape(worker.verdict)}: {reason}")
+    out.line(f"  {escape(worker.worker)}: {escape(VERDICT_TEXT.get(worker.verdict, worker.verdict))}: {reason}")
     if worker.processing_count:
         keys = ", ".join(map(escape, worker.processing[:3])) or "keys not recorded"
         more = " …" if worker.processing_count > len(worker.processing[:3]) else ""
@@ -222,8 +143,8 @@ def _evidence(worker: Worker, out: Output) -> None:
         out.line(f"    was processing {units.counted(worker.processing_count, 'task')}: {keys}{more}{lost}")
 
 
-def show_errors(summary: Summary, out: Output, *, top: int | None, whole: bool) -> None:
-    """Failures with the same cause as one, each with the end of its traceback or the whole of it."""
+def show_errors(summary: Summary, out: Output, *, top: int | None, full: bool) -> None:
+    """Print the errors grouped by cause, each with the end of its traceback or with ``full`` all of it."""
     out.heading("Errors")
     if not summary.errors:
         out.line(_why_no_errors(summary))
@@ -232,26 +153,26 @@ def show_errors(summary: Summary, out: Output, *, top: int | None, whole: bool) 
     for number, failure in enumerate(shown):
         if number:
             out.line()
-        _failure(failure, out, whole=whole)
-    _rest(out, len(shown), len(summary.errors), "errors, the most frequent")
+        _failure(failure, out, full=full)
+    _remainder(out, len(shown), len(summary.errors), "error groups (the most frequent)")
 
 
 def _why_no_errors(summary: Summary) -> str:
     failed = sum(prefix.errors + prefix.retries for prefix in summary.prefixes)
     if failed:
-        return f"{units.counted(failed, 'execution')} failed, but what failed is not in this recording."
+        return f"{units.counted(failed, 'execution')} failed, but their errors are not in this recording."
     if not summary.complete:
-        return "None, as far as this recording goes; it is incomplete (see Completeness)."
-    return "None. No task failed while this was recorded."
+        return "None in this recording, but it is incomplete (see Completeness)."
+    return "None. No task failed during the recording."
 
 
-def _failure(failure: Failure, out: Output, *, whole: bool) -> None:
-    retried = f", {units.count(failure.retried)} of them retried" if failure.retried else ""
+def _failure(failure: Failure, out: Output, *, full: bool) -> None:
+    retried = f", {units.count(failure.retried)} retried" if failure.retried else ""
     prefixes = ", ".join(escape(prefix) or units.NOTHING for prefix in failure.prefixes)
     times = units.counted(failure.count, "time")
     out.line(f"{escape(failure.type)} {times}{retried}, in {prefixes}", style="red")
     message = escape_lines(failure.message)
-    for line in message if whole else message[:3]:
+    for line in message if full else message[:3]:
         out.line(f"  {line}")
     if (failure.cause_type, failure.cause_message) != (failure.type, failure.message) and failure.cause_type:
         out.line(f"  caused by {escape(failure.cause_type)}: {escape(failure.cause_message)}")
@@ -259,26 +180,67 @@ def _failure(failure: Failure, out: Output, *, whole: bool) -> None:
     if units.moment(failure.last_us) != span:
         span += f" to {units.moment(failure.last_us)}"
     out.line(f"  {span}, for example {escape(failure.key)} on {escape(failure.worker) or 'an unknown worker'}")
-    _traceback(failure, out, whole=whole)
+    _traceback(failure, out, full=full)
 
 
-def _traceback(failure: Failure, out: Output, *, whole: bool) -> None:
+def _traceback(failure: Failure, out: Output, *, full: bool) -> None:
     lines = escape_lines(failure.traceback.rstrip()) if failure.traceback else []
     if not lines:
         out.line("  no traceback was recorded")
         return
-    left_out = 0 if whole else max(0, len(lines) - TRACEBACK_TAIL)
+    left_out = 0 if full else max(0, len(lines) - TRACEBACK_TAIL)
     if left_out:
-        out.line(f"    … {units.counted(left_out, 'line')} above, shown by --errors", style="dim")
+        out.line(f"    … {units.counted(left_out, 'line')} above; --errors shows them", style="dim")
     for line in lines[left_out:]:
         out.line(f"    {line}", style="dim")
 
 
-def _rest(out: Output, shown: int, total: int, what: str) -> None:
+def _remainder(out: Output, shown: int, total: int, noun: str) -> None:
     if shown < total:
-        out.line(f"{shown:,} of {total:,} {what}; --top 0 shows all.", style="dim")
+        out.line(f"{shown:,} of {total:,} {noun}; --top 0 shows all.", style="dim")
 
 
-def _some(n: int) -> str:
-    """A count that matters only where it is not zero."""
+def _count_or_dash(n: int) -> str:
+    """Format a count; zero is a dash."""
     return units.count(n) if n else units.NOTHING
+
+
+COMPUTATIONS: Cells[Computation] = [
+    (Column("started", right=False), lambda c: units.moment(c.start_us)),
+    (Column("state", right=False), lambda c: escape(c.state)),
+    (Column("wall"), lambda c: units.duration(c.wall_us)),
+    (Column("tasks"), lambda c: units.count(c.tasks)),
+    (Column("errors"), lambda c: _count_or_dash(c.errors)),
+    (Column("code or span", right=False, name=True), _code_or_span),
+    (Column("id", right=False, optional=True), lambda c: escape(c.computation)),
+]
+PREFIXES: Cells[Prefix] = [
+    (Column("prefix", right=False, name=True), lambda p: escape(p.prefix) or units.NOTHING),
+    (Column("count"), lambda p: units.count(p.count)),
+    (Column("total"), lambda p: units.duration(p.total_us)),
+    (Column("mean", optional=True), lambda p: units.duration(p.mean_us)),
+    (Column("p50", optional=True), lambda p: units.duration(p.p50_us)),
+    (Column("p95"), lambda p: units.duration(p.p95_us)),
+    (Column("max"), lambda p: units.duration(p.max_us)),
+    (Column("bytes"), lambda p: units.nbytes(p.nbytes)),
+    (Column("errors"), lambda p: _count_or_dash(p.errors)),
+    (Column("retries", optional=True), lambda p: _count_or_dash(p.retries)),
+    (Column("transfer", optional=True), lambda p: units.duration(p.transfer_us)),
+    (Column("disk", optional=True), lambda p: units.duration(p.disk_us)),
+]
+ACTIVITIES: Cells[Activity] = [
+    (Column("total"), lambda a: escape(units.quantity(a.total, a.unit))),
+    (Column("context", right=False), lambda a: escape(a.context)),
+    (Column("activity", right=False), lambda a: escape(a.activity)),
+    (Column("prefix", right=False, name=True), lambda a: escape(a.prefix) or units.NOTHING),
+]
+WORKERS: Cells[Worker] = [
+    (Column("worker", right=False, name=True), lambda w: escape(w.worker)),
+    (Column("name", right=False, optional=True), lambda w: escape(w.name) or units.NOTHING),
+    (Column("threads"), lambda w: units.count(w.threads)),
+    (Column("tasks"), lambda w: units.count(w.tasks)),
+    (Column("busy"), lambda w: units.duration(w.busy_us)),
+    (Column("uptime"), lambda w: units.duration(w.life_us)),
+    (Column("peak memory"), lambda w: units.nbytes(w.peak_memory) if w.peak_memory else units.NOTHING),
+    (Column("left", right=False), lambda w: escape(VERDICT_TEXT.get(w.verdict, w.verdict)) or "connected"),
+]

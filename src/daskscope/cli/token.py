@@ -1,49 +1,61 @@
-"""Make, list and revoke tokens for programs."""
+"""Create, list and revoke API tokens."""
 
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from daskscope import units
-from daskscope.cli.escape import escape
-from daskscope.cli.layout import Column
-from daskscope.cli.moment import minute
-from daskscope.cli.output import complain, open_output, write
-from daskscope.cli.show import write_json
+from daskscope.analytics import create_api_token, revoke_api_token
+from daskscope.cli.output import open_output, write, write_json, write_message
+from daskscope.cli.terminal import Column, escape, local_minute
 from daskscope.client.server import find_server
-from daskscope.client.tokens import create_api_token, revoke_api_token
-
-SCOPES = ("ingest", "read", "write", "admin")
+from daskscope.model.states import SCOPES
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    create = commands.add_parser("create", help="make a token; its secret is printed once")
-    create.add_argument("--label", default="", help="what it is for")
+    create = commands.add_parser("create", help="create a token and print it once")
+    create.add_argument("--label", metavar="TEXT", default="", help="what the token is for")
     create.add_argument(
         "--scope",
         action="append",
         choices=SCOPES,
-        help="what it may do, may be repeated (default: all but admin)",
+        help="what the token allows (repeatable; default: ingest, read and write)",
     )
-    create.add_argument("--days", type=int, metavar="N", help="days until it expires (default: never)")
+    lifetime = create.add_mutually_exclusive_group()
+    lifetime.add_argument("--days", type=int, metavar="N", help="let it expire after N days (default: 90)")
+    lifetime.add_argument("--never-expires", action="store_true", help="create a token that never expires")
     listing = commands.add_parser("list", help="list your tokens")
-    listing.add_argument("--all", action="store_true", help="also those that are revoked or expired")
-    listing.add_argument("--json", action="store_true", help="print as JSON")
+    listing.add_argument("--all", action="store_true", help="include revoked and expired tokens")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     revoke = commands.add_parser("revoke", help="revoke a token")
-    revoke.add_argument("identifier", metavar="ID", help="its number, as listed")
+    revoke.add_argument("identifier", metavar="ID", help="token ID, as listed")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "create":
-        made = create_api_token(label=args.label, days_to_expire=args.days, scopes=args.scope)
-        complain("this is shown only now; keep it somewhere safe.")
-        write(f"{made['token']}\n")
+        days = 0 if args.never_expires else args.days
+        created = create_api_token(label=args.label, days_to_expire=days, scopes=args.scope)
+        write_message("save this token now; it is not shown again.")
+        if args.never_expires and created["expires"]:
+            write_message(
+                f"it expires on {created['expires'][:10]}, with the token you use now. "
+                "Create one that never expires in the browser, under Settings."
+            )
+        write(f"{created['token']}\n")
     elif args.action == "revoke":
-        # A server of before says nothing of recorders.
-        recorders = revoke_api_token(identifier=args.identifier).get("recorders", 0)
-        also = f" and {units.counted(recorders, 'token')} of recorders made from it" if recorders else ""
-        write(f"revoked {args.identifier}{also}\n")
+        revoked = revoke_api_token(identifier=args.identifier)
+        # Older servers omit `recorders` and `tokens`.
+        also = [
+            f"{units.counted(count, 'token')} {what}"
+            for count, what in (
+                (revoked.get("tokens", 0), "created with it"),
+                (revoked.get("recorders", 0), "of recorders made from it"),
+            )
+            if count
+        ]
+        write(f"revoked {' and '.join([args.identifier, *also])}\n")
     else:
         _list(args)
     return 0
@@ -58,10 +70,17 @@ def _list(args: argparse.Namespace) -> None:
                Column("recorders"), Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
     rows = [
         [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i.get("recorders", 0)),
-         minute(i["used"], "never"), "revoked" if i["revoked"] else minute(i["expires"], "never")]
+         local_minute(i["used"], "never"), _expiry(i)]
         for i in items
     ]  # fmt: skip
     if rows:
         open_output().table(columns, rows)
     else:
-        write("No tokens. Make one with: daskscope token create\n")
+        write("No tokens. Create one with: daskscope token create\n")
+
+
+def _expiry(item: dict[str, Any]) -> str:
+    if item["revoked"]:
+        return "revoked"
+    text = local_minute(item["expires"], "never")
+    return f"{text} (soon)" if item.get("expires_soon") else text

@@ -1,1 +1,1 @@
-"""What a user calls from a notebook or a script: recording a stretch of work, opening recordings, attaching numbers."""
+"""Functions for notebooks and scripts: record work, write reports, open recordings, log metrics, query a server."""

@@ -1,7 +1,7 @@
-"""daskscope's part of dask's configuration: the keys, their defaults, and the collector settings they amount to.
+"""daskscope's keys in Dask's configuration, their defaults, and the collector settings made from them.
 
-The tree below ``daskscope.analytics`` has the names people know from hosted analytics, so that an existing configuration
-carries over. Tokens never live here: dask's configuration is printed in bug reports.
+The keys below ``daskscope.analytics`` have the names known from hosted analytics, so that an existing configuration carries
+over. Tokens are never stored here, because Dask's configuration is printed in bug reports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import dask.config
 from dask.utils import parse_bytes, parse_timedelta
 
-from daskscope.collector.settings import DEFAULT_TOPICS, Settings
+from daskscope.collector.settings import DEFAULT_TOPICS, NO_TEXT, Settings
 from daskscope.errors import DaskscopeError
 
 DEFAULTS: dict[str, Any] = {
@@ -27,16 +27,18 @@ DEFAULTS: dict[str, Any] = {
         "prices": {},
         "analytics": {
             "disabled": False,
+            "private": False,
             "computation": {"interval": "5s", "code": {"transmit": True}},
-            "profile": {"transmit": True, "interval": "5s", "floor": "20ms"},
+            "profile": {"transmit": True, "interval": "5s", "floor": "10ms"},
             "events": {"interval": "2s", "allow": list(DEFAULT_TOPICS)},
             "exceptions": {"transmit": True},
             "keys": {"transmit": True},
+            "names": {"transmit": True},
             "hostnames": {"transmit": True},
             "samples": {"interval": "2s"},
             "edges": True,
             "transfers": True,
-            "logs": True,
+            "logs": "dask",
             "children": False,
             "close": {"allow": True},
         },
@@ -46,9 +48,22 @@ DEFAULTS: dict[str, Any] = {
 dask.config.update_defaults(DEFAULTS)
 
 
-def settings(**overrides: Any) -> Settings:
-    """The collector's settings according to dask's configuration, and who is asking."""
-    get = dask.config.get
+def option(key: str) -> Any:
+    """Return a setting of Dask's configuration, or its default: programs and test suites may clear the configuration."""
+    default: Any = DEFAULTS
+    for name in key.split("."):
+        default = default[name]
+    return dask.config.get(key, default)
+
+
+def settings(*, private: bool | None = None, **overrides: Any) -> Settings:
+    """Return the collector's settings from Dask's configuration, with user and host.
+
+    With ``private``, no switch is on that records text, whatever else is given. Its default is in Dask's configuration.
+    """
+    get = option
+    if private is None:
+        private = bool(get("daskscope.analytics.private"))
     values: dict[str, Any] = {
         "user": _user(),
         "host": socket.gethostname(),
@@ -58,31 +73,54 @@ def settings(**overrides: Any) -> Settings:
         "profile": bool(get("daskscope.analytics.profile.transmit")),
         "exception_text": bool(get("daskscope.analytics.exceptions.transmit")),
         "keys": bool(get("daskscope.analytics.keys.transmit")),
+        "names": bool(get("daskscope.analytics.names.transmit")),
         "hostnames": bool(get("daskscope.analytics.hostnames.transmit")),
         "topics": tuple(get("daskscope.analytics.events.allow") or ()),
         "edges": bool(get("daskscope.analytics.edges")),
         "transfers": bool(get("daskscope.analytics.transfers")),
-        "logs": bool(get("daskscope.analytics.logs")),
+        "logs": get("daskscope.analytics.logs"),
         "children": bool(get("daskscope.analytics.children")),
         "close": bool(get("daskscope.analytics.close.allow")),
         "flush_interval": _seconds("daskscope.analytics.events.interval"),
         "sample_interval": _seconds("daskscope.analytics.samples.interval"),
         "state_interval": _seconds("daskscope.analytics.computation.interval"),
         "push_interval": _seconds("daskscope.analytics.profile.interval"),
-        "profile_floor": _seconds("daskscope.analytics.profile.floor"),
+        "profile_floor": _seconds_or_text("daskscope.analytics.profile.floor"),
         "spool": get("daskscope.spool.directory") or "",
         "spool_limit": int(parse_bytes(get("daskscope.spool.limit"))),
     }
     known = [item.name for item in fields(Settings)]
     unknown = [name for name in overrides if name not in known]
     if unknown:
-        switches = ", ".join(name for name, value in values.items() if isinstance(value, bool))
-        raise DaskscopeError(f"There is no switch {unknown[0]!r}. The switches are {switches}.")
-    return Settings.of({**values, **overrides})
+        switches = ", ".join(["private", "logs", *(name for name, value in values.items() if isinstance(value, bool))])
+        raise DaskscopeError(f"Unknown switch {unknown[0]!r}. Choose from: {switches}.")
+    values.update(overrides)
+    if private:
+        values.update(NO_TEXT)
+    values["logs"] = _logs(values["logs"])
+    if not values["names"]:
+        values.update(name="", user="")
+    return Settings.of(values)
+
+
+def _logs(value: Any) -> str:
+    """Return whose log lines are recorded; an environment variable sets a text, code may set a boolean."""
+    known = {"": "", "none": "", "false": "", "true": "dask", "dask": "dask", "all": "all"}
+    text = str(value or "").strip().lower()
+    if text not in known:
+        raise DaskscopeError(f"logs is {value!r}. Choose 'dask', 'all' or False.")
+    return known[text]
 
 
 def _seconds(key: str) -> float:
-    return float(parse_timedelta(dask.config.get(key)))
+    return float(parse_timedelta(option(key)))
+
+
+def _seconds_or_text(key: str) -> float | str:
+    try:
+        return _seconds(key)
+    except (ValueError, KeyError, TypeError):
+        return str(option(key))
 
 
 def _user() -> str:

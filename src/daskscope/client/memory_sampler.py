@@ -1,6 +1,6 @@
-"""Memory of the cluster while blocks of work run, to be compared: Dask's ``MemorySampler``, read from the recording.
+"""Compare the memory of the cluster during blocks of work: Dask's ``MemorySampler``, made from a recording.
 
-Same calls and same results; besides, every sample has all measures and every worker's own series.
+Calls and results are the same. In addition, every sample has all measures, and there is a series for each worker.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class MemorySampler:
     """
 
     def __init__(self) -> None:
-        #: By label: moments (seconds since the epoch, on the scheduler's clock) and bytes.
+        #: By label: pairs of time (seconds since the epoch, on the scheduler's clock) and bytes.
         self.samples: dict[str, list[tuple[float, int]]] = {}
-        #: By label: everything that was recorded.
+        #: By label: the whole recording.
         self.recordings: dict[str, Recording] = {}
         self._intervals: dict[str, float] = {}
 
@@ -60,11 +60,11 @@ class MemorySampler:
         measure: str = "process",
         interval: float = 0.5,
     ) -> Any:
-        """A context manager, asynchronous if the client is, that puts its samples into ``samples[label]``.
+        """Return a context manager that stores its samples in ``samples[label]``; asynchronous if the client is.
 
         ``measure`` is one of process, managed, managed_total, unmanaged, unmanaged_old, unmanaged_recent, optimistic, spilled.
         """
-        _known(measure)
+        _check_measure(measure)
         client = find_client(client)
         label = label or str(uuid.uuid4())
         directory = Path(tempfile.mkdtemp(prefix="daskscope-memory-"))
@@ -80,7 +80,7 @@ class MemorySampler:
                 with session:
                     yield
             finally:
-                self._keep(session, label, measure, interval)
+                self._store(session, label, measure, interval)
         finally:
             shutil.rmtree(session.path.parent, ignore_errors=True)
 
@@ -91,27 +91,27 @@ class MemorySampler:
                 async with session:
                     yield
             finally:
-                self._keep(session, label, measure, interval)
+                self._store(session, label, measure, interval)
         finally:
             shutil.rmtree(session.path.parent, ignore_errors=True)
 
-    def _keep(self, session: record, label: str, measure: str, interval: float) -> None:
+    def _store(self, session: record, label: str, measure: str, interval: float) -> None:
         if session.path.exists():
             self.recordings[label] = read_recording(session.path)
             self._intervals[label] = interval
             self.samples[label] = self.series(label, measure)
 
     def series(self, label: str, measure: str = "process") -> list[tuple[float, int]]:
-        """The samples of another measure of the same block."""
+        """Return the samples of any measure of a block."""
         recording, grid = self._recording(label), self._grid(label)
-        regular = _pairs(*memory.cluster(recording, _known(measure), **grid))
-        # The end, which need not be a whole number of intervals after the beginning.
+        regular = _pairs(*memory.cluster(recording, _check_measure(measure), **grid))
+        # Add the end, which need not be a whole number of intervals after the start.
         end = _pairs(*memory.cluster(recording, measure, **{**grid, "start_us": grid["stop_us"]}))
         return [*regular, *(pair for pair in end if not regular or pair[0] > regular[-1][0])]
 
     def workers(self, label: str, measure: str = "process") -> dict[str, list[tuple[float, int]]]:
-        """The samples of each worker."""
-        found = memory.by_worker(self._recording(label), _known(measure))
+        """Return the samples of each worker of a block."""
+        found = memory.by_worker(self._recording(label), _check_measure(measure))
         return {worker: _pairs(times, values) for worker, (times, values) in found.items()}
 
     def _grid(self, label: str) -> dict[str, int]:
@@ -125,12 +125,12 @@ class MemorySampler:
     def _recording(self, label: str) -> Recording:
         if label not in self.recordings:
             raise DaskscopeError(
-                f"There are no samples called {label!r}; there are {', '.join(self.recordings) or 'none'}."
+                f"No samples with the label {label!r}. Labels: {', '.join(self.recordings) or 'none'}."
             )
         return self.recordings[label]
 
     def to_pandas(self, *, align: bool = False) -> pd.DataFrame:
-        """All series as columns; with ``align`` over the time since the first sample of each."""
+        """Return all series as columns; with ``align``, over the time since the first sample of each."""
         try:
             import pandas as pd
         except ImportError:
@@ -141,11 +141,11 @@ class MemorySampler:
             column = pd.Series([size for _, size in samples], index=index - index[0] if align else index, name=label)
             columns[label] = column[~column.index.duplicated()]
         frame = pd.DataFrame(columns)
-        # Between samples of its own a series keeps its last value; beyond its last sample it has none.
+        # Between its samples a series keeps its last value; after its last sample it has none.
         return frame.ffill().where(~pd.isna(frame.bfill())) if len(columns) > 1 else frame
 
     def plot(self, *, align: bool = False, **kwargs: Any) -> Any:
-        """Plot all series in GiB; arguments go to ``pandas.DataFrame.plot``."""
+        """Plot all series in GiB; arguments are passed to ``pandas.DataFrame.plot``."""
         frame = self.to_pandas(align=align)
         resampled = frame.resample("1s").nearest() / GIB
         if len(resampled) == 1:
@@ -154,11 +154,11 @@ class MemorySampler:
 
 
 def _pairs(times: Array, values: Array) -> list[tuple[float, int]]:
-    """Moments in seconds with whole bytes; a moment at which no worker was heard of is left out."""
+    """Return pairs of seconds and whole bytes, without the times at which no worker had a sample."""
     return [(t / 1e6, round(v)) for t, v in zip(times.tolist(), values.tolist(), strict=True) if isfinite(v)]
 
 
-def _known(measure: str) -> str:
+def _check_measure(measure: str) -> str:
     if measure not in memory.MEASURES:
-        raise DaskscopeError(f"There is no measure {measure!r}; choose one of {', '.join(memory.MEASURES)}.")
+        raise DaskscopeError(f"Unknown measure {measure!r}. Choose from: {', '.join(memory.MEASURES)}.")
     return measure

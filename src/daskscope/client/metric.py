@@ -1,4 +1,4 @@
-"""Attach a number of your own to the recording."""
+"""Record custom metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import distributed
 
 from daskscope.client.connection import find_client
-from daskscope.collector.recorder import METRIC_TOPIC
+from daskscope.collector.scheduler.recorder import METRIC_TOPIC
 
 
 def log_metric(
@@ -21,9 +21,9 @@ def log_metric(
     window: str = "",
     **labels: Any,
 ) -> Awaitable[None] | None:
-    """Record ``value`` under ``name``; from a client or from inside a task. Does nothing where nobody records.
+    """Record ``value`` under ``name``, from a client or from inside a task. Does nothing if the cluster is not recorded.
 
-    With an asynchronous client the result has to be awaited.
+    With an asynchronous client, await the result.
     """
     message = {"name": name, "value": float(value), "unit": unit, "labels": labels, "span": span, "window": window}
     if client is None:

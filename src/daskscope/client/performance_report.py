@@ -1,7 +1,7 @@
-"""A report of a stretch of work, as one HTML file.
+"""Write a report of a block of work as one HTML file.
 
-The work is recorded into a temporary file like ``record`` does, and the report is made here, in the client, from that file: the
-scheduler only hands over what it has. Whatever goes wrong with the report, the user's own work and exceptions pass untouched.
+The work is recorded to a temporary file as with ``record``, and the client makes the report from that file, so that the
+scheduler is not burdened. A problem with the report never affects the user's own work and exceptions.
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ from daskscope import units
 from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
-from daskscope.client.reports import upload_report
+from daskscope.client.reports import describe_upload, upload_report
 from daskscope.client.server import configured_url, find_server
+from daskscope.collector.arguments import without_arguments
 from daskscope.collector.privacy import Scrubber, bounded
+from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
-from daskscope.wire.file import read_recording
-from daskscope.wire.rows import frames_of_rows
+from daskscope.wire.file import frames_of_rows, read_recording
 
 logger = logging.getLogger("daskscope")
 
-#: A script of any length can stand in a report; what is beyond this nobody reads there.
+#: Characters of the calling code in a report.
 CODE_LIMIT = 20_000
-#: The epoch of what the client adds to a recording: after any recorder's, so that its rows are the newest.
+#: Characters of the traceback of an exception that ended the block.
+FAILURE_LIMIT = 20_000
+#: Epoch of the rows that the client adds: higher than any recorder's, so that these rows are the newest.
 LAST_EPOCH = 1 << 62
 
 
@@ -53,16 +56,16 @@ class _ReportRecord(record):
 
 
 class Report:
-    """What ``performance_report`` yields; complete once its block has ended."""
+    """The object that ``performance_report`` yields; complete once its block has ended."""
 
     def __init__(self, filename: str) -> None:
-        #: Where the file is, None until it is written.
+        #: Path of the file; None until it is written.
         self.path: str | None = None
-        #: The address at a server, None where none is configured.
+        #: URL at the server; None if no server is configured.
         self.url: str | None = None
-        #: Everything that was recorded, None until the block has ended.
+        #: The recording; None until the block has ended.
         self.recording: Recording | None = None
-        #: What went wrong with the report itself; empty when nothing did.
+        #: The error if the report could not be written or uploaded; else empty.
         self.problem = ""
         self._filename = filename
 
@@ -87,16 +90,17 @@ class performance_report:
     >>> with daskscope.performance_report("dask-report.html"):      # doctest: +SKIP
     ...     df.groupby("name").value.mean().compute()
 
-    Works as ``with`` and, with an asynchronous client, as ``async with``. ``filename`` may be any address that fsspec can
-    write, with ``storage_options`` for it. ``stacklevel`` says whose code is shown as the calling code: 1 is the block itself.
-    Where a server is configured the report is uploaded as well, unless ``upload=False``: ``private`` shows it to members of
-    the ``account`` only, else whoever has the link sees it. ``tags`` are kept with it.
+    Works as ``with`` and, with an asynchronous client, as ``async with``. ``filename`` may be any URL that fsspec can write,
+    with ``storage_options`` for it. ``stacklevel`` selects the frame whose code is shown as the calling code: 1 is the block
+    itself. If a server is configured, the report is uploaded as well, unless ``upload=False``. With ``private``, only members
+    of the ``account`` can see it; otherwise anyone with the link can. What the report contains does not depend on that, but on
+    the configuration, such as ``daskscope.analytics.private``. ``tags`` are stored with it.
     """
 
     def __init__(
         self,
         filename: str | Path = "dask-report.html",
-        private: bool = False,  # noqa: FBT001, FBT002 (the order that users know)
+        private: bool = False,  # noqa: FBT001, FBT002 (the order users know)
         account: str | None = None,
         *,
         client: distributed.Client | None = None,
@@ -126,7 +130,7 @@ class performance_report:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._record.__exit__(kind, error, trace)
-        self._failure = _text(error)
+        self._failure = _format_failure(error, self._chosen)
         self._write()
 
     async def __aenter__(self) -> Report:
@@ -139,13 +143,20 @@ class performance_report:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._record.__aexit__(kind, error, trace)
-        self._failure = _text(error)
-        # A million tasks take seconds to write; the client's event loop has other things to do.
+        self._failure = _format_failure(error, self._chosen)
+        # A report of a million tasks takes seconds to write, which must not block the client's event loop.
         await asyncio.get_running_loop().run_in_executor(None, self._write)
 
     def _describe(self, frame: FrameType | None) -> None:
+        chosen = self._chosen = settings()
+        scrubber = _scrubber()
+        if chosen.names:
+            self.tags = {scrubber.scrub(name): scrubber.scrub_value(name, str(tag)) for name, tag in self.tags.items()}
+            self._record.name = scrubber.scrub(self._record.name)
+        else:
+            self.tags, self._record.name = {}, "report"
         self._record.labels = self.tags
-        self._code = calling_code(frame, self._stacklevel) if settings().code else ""
+        self._code = calling_code(frame, self._stacklevel) if chosen.code else ""
 
     @contextlib.contextmanager
     def _cleaning_up(self) -> Any:
@@ -164,10 +175,12 @@ class performance_report:
                 file.write(page)
             report.path = self.filename
             self._upload(recording)
-        except Exception as problem:  # noqa: BLE001 (the user's work is done; a report that failed is one line)
+            if report.url is None:
+                sys.stdout.write(f"daskscope wrote the report {self.filename}\n")
+        except Exception as problem:  # noqa: BLE001 (the user's work is done; a failed report is only logged)
             report.problem = str(problem) or repr(problem)
             logger.warning(
-                "daskscope: the report %s was not written (%s). Check that this path can be written.",
+                "daskscope: the report %s was not written (%s). Check that the path is writable.",
                 self.filename,
                 report.problem,
             )
@@ -175,16 +188,16 @@ class performance_report:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _upload(self, recording: Recording) -> None:
-        """Send what was recorded to the server, where one is configured; the file is written whatever becomes of it."""
+        """Send the recording to the server if one is configured; the file is already written."""
         if self.upload is False or (self.upload is None and not configured_url()):
             return
         report = self._report
         try:
-            data = self._record.path.read_bytes() + b"".join(self._texts(recording))
+            data = self._record.path.read_bytes() + b"".join(self._labels(recording))
             sent = upload_report(
                 find_server(self.account),
                 data,
-                filename=self.filename,
+                filename=self.filename if self._chosen.names else "report.html",
                 private=True if self.private else None,
                 title=self._record.name,
                 tags=[f"{name}:{value}" for name, value in self.tags.items()],
@@ -192,17 +205,17 @@ class performance_report:
         except DaskscopeError as problem:
             report.problem = str(problem)
             logger.warning(
-                "daskscope: the report was not uploaded (%s) It is in %s; repeat with: daskscope reports upload %s",
+                "daskscope: the report was not uploaded (%s) It is in %s. Upload it with: daskscope reports upload %s",
                 problem,
                 self.filename,
                 self.filename,
             )
             return
         report.url = sent["url"]
-        sys.stdout.write(f"Performance Report Available at: {report.url}\n")
+        sys.stdout.write(describe_upload(sent))
 
-    def _texts(self, recording: Recording) -> Iterator[bytes]:
-        """The window once more, with what only this side knows: the calling code and the exception."""
+    def _labels(self, recording: Recording) -> Iterator[bytes]:
+        """Yield the window again, with the calling code and the exception, which only the client knows."""
         windows, clusters = recording["windows"], recording["clusters"]
         if not windows.rows or not clusters.rows:
             return
@@ -213,13 +226,13 @@ class performance_report:
 
 
 def only_window(recording: Recording, window: str) -> Recording:
-    """The recording without the windows of others: a report inside of another is about its own block."""
+    """Return the recording without other windows: a nested report covers only its own block."""
     windows = recording["windows"]
     return replace(recording, tables={**recording.tables, "windows": windows.take(windows["window"] == window)})
 
 
 def calling_code(frame: FrameType | None, stacklevel: int) -> str:
-    """The source of the function, cell or script that entered the block."""
+    """Return the source of the function, cell or script that entered the block."""
     for _ in range(stacklevel):
         frame = frame.f_back if frame is not None else None
     if frame is None:
@@ -228,11 +241,11 @@ def calling_code(frame: FrameType | None, stacklevel: int) -> str:
         code = inspect.getsource(frame)
     except (OSError, TypeError):
         return ""
-    return bounded(Scrubber.gather(os.environ, dask.config.config).scrub(code), CODE_LIMIT)
+    return bounded(_scrubber().scrub(code), CODE_LIMIT)
 
 
 def summary_html(summary: Summary, link: str) -> str:
-    """The numbers that matter in a few lines, for a notebook."""
+    """Return a short summary for notebooks."""
     tasks = sum(prefix.count for prefix in summary.prefixes)
     failed = sum(error.count - error.retried for error in summary.errors)
     rows = [
@@ -248,5 +261,15 @@ def summary_html(summary: Summary, link: str) -> str:
     return f"<table>{cells}</table>{anchor}"
 
 
-def _text(error: BaseException | None) -> str:
-    return "" if error is None else "".join(traceback.format_exception(type(error), error, error.__traceback__))
+def _format_failure(error: BaseException | None, chosen: Settings) -> str:
+    """Return the traceback of an exception that ended the block; only its type, if no text of exceptions is recorded."""
+    if error is None:
+        return ""
+    if not chosen.exception_text:
+        return type(error).__name__
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    return bounded(_scrubber().scrub(without_arguments(text)), FAILURE_LIMIT)
+
+
+def _scrubber() -> Scrubber:
+    return Scrubber.gather(os.environ, dask.config.config)

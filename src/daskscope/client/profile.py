@@ -1,4 +1,4 @@
-"""Where the threads were, from a recording: what ``Client.profile`` tells of the last minutes, for all of a run."""
+"""Return the profile of a recording: like ``Client.profile``, but for the whole run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from daskscope.analysis.bins import Bins
 from daskscope.analysis.profiles import Profile, tree
 from daskscope.analysis.profiles import profile as merge
 from daskscope.analysis.summary import extent
+from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
-from daskscope.report.source import read_source
 
-#: Time can be selected in steps of a 2,000th of the run.
-STEPS = 2_000
+#: Resolution of ``start`` and ``stop``: a 2,000th of the run.
+MAX_BINS = 2_000
 
 
 def profile(
@@ -32,17 +32,18 @@ def profile(
     server: bool = False,
     scheduler: bool = False,
 ) -> dict[str, Any]:
-    """The call tree of a recording, as nested dictionaries like those of ``Client.profile``.
+    """Return the call tree of a recording as nested dictionaries like those of ``Client.profile``.
 
-    ``key`` is a task prefix, ``start`` and ``stop`` are seconds since the epoch; ``server`` asks for the event loops of the
-    workers, ``scheduler`` for that of the scheduler. Without ``merge_workers`` there is a tree for each worker. ``filename`` also
-    writes a page that opens without a web server.
+    ``source`` is a recording, its path, or a cluster on a server: its ID or the URL of its page.
+    ``key`` is a task prefix; ``start`` and ``stop`` are seconds since the epoch. ``server`` selects the event loops of the
+    workers, ``scheduler`` that of the scheduler. With ``merge_workers=False`` the result has a tree for each worker. With
+    ``filename`` the profile is also written as an HTML page.
     """
     if server and scheduler:
-        raise DaskscopeError("Ask for server=True (the workers' event loops) or for scheduler=True, not for both.")
-    recording = source if isinstance(source, Recording) else read_source(source)
+        raise DaskscopeError("Give either server=True (event loops of the workers) or scheduler=True, not both.")
+    recording = source if isinstance(source, Recording) else find_recording(source)
     begin, end = extent(recording)
-    merged = merge(recording, Bins.over(begin, max(end, begin + 1), most=STEPS))
+    merged = merge(recording, Bins.over(begin, max(end, begin + 1), max_count=MAX_BINS))
     kind = "scheduler" if scheduler else "worker event loop" if server else "compute"
     wanted = merged.cube.keys["worker"] if workers is None else workers
     counts = {
@@ -60,7 +61,7 @@ def _us(seconds: float | None) -> int | None:
 
 
 def _nested(merged: Profile, own: Any) -> dict[str, Any]:
-    """The tree as Dask writes it; what was never seen is left out."""
+    """Return the tree in Dask's format, without nodes that have no samples."""
     root: dict[str, Any] = _node("root", "", "", 0)
     made: list[dict[str, Any]] = []
     totals = own.copy()

@@ -1,7 +1,7 @@
-"""Record a stretch of work into one file.
+"""Record a block of work to one file.
 
-The recorder inside the scheduler keeps frames for this client; the client fetches them once a second and appends them to the
-file, so a client killed in the middle leaves a file that is good up to the last second.
+The recorder in the scheduler buffers frames for this client. The client fetches them once a second and appends them to the
+file, so the file of a client that is killed is valid up to the last second.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ import distributed
 from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import settings
 from daskscope.client.connection import call, find_client, install
+from daskscope.client.source import find_recording
+from daskscope.collector.arguments import without_arguments
 from daskscope.collector.settings import Settings
 from daskscope.errors import ClusterError, RecordingError
 from daskscope.model.recording import Recording
-from daskscope.report.source import read_source
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
 logger = logging.getLogger("daskscope")
 
 POLL_S = 1.0
-#: A call at the end of the block. The scheduler gives its workers 2.5 s and its writer 5 s to bring the last of it.
+#: Time limit of calls at the end of the block. The scheduler waits 2.5 s for its workers and 5 s for its writer.
 END_TIMEOUT = 15.0
 ABANDON_TIMEOUT = 3.0
 
 
 class record:
-    """Record everything the cluster does while the block runs.
+    """Record the cluster while the block runs.
 
     >>> with daskscope.record("run.daskscope"):          # doctest: +SKIP
     ...     df.groupby("name").value.mean().compute()
     >>> daskscope.open_recording("run.daskscope")        # doctest: +SKIP
 
-    Works as ``with`` and, with an asynchronous client, as ``async with``. Nothing has to be installed on the cluster, and
-    nothing stays there afterwards unless the cluster is registered.
+    Works as ``with`` and, with an asynchronous client, as ``async with``. Nothing needs to be installed on the cluster, and
+    the recorder leaves it afterwards unless the cluster is registered.
     """
 
-    #: What the stretch of time is called in the recording.
+    #: Kind of the window in the recording.
     kind = "record"
 
     def __init__(
@@ -57,11 +58,11 @@ class record:
         self.path = Path(path)
         self.name = name or self.path.stem
         self.client = client
-        #: What went wrong while recording, empty when nothing did; the file then ends early.
+        #: The error if recording failed and the file ends early; else empty.
         self.problem = ""
         self.labels: dict[str, str] = {}
         self._switches = switches
-        #: Names this stretch of time among others of the cluster.
+        #: ID of the window among all windows of the cluster.
         self.id = f"record-{uuid.uuid4().hex}"
         self._acknowledged = -1
         self._output: Output | None = None
@@ -70,7 +71,7 @@ class record:
 
     @property
     def recording(self) -> Recording:
-        """What has been recorded, read back from the file."""
+        """Return the recording, read from the file."""
         return read_recording(self.path)
 
     def __enter__(self) -> record:
@@ -93,8 +94,8 @@ class record:
         assert self.client is not None
         try:
             self.client.sync(partial(self._end, error))
-        except Exception as problem:  # noqa: BLE001 (whatever became of the recording, the user's own work is done)
-            self._note(problem)
+        except Exception as problem:  # noqa: BLE001 (a failed recording must not affect the user's work)
+            self._warn(problem)
         finally:
             self._close()
 
@@ -118,7 +119,7 @@ class record:
         try:
             await self._end(error)
         except Exception as problem:  # noqa: BLE001 (as above)
-            self._note(problem)
+            self._warn(problem)
         finally:
             self._close()
 
@@ -138,31 +139,38 @@ class record:
         await call(client, "window", window=self.id, kind=self.kind, name=self.name, labels=self.labels)
         output.begin()
         self._ending = asyncio.Event()
-        self._poll = asyncio.get_running_loop().create_task(self._fetch_for_ever())
+        self._poll = asyncio.get_running_loop().create_task(self._fetch_until_end())
 
     async def _abandon(self) -> None:
-        """Give back the claim on the recorder that a beginning gone wrong may have left."""
+        """Release the claim on the recorder after a failed start."""
         assert self.client is not None
         await asyncio.wait_for(call(self.client, "unsubscribe", reader=self.id), ABANDON_TIMEOUT)
 
     async def _end(self, error: BaseException | None) -> None:
         client = self.client
         assert client is not None
-        if self._poll is not None:
-            # Not cancelled: a thread of it may be writing to the file.
-            self._ending.set()
-            await self._poll
         text = "".join(traceback.format_exception_only(type(error), error)).strip() if error is not None else ""
+        text = without_arguments(text)
         try:
-            await call(client, "window", END_TIMEOUT, window=self.id, done=True, error=text)
+            try:
+                # First, because the window ends when the block ends, not when the last frames have been fetched.
+                await call(client, "window", END_TIMEOUT, window=self.id, done=True, error=text)
+            finally:
+                await self._stop_fetching()
             await call(client, "flush", END_TIMEOUT, reader=self.id)
             while await self._fetch():
                 pass
         finally:
-            # Whatever became of the file, the scheduler is not left with a recorder nobody reads.
+            # Even if the file failed, do not leave a recorder without a reader in the scheduler.
             await call(client, "unsubscribe", END_TIMEOUT, reader=self.id)
 
-    async def _fetch_for_ever(self) -> None:
+    async def _stop_fetching(self) -> None:
+        """End the task that fetches frames. It is not cancelled: its thread may be writing to the file."""
+        if self._poll is not None:
+            self._ending.set()
+            await self._poll
+
+    async def _fetch_until_end(self) -> None:
         client = self.client
         assert client is not None
         while not self._ending.is_set() and client.status not in ("closing", "closed"):
@@ -174,15 +182,15 @@ class record:
                 while await self._fetch():
                     pass
             except (OSError, ClusterError) as problem:
-                # One failure is no reason to give up: the frames are kept in the scheduler.
+                # Try again: the scheduler keeps the frames.
                 self.problem = str(problem)
 
     async def _fetch(self) -> bool:
-        """Fetch the next frames and append them; True if there may be more."""
+        """Fetch the next frames and append them; return whether there may be more."""
         assert self.client is not None and self._output is not None
         answer = await call(self.client, "take", END_TIMEOUT, reader=self.id, acknowledged=self._acknowledged)
         if answer.get("gone"):
-            raise ClusterError("the scheduler forgot this recording")
+            raise ClusterError("the scheduler dropped this recording")
         frames = answer["frames"]
         if frames:
             await asyncio.get_running_loop().run_in_executor(None, self._output.append, frames)
@@ -190,10 +198,10 @@ class record:
         self.problem = ""
         return bool(frames)
 
-    def _note(self, problem: BaseException) -> None:
+    def _warn(self, problem: BaseException) -> None:
         self.problem = str(problem) or repr(problem)
         logger.warning(
-            "daskscope: the recording %s ends early (%s). What arrived before is there: daskscope show %s",
+            "daskscope: the recording %s ends early (%s). Show the data up to then with: daskscope show %s",
             self.path,
             self.problem,
             self.path,
@@ -209,14 +217,14 @@ class record:
 
 
 class Output:
-    """The file of a recording. What was there before is kept until the recording has begun."""
+    """The file of a recording. An existing file is kept until the recording has started."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._is_new = not path.exists()
         self._size = 0
         try:
-            # Not buffered: what could not be written must not be written later, in the middle of something else.
+            # Unbuffered: data of a failed write must not be written later, between other frames.
             self._file = FileIO(path, "ab")
             if self._is_new:
                 self._write(FILE_MAGIC)
@@ -224,7 +232,7 @@ class Output:
             raise RecordingError(f"{path} cannot be written: {error.strerror}. Choose another path.") from None
 
     def begin(self) -> None:
-        """Give up what was there before."""
+        """Discard the content of an existing file."""
         if self._is_new:
             return
         try:
@@ -234,7 +242,7 @@ class Output:
             raise RecordingError(f"{self.path} cannot be written: {error.strerror}. Choose another path.") from None
 
     def append(self, frames: list[bytes]) -> None:
-        """Write whole frames; where the disk is full the file ends at the last whole one."""
+        """Append whole frames; if the disk is full, the file ends at the last whole frame."""
         for frame in frames:
             try:
                 self._write(frame)
@@ -243,6 +251,7 @@ class Output:
                 raise
 
     def close(self, *, began: bool) -> None:
+        """Close the file, and delete a new one if the recording never started."""
         self._file.close()
         if not began and self._is_new:
             self.path.unlink(missing_ok=True)
@@ -255,5 +264,8 @@ class Output:
 
 
 def open_recording(path: str | Path) -> Recording:
-    """Open a recording file, or a directory of them, up to its last whole batch; or what a report holds of a recording."""
-    return read_source(path)
+    """Open a recording file, a directory of segments or a report, and return the recording up to its last whole batch.
+
+    The ID of a cluster, or the URL of its page, opens its recording on the server.
+    """
+    return find_recording(path)

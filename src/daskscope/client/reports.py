@@ -1,4 +1,4 @@
-"""Reports at a server: upload them, list them."""
+"""Upload and list reports at a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from daskscope.client.listing import Listing
 from daskscope.client.server import UPLOAD_TIMEOUT, Server, find_server
 from daskscope.errors import DaskscopeError
-from daskscope.report.compressed import unpacked
+from daskscope.report.source import unpacked
 
 COLUMNS = ("id", "title", "user", "created", "duration", "n_tasks", "n_errors", "private", "url")
 
@@ -24,7 +24,7 @@ def upload_report(
     tags: Sequence[str] = (),
     days_to_expire: int | None = None,
 ) -> dict[str, Any]:
-    """Upload a recording or an HTML report; what the server says of it, with its ``url``."""
+    """Upload a recording or an HTML report; return the server's description of it, with its ``url``."""
     query = {
         "filename": Path(filename).name[:200],
         "title": title[:200],
@@ -38,8 +38,15 @@ def upload_report(
     return result
 
 
+def describe_upload(report: dict[str, Any]) -> str:
+    """Return the lines to print after an upload: the link, and who can see the report."""
+    account = report["account"]
+    audience = f"members of {account}" if report["private"] else f"anyone with the link (account {account})"
+    return f"Performance Report Available at: {report['url']}\nVisible to {audience}.\n"
+
+
 def upload_file(path: Path, account: str | None = None, **options: Any) -> dict[str, Any]:
-    """Upload a file: a recording, a report of ours, or one that Dask wrote."""
+    """Upload a file: a recording, a daskscope report, or a report written by Dask."""
     try:
         with unpacked(path) as file:
             data, name = file.read_bytes(), file.name
@@ -49,6 +56,6 @@ def upload_file(path: Path, account: str | None = None, **options: Any) -> dict[
 
 
 def list_performance_reports(account: str | None = None) -> Listing:
-    """Reports of an account, the newest first: dicts with ``private``, ``filename``, ``url`` and more."""
+    """List the reports of an account, newest first: dicts with ``private``, ``filename``, ``url`` and more."""
     items = find_server(account).items("reports")
-    return Listing(items, COLUMNS, "No reports yet. Make one: with daskscope.performance_report(): ...")
+    return Listing(items, COLUMNS, "No reports yet. Create one: with daskscope.performance_report(): ...")

@@ -1,20 +1,27 @@
-"""Talking to a daskscope server from a notebook or a command line."""
+"""Call a daskscope server from Python or the command line: find it, send requests, download recordings."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import dask.config
 
 from daskscope.client import credentials
+from daskscope.client.local_servers import find_secret, split_secret
+from daskscope.collector.delivery.poster import error_code
 from daskscope.errors import ServerError
+from daskscope.model.recording import Recording
+from daskscope.wire.file import read_recording
 
 TIMEOUT = 30.0
 #: A report of a million tasks takes seconds to upload and to render.
@@ -22,24 +29,25 @@ UPLOAD_TIMEOUT = 300.0
 PAGE = 500
 
 NO_SERVER = (
-    "No daskscope server is configured. Start one with daskscope serve, then log in with daskscope login --server URL, "
+    "No daskscope server is configured. Start one with daskscope serve, then sign in with daskscope login --server URL, "
     "or set DASK_DASKSCOPE__SERVER=URL."
 )
 
 
 @dataclass(frozen=True)
 class Server:
-    """One server, and the token to use there."""
+    """A server with an account and its token."""
 
     url: str
     account: str = ""
     token: str = field(default="", repr=False)
 
     def get(self, path: str, **query: Any) -> Any:
+        """Return the JSON of a GET request."""
         return self.call("GET", path, query)
 
     def items(self, path: str, limit: int | None = None, **query: Any) -> Iterator[dict[str, Any]]:
-        """Every item of a list, page by page."""
+        """Yield every item of a list, page by page."""
         cursor, left = "", limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
@@ -61,14 +69,14 @@ class Server:
         content: str = "application/json",
         timeout: float = TIMEOUT,
     ) -> Any:
-        """Ask the server; the answer's JSON, or ``ServerError`` with what to do next."""
+        """Send a request and return the JSON of the response; raise ``ServerError`` if it fails."""
         if body is not None:
             data = json.dumps(body).encode()
-        answer = self.fetch(path, query, method=method, data=data, content=content, timeout=timeout)
+        response = self.fetch(path, query, method=method, data=data, content=content, timeout=timeout)
         try:
-            return json.loads(answer)
+            return json.loads(response)
         except ValueError:
-            raise ServerError(f"{self.url} is no daskscope server: it does not answer in JSON.") from None
+            raise ServerError(f"{self.url} is not a daskscope server: its response is not JSON.") from None
 
     def fetch(
         self,
@@ -80,7 +88,7 @@ class Server:
         content: str = "application/json",
         timeout: float = TIMEOUT,
     ) -> bytes:
-        """Ask the server; the answer as it is."""
+        """Send a request and return the body of the response; raise ``ServerError`` if it fails."""
         parameters = {name: value for name, value in (query or {}).items() if value not in (None, "")}
         if self.account:
             parameters["account"] = self.account
@@ -93,14 +101,14 @@ class Server:
         try:
             request = urllib.request.Request(address, data, headers, method=method)
             with _opener.open(request, timeout=timeout) as response:
-                answer: bytes = response.read()
-                return answer
+                body: bytes = response.read()
+                return body
         except urllib.error.HTTPError as error:
             raise _refused(error, self.url) from None
         except (ValueError, http.client.InvalidURL) as error:
-            raise ServerError(f"{self.url!r} is no address of a server: {error}.") from None
+            raise ServerError(f"{self.url!r} is not the URL of a server: {error}.") from None
         except (OSError, http.client.HTTPException) as error:
-            # A connection that ends in mid-answer is an HTTPException, and as little of a bug as one that is refused.
+            # A connection that ends during the response raises HTTPException; treat it like a refused one.
             reason = getattr(error, "reason", None) or error
             raise ServerError(
                 f"The server {self.url} cannot be reached ({reason}). Is it running? daskscope serve"
@@ -108,7 +116,7 @@ class Server:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect is not followed: it would take the token to whatever address the answer names, and make a GET of a POST."""
+    """Do not follow redirects: they would send the token to another address, and turn a POST into a GET."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -122,29 +130,59 @@ def _refused(error: urllib.error.HTTPError, url: str) -> ServerError:
         text = error.read(100_000)
     if 300 <= error.code < 400:
         moved = str(error.headers.get("Location", "somewhere else")).partition("/api/v1/")[0]
-        return ServerError(f"{url} says that it is at {moved} now. Use that address: daskscope login --server {moved}")
+        return ServerError(f"{url} has moved to {moved}. Sign in there: daskscope login --server {moved}")
     try:
         message = str(json.loads(text)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         message = f"{url} answered {error.code} {error.reason}: is it a daskscope server?"
-    return ServerError(message, error.code)
+    return ServerError(message, error.code, error_code(text))
 
 
 def configured_url() -> str:
-    """The server of dask's configuration, else that of the last login; empty where there is none."""
-    return str(dask.config.get("daskscope.server", None) or credentials.default_server()).rstrip("/")
+    """Return the server of Dask's configuration, else of the last sign-in, without its secret; empty if there is none."""
+    return _configured()[0]
+
+
+def _configured() -> tuple[str, str]:
+    return split_secret(str(dask.config.get("daskscope.server", None) or credentials.default_server()))
+
+
+def find_token(url: str, account: str = "") -> str:
+    """Return the token for the configured server, or its secret if it has no sign-in; empty if there is neither."""
+    configured, secret = _configured()
+    if secret and url == configured:
+        return secret
+    return credentials.find(url, account) or find_secret(url)
 
 
 def find_server(account: str | None = None) -> Server:
-    """The configured server with the token for an account."""
+    """Return the configured server with the token for an account."""
     url = configured_url()
     if not url:
         raise ServerError(NO_SERVER)
     account = account or dask.config.get("daskscope.account", None) or ""
-    token = credentials.find(url, account)
+    token = find_token(url, account)
     if account and not token and (others := credentials.accounts(url)):
-        # Whoever is logged in is told so: "log in first" would sound as if that had been lost.
+        # Name the accounts: a plain "sign in first" would suggest that the sign-in was lost.
         raise ServerError(
-            f"You are logged in to {' and '.join(others)}, not to {account}. Log in to it: daskscope login --account {account}"
+            f"You are signed in to {' and '.join(others)}, not to {account}. Sign in to it: daskscope login --account {account}"
         )
     return Server(url, account, token)
+
+
+def _server_at(url: str, account: str) -> Server:
+    """Return a server given by its URL. Another one than the configured server gets its own token or secret only."""
+    url, secret = split_secret(url)
+    if url == configured_url() and not secret:
+        return find_server(account)
+    return Server(url, account, secret or credentials.find_stored(url, account) or find_secret(url))
+
+
+def download_recording(cluster_id: str, account: str | None = None, *, url: str = "") -> Recording:
+    """Return the recording of a cluster, downloaded from the configured server or from the one at ``url``."""
+    server = _server_at(url, account or "") if url else find_server(account)
+    data = server.fetch(f"clusters/{quote(cluster_id, safe='')}/recording", timeout=UPLOAD_TIMEOUT)
+    with tempfile.TemporaryDirectory(prefix="daskscope-") as directory:
+        path = Path(directory) / "recording.daskscope"
+        path.write_bytes(data)
+        return replace(read_recording(path), source=cluster_id)

@@ -1,9 +1,9 @@
-"""The collector's own source, on its way to machines where daskscope is not installed.
+"""Ship the collector's own source to machines where daskscope is not installed.
 
-What travels is text, not pickled code: code objects pickled by value load on another Python minor version and crash the
+The bundle is text, not pickled code: code objects pickled by value load on another Python minor version and crash the
 interpreter at the first call. A pickle that references nothing but ``builtins.eval`` carries the source of this package, of the
-encoding half of ``wire`` and of the table definitions, compressed to about 70 KB; at its destination they become modules
-under a private package name made of their hash, so that two versions never meet.
+encoding half of ``wire`` and of the table definitions, compressed to about 100 KB. At the destination they become modules of a
+private package named after their hash, so that two versions do not conflict.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import importlib
 import json
 import pkgutil
+import re
 import sys
 import zlib
 from importlib.util import find_spec
@@ -22,8 +23,11 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 NAME = "daskscope"
 _ROOT = __name__.rsplit(".", 2)[0]
 
-#: Runs at the destination. ``load`` gives back a module of the bundle; ``make_plugin`` and ``make_function`` what was asked for,
-#: or something inert that says why not. Compiling the bundle takes 60 ms, so it never happens on an event loop.
+#: A line that is only a comment.
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*$", re.MULTILINE)
+
+#: Runs at the destination. ``load`` returns a module of the bundle; ``make_plugin`` and ``make_function`` return the plugin or the
+#: function, or a stand-in that reports why it cannot run. Compiling the bundle takes 60 ms, so it never happens on an event loop.
 LOADER = r'''
 import asyncio, importlib, importlib.abc, importlib.util, inspect, json, linecache, sys, zlib
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -68,22 +72,26 @@ class Shipped(SchedulerPlugin):
         self.root, self.payload, self.argument = root, payload, argument
 
     async def start(self, scheduler):
-        if "daskscope" in scheduler.handlers:
+        if self.is_recorded(scheduler):
             return
         try:
             loop = asyncio.get_running_loop()
-            module = await loop.run_in_executor(None, load, self.root, self.payload, "collector.plugin")
+            module = await loop.run_in_executor(None, load, self.root, self.payload, "collector.scheduler.plugin")
             plugin = module.create(self.argument)
             await plugin.start(scheduler)
             if plugin.scheduler is not None:
                 loop.call_soon(plugin.take_over, scheduler)
-            elif "daskscope" not in scheduler.handlers:  # otherwise somebody else's recorder was faster
+            elif not self.is_recorded(scheduler):  # otherwise another client's recorder was faster
                 raise RuntimeError(plugin.problem)
         except Exception as error:
             self.refuse(scheduler, repr(error))
 
+    def is_recorded(self, scheduler):
+        handler = scheduler.handlers.get("daskscope")
+        return handler is not None and not getattr(handler, "is_farewell", False)
+
     def refuse(self, scheduler, why):
-        """Say why to whoever asks first, and be gone."""
+        """Reply to the first request with the reason, and remove everything."""
         def refused(**_):
             scheduler.handlers.pop("daskscope", None)
             scheduler.plugins.pop("daskscope", None)
@@ -101,8 +109,8 @@ def make_function(root, payload, argument):
         try:
             module, _, name = argument.partition(":")
             module = await asyncio.get_running_loop().run_in_executor(None, load, root, payload, module)
-            answer = getattr(module, name)(dask_worker=dask_worker, **kwargs)
-            return await answer if inspect.isawaitable(answer) else answer
+            result = getattr(module, name)(dask_worker=dask_worker, **kwargs)
+            return await result if inspect.isawaitable(result) else result
         except Exception as error:
             return "refused: " + repr(error)
 
@@ -111,7 +119,7 @@ def make_function(root, payload, argument):
 
 
 def payload() -> bytes:
-    """The compressed sources: read from the installed package, or handed on by a bundle that was itself shipped."""
+    """Return the compressed sources of the installed package, or of the bundle this module itself was shipped with."""
     root = sys.modules[_ROOT]
     shipped = getattr(root, "__payload__", None)
     if shipped is None:
@@ -121,10 +129,21 @@ def payload() -> bytes:
 
 
 def sources() -> dict[str, str]:
-    """Module name below the root -> source."""
+    """Return the source of every module to ship, by its name below the root package."""
     collector = importlib.import_module(_ROOT + ".collector")
-    names = ["model", "model.tables", "wire", "wire.layout", "wire.encode", "wire.encode_keys", "collector"]
-    names += [f"collector.{item.name}" for item in pkgutil.iter_modules(collector.__path__)]
+    names = [
+        "model",
+        "model.libraries",
+        "model.states",
+        "model.tables",
+        "wire",
+        "wire.layout",
+        "wire.encode",
+        "wire.encode_keys",
+        "collector",
+    ]
+    below = pkgutil.walk_packages(collector.__path__, f"{_ROOT}.collector.")
+    names += [item.name.removeprefix(f"{_ROOT}.") for item in below]
     return {"": '"""daskscope, shipped as source."""\n', **{name: _source(f"{_ROOT}.{name}") for name in names}}
 
 
@@ -133,24 +152,25 @@ def _source(module: str) -> str:
     loader: Any = spec.loader if spec is not None else None
     source = loader.get_source(module) if loader is not None else None
     if source is None:
-        raise RuntimeError(f"the source of {module} is not available, so it cannot be sent to the cluster")
-    return str(source)
+        raise RuntimeError(f"Cannot ship {module} to the cluster: its source is not available.")
+    # Blank lines instead of comments, which are a tenth of the bundle; line numbers stay.
+    return _COMMENT.sub("", str(source))
 
 
 def private_root(data: bytes) -> str:
-    """The package name the bundle has at its destination."""
+    """Return the package name of the bundle at its destination."""
     return f"_daskscope_{hashlib.sha256(data).hexdigest()[:12]}"
 
 
-def reduced(maker: str, argument: Any) -> tuple[Any, ...]:
-    """What ``__reduce__`` returns for something shipped; only ``builtins.eval`` is looked up by name."""
+def reduce_to(maker: str, argument: Any) -> tuple[Any, ...]:
+    """Return the result of ``__reduce__`` for a shipped object; unpickling looks up only ``builtins.eval`` by name."""
     data = payload()
     scope = {"loader": LOADER, "root": private_root(data), "payload": data, "argument": argument}
     return eval, (f"exec(loader) or {maker}(root, payload, argument)", scope)
 
 
 class ShippedPlugin(SchedulerPlugin):
-    """Pickles to the scheduler plugin, built from source at the other end."""
+    """Pickles to the scheduler plugin, built from source at the destination."""
 
     name = NAME
     idempotent = True
@@ -159,7 +179,7 @@ class ShippedPlugin(SchedulerPlugin):
         self.settings = settings
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced("make_plugin", self.settings)
+        return reduce_to("make_plugin", self.settings)
 
 
 class ShippedFunction:
@@ -169,14 +189,14 @@ class ShippedFunction:
         self.function = function
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reduced("make_function", self.function)
+        return reduce_to("make_function", self.function)
 
     def __call__(self) -> None:
-        raise TypeError("a shipped function runs at its destination only")
+        raise TypeError("A shipped function can only be called at its destination.")
 
 
 class PresentFunction(ShippedFunction):
-    """Pickles to a function of a bundle that was shipped there before, in 300 bytes; where it was not, to one that does nothing."""
+    """Pickles, in 300 bytes, to a function of a bundle that was shipped before; without the bundle, to a no-op."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         module, _, name = self.function.partition(":")

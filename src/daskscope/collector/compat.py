@@ -1,34 +1,44 @@
-"""Everything that differs between the versions of distributed we support, in one place."""
+"""Hide the differences between the supported versions of distributed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..model.libraries import is_library
+
 
 def current_computation(scheduler: Any) -> Any | None:
-    """The scheduler's running computation; the class is deprecated upstream and may go one day."""
+    """Return the scheduler's current computation, or None; distributed has deprecated the class and may remove it."""
     computations = getattr(scheduler, "computations", None)
     return computations[-1] if computations else None
 
 
 def spans(scheduler: Any) -> Any | None:
-    """The spans extension."""
+    """Return the spans extension, or None."""
     return scheduler.extensions.get("spans")
 
 
 def group_durations_us(group: Any) -> dict[str, int]:
-    """Dask's own duration counters; integers since 2025, float seconds before."""
+    """Return Dask's duration counters by action, in microseconds; Dask counts integers since 2025, float seconds before."""
     exact = getattr(group, "_all_durations_us", None)
     if exact is not None:
         return {str(action): int(value) for action, value in exact.items()}
     return {str(action): round(value * 1e6) for action, value in group.all_durations.items()}
 
 
-def sources(computation: Any) -> Iterator[tuple[str, int, str]]:
-    """Code, line of the call inside it, and file of every snippet a computation has; the innermost frame first."""
-    for frames in getattr(computation, "code", ()):
-        # Between threads of one process older versions hand the code over in the envelope meant for a socket.
+def sources(dask_computation: Any) -> Iterator[tuple[str, int, str]]:
+    """Yield code, line of the call in it, and file of every snippet of a computation.
+
+    The user's frames come first, innermost first; then those of libraries that call Dask for their users.
+    """
+    found = list(_frames(dask_computation))
+    yield from sorted(found, key=lambda snippet: is_library(snippet[2]))
+
+
+def _frames(dask_computation: Any) -> Iterator[tuple[str, int, str]]:
+    for frames in getattr(dask_computation, "code", ()):
+        # Between threads of one process, older versions leave the code in its serialization wrapper.
         frames = getattr(frames, "data", frames)
         if isinstance(frames, str):
             yield frames, 0, ""
@@ -42,10 +52,10 @@ def sources(computation: Any) -> Iterator[tuple[str, int, str]]:
 
 
 def runs_again(scheduler: Any, task: Any, removal: Mapping[Any, Any]) -> bool:
-    """Whether a task its worker was processing runs elsewhere now that the worker is gone, and does not fail for good.
+    """Return whether a task of a removed worker runs again on another worker, rather than fails for good.
 
-    Those that fail have done so when the removal is logged. Older versions (2023.12 does) log it first, and do not say yet what
-    was lost: there a task fails that has been on too many dying workers already.
+    Tasks that fail have failed by the time the removal is logged. Older versions, such as 2023.12, log the removal first and
+    without the lost results: there, a task fails if too many of its workers have died.
     """
     if "lost-computed-tasks" not in removal and task.suspicious >= scheduler.allowed_failures:
         return False
@@ -53,29 +63,29 @@ def runs_again(scheduler: Any, task: Any, removal: Mapping[Any, Any]) -> bool:
 
 
 def known_since(scheduler: Any, name: str, action: str) -> float:
-    """When the scheduler got to know a worker or a client that is there now; 0.0 where it cannot be told.
+    """Return when a current worker or client connected; 0.0 if that is not known.
 
-    Dask keeps no such time but in its log of events: ``action`` among those under the worker's or client's own name. A log keeps
-    the last 1,000 events of a name (100,000 in older versions): where the first are gone, it was there by the oldest that is left.
-    An address that somebody else had before is told apart by when that one left.
+    Dask keeps this time only in its event log, as ``action`` in the topic of the worker's or client's own name. A topic keeps the
+    last 1,000 events (100,000 in older versions); if the first ones are gone, the oldest remaining event counts. An earlier worker
+    with the same address ends at its ``remove-worker`` event.
     """
     get_events = getattr(scheduler, "get_events", None)
     oldest = 0.0
     for time, event in reversed(get_events(name) if get_events is not None else ()):
-        said = event.get("action") if type(event) is dict else None
-        # Anybody may log anything under any name.
-        if not isinstance(said, str):
-            said = ""
-        if said == "remove-worker":
+        logged = event.get("action") if type(event) is dict else None
+        # Any code may log anything in any topic.
+        if not isinstance(logged, str):
+            logged = ""
+        if logged == "remove-worker":
             break
         oldest = float(time)
-        if said == action:
+        if logged == action:
             break
     return oldest
 
 
 def worker_memory(worker: Any) -> dict[str, int]:
-    """The measures of a worker's memory."""
+    """Return a worker's memory as columns of a sample."""
     memory = worker.memory
     return {
         "memory": memory.process,

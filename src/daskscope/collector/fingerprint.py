@@ -1,4 +1,4 @@
-"""What a failure is about: its innermost cause, and a fingerprint that is the same on every machine."""
+"""Find the innermost cause of a failure, and a fingerprint of it that is the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-#: (file, function) of a frame; lines are left out so that an edit above does not make a new failure.
+#: (file, function) of a frame; without the line, so that an edit above it does not change the fingerprint.
 Frame = tuple[str, str]
 
-#: Longer chains do not occur; a broken ``__getattribute__`` must not keep us here.
+#: Longer chains do not occur, but a broken ``__getattribute__`` could return an endless one.
 MAX_DEPTH = 20
 
-#: Only this much of a message tells failures apart; a message may hold a whole array.
+#: Only this much of a message counts; a message may contain a whole array.
 MAX_MESSAGE = 2_000
 
-#: Frames kept at the inner end: a runaway recursion has 1,000 of them.
+#: Innermost frames that count: a runaway recursion has 1,000.
 MAX_FRAMES = 30
 
 _LIBRARY = ("dask/", "distributed/", "tornado/", "concurrent/", "asyncio/")
 
-# Every alternative starts at a place of its own and never runs over another's start, so the scan is linear.
+# No two alternatives start at the same place, and none runs past another's start, so the scan is linear.
 _VARIABLE = re.compile(
     r"""
       (?P<uuid>\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b)
@@ -45,7 +45,7 @@ _CELL = re.compile(r"ipykernel_\d+/|<ipython-input-")
 
 @dataclass(frozen=True)
 class Cause:
-    """The innermost reason of a failure."""
+    """The innermost cause of a failure."""
 
     type: str
     message: str
@@ -53,31 +53,31 @@ class Cause:
 
 
 def fingerprint(type_name: str, message: str, frames: Iterable[Frame]) -> str:
-    """16 hex digits over the type, the message without its variable parts, and the user's frames without lines."""
-    parts = [type_name, normalised(message)]
-    parts += [f"{file}:{function}" for file, function in relevant(frames)]
+    """Return 16 hex digits of a hash of the type, the message without its variable parts, and the user's frames without lines."""
+    parts = [type_name, normalise_message(message)]
+    parts += [f"{file}:{function}" for file, function in relevant_frames(frames)]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def normalised(message: str) -> str:
-    """The message with numbers, addresses, paths and quoted text replaced by what they are."""
+def normalise_message(message: str) -> str:
+    """Return the message with numbers, addresses, paths and quoted text replaced by placeholders."""
     return _VARIABLE.sub(lambda found: f"<{found.lastgroup}>", message[:MAX_MESSAGE])
 
 
-def relevant(frames: Iterable[Frame]) -> list[Frame]:
-    """The frames that tell failures apart: no library frames, no repeats, files as they are called on any machine."""
+def relevant_frames(frames: Iterable[Frame]) -> list[Frame]:
+    """Return the frames that count: no library frames, no repeats, and file names without machine-specific parts."""
     short = [(short_file(file), function) for file, function in frames]
-    ours = [frame for frame in short if not frame[0].startswith(_LIBRARY)]
+    user_frames = [frame for frame in short if not frame[0].startswith(_LIBRARY)]
     kept: list[Frame] = []
-    # A failure inside Dask itself has library frames only: its last one still says where.
-    for frame in ours or short[-1:]:
+    # A failure inside Dask itself has library frames only: keep its last one.
+    for frame in user_frames or short[-1:]:
         if not kept or kept[-1] != frame:
             kept.append(frame)
     return kept[-MAX_FRAMES:]
 
 
 def short_file(file: str) -> str:
-    """A file name without the part that differs between machines."""
+    """Return a file name without the part that differs between machines."""
     path = file.replace("\\", "/")
     if _CELL.search(path):
         return "<cell>"
@@ -86,24 +86,24 @@ def short_file(file: str) -> str:
 
 
 def from_text(exception_text: str, traceback_text: str) -> Cause:
-    """The cause as far as ``repr(exception)`` and ``traceback.format_tb`` tell, which is all the scheduler gets."""
+    """Return the cause from ``repr(exception)`` and ``traceback.format_tb``, which is all the scheduler receives."""
     type_name, message = _split_repr(exception_text)
     frames = [(found["file"], found["function"]) for found in _FRAME.finditer(traceback_text)]
     return Cause(type_name, message, fingerprint(type_name, message, frames))
 
 
 def from_exception(exc: BaseException) -> Cause:
-    """The innermost cause of an exception that was really raised."""
+    """Return the innermost cause of an exception object."""
     inner = innermost(exc)
     type_name, message = type(inner).__name__, message_of(inner)
     return Cause(type_name, message, fingerprint(type_name, message, _frames_of(inner)))
 
 
 def innermost(exc: BaseException) -> BaseException:
-    """The end of the chain of causes, as a traceback would print it first."""
+    """Return the end of the chain of causes, which a traceback prints first."""
     seen = {id(exc)}
     for _ in range(MAX_DEPTH):
-        following = _behind(exc)
+        following = _next_cause(exc)
         if following is None or id(following) in seen:
             break
         seen.add(id(following))
@@ -112,16 +112,16 @@ def innermost(exc: BaseException) -> BaseException:
 
 
 def message_of(exc: BaseException) -> str:
-    """``str(exc)``, or what can be said when that raises."""
+    """Return ``str(exc)``, or a substitute if that raises."""
     for text in (str, repr):
         try:
             return str(text(exc))
-        except Exception:  # noqa: BLE001 - an exception class of the user's may do anything here
+        except Exception:  # noqa: BLE001 - a user's exception class may raise anything
             continue
     return "<no text: str() and repr() of this exception raise>"
 
 
-def _behind(exc: BaseException) -> BaseException | None:
+def _next_cause(exc: BaseException) -> BaseException | None:
     if exc.__cause__ is not None:
         return exc.__cause__
     if exc.__context__ is not None and not exc.__suppress_context__:
@@ -150,7 +150,7 @@ def _split_repr(text: str) -> tuple[str, str]:
 
 
 def _message_of_args(name: str, text: str) -> str:
-    """What ``str(exc)`` was, from the arguments its ``repr`` shows; the text itself where they are not literals."""
+    """Return ``str(exc)`` from the arguments in its ``repr``; the text itself if they are not literals."""
     if not text:
         return ""
     try:

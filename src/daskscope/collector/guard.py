@@ -1,10 +1,10 @@
-"""Nothing of ours may hurt the host.
+"""Keep errors of the collector away from its host.
 
 A hook that raises makes the scheduler's state machine 14 times slower, because every exception is logged with its traceback,
-five times a task. So every hook catches its own exceptions and reports them here; too many of them in a short time, and the
-breaker opens: the collector takes itself out. Each place that fails is logged once, not once per failure.
+five times per task. So every hook catches its own exceptions and reports them here. After too many within a short time the
+breaker opens and the collector removes itself. Each failing place is logged once, not once per failure.
 
-With ``DASKSCOPE_STRICT=1`` exceptions are raised again, so that the guard never hides a bug of ours from our own tests.
+With ``DASKSCOPE_STRICT=1`` exceptions are raised again, so that the guard does not hide bugs from daskscope's own tests.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from typing import Any, TypeVar
 logger = logging.getLogger("daskscope")
 
 #: This many failures within the window open the breaker.
-LIMIT = 20
+MAX_FAILURES = 20
 WINDOW_S = 60.0
-#: Places that are told apart; more are counted only.
-PLACES = 50
+#: Places that are logged and kept with a traceback; failures at further places are only counted.
+MAX_PLACES = 50
 
 F = TypeVar("F", bound=Callable[..., Any])
 A = TypeVar("A", bound=Callable[..., Awaitable[Any]])
 
 
-def strict() -> bool:
-    """Whether failures are raised again: in our own tests, which say so, and never in those of a user."""
+def is_strict() -> bool:
+    """Return whether failures are raised again, as in daskscope's own tests."""
     return os.environ.get("DASKSCOPE_STRICT") == "1"
 
 
 class Guard:
-    """Counts failures, opens once."""
+    """Counts failures, and opens the breaker once there are too many."""
 
     def __init__(self, clock: Callable[[], float], on_open: Callable[[str], None]) -> None:
         self.clock = clock
         self.on_open = on_open
-        self.open = False
+        self.is_open = False
         self.failures = 0
         self.first: dict[str, str] = {}
-        self._recent: deque[float] = deque(maxlen=LIMIT)
+        self._recent: deque[float] = deque(maxlen=MAX_FAILURES)
 
     def caught(self, place: str, error: BaseException) -> None:
-        """Take note of a failure; never raises (but see ``strict``)."""
+        """Count and log a failure. Never raises, except in strict mode."""
         self.failures += 1
-        if place not in self.first and len(self.first) < PLACES:
+        if place not in self.first and len(self.first) < MAX_PLACES:
             self.first[place] = _traceback(error)
             logger.warning(
                 "daskscope: recording %s failed (%s). The computation is not affected; part of the recording is missing.",
@@ -57,25 +57,25 @@ class Guard:
             )
         now = self.clock()
         self._recent.append(now)
-        if not self.open and len(self._recent) == LIMIT and now - self._recent[0] <= WINDOW_S:
-            self.open = True
+        if not self.is_open and len(self._recent) == MAX_FAILURES and now - self._recent[0] <= WINDOW_S:
+            self.is_open = True
             logger.warning(
-                "daskscope: %d failures within a minute, recording is switched off on this scheduler.", LIMIT
+                "daskscope: %d failures within a minute. Recording is switched off on this scheduler.", MAX_FAILURES
             )
             try:
                 self.on_open(place)
-            except Exception as failure:  # noqa: BLE001 (taking ourselves out must not fail the host either)
+            except Exception as failure:  # noqa: BLE001 (removing the collector must not harm the host either)
                 self.first["switching off"] = _traceback(failure)
-        if strict():
+        if is_strict():
             raise error
 
 
 def guarded(hook: F) -> F:
-    """Make a method of an object with a ``guard`` harmless."""
+    """Make a method of an object with a ``guard`` catch its exceptions, and do nothing once the breaker is open."""
 
     @functools.wraps(hook)
     def harmless(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.guard.open:
+        if self.guard.is_open:
             return None
         try:
             return hook(self, *args, **kwargs)
@@ -87,7 +87,7 @@ def guarded(hook: F) -> F:
 
 
 def guarded_async(hook: A) -> A:
-    """The same for a coroutine method."""
+    """Make a coroutine method of an object with a ``guard`` catch its exceptions."""
 
     @functools.wraps(hook)
     async def harmless(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,10 +101,10 @@ def guarded_async(hook: A) -> A:
 
 
 def _text(error: BaseException) -> str:
-    """A short text, also of an exception whose ``repr`` raises."""
+    """Return a short text of any exception, even if its ``repr`` raises."""
     try:
         return repr(error)[:200]
-    except Exception:  # noqa: BLE001 (an exception class of the user's may do anything here)
+    except Exception:  # noqa: BLE001 (the ``__repr__`` of a user's exception may raise anything)
         return type(error).__name__
 
 

@@ -1,20 +1,25 @@
-"""Secrets are taken out of every text before it leaves the process."""
+"""Remove secrets from every text before it leaves the process."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
+
+from .rows import Columns
+from .secret_patterns import RULES, Rule
 
 MASK = "***"
 
-#: Shorter values occur by chance in ordinary text.
+#: Shorter values also occur in ordinary text by chance.
 MIN_SECRET = 6
 
-#: Every known value is one more alternative to try at each character.
-MAX_SECRETS = 200
+#: Every known secret is searched for in every text.
+MAX_SECRETS = 1_000
 
-#: Values that are switches, not secrets, whatever their name says.
+#: Values that are never secrets, even if their name suggests one.
 _COMMON = frozenset(
     ("true", "false", "none", "null", "default", "disabled", "enabled", "unknown", "localhost", "required", "optional")
 )
@@ -25,46 +30,109 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 
-#: These sound like a password and are a path; hiding it would blank every traceback.
+#: These sound like passwords but are paths, which occur in every traceback.
 _WORKING_DIRECTORY = frozenset(("PWD", "OLDPWD"))
 
-# Linear by construction: every alternative has a fixed first word or a look-behind that keeps starts apart, and what is
-# repeated never contains the start of the same alternative.
-_PATTERNS = r"""
-    (?P<pem>-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY-----(?s:.*?)(?:-----END\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY-----|\Z))
-  | (?P<url>(?<=://)[^\s/@:'"]*:[^\s/@]+(?=@))
-  | (?P<jwt>(?<![\w-])eyJ[\w-]{5,}\.[\w-]{5,}(?:\.[\w-]*)?)
-  | (?P<vendor>(?<![\w-])(?:(?:AKIA|ASIA)[A-Z0-9]{16}|gh[pousr]_\w{20,}|github_pat_\w{20,}|xox[abeprs]-[\w-]{10,}|sk-[\w-]{20,}))
-  | (?P<bearer>(?i:\bbearer)\s{1,4})[\w.~+/=-]{6,}
-  | (?P<name>(?i:passw(?:or)?d|passphrase|pwd|secrets?|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key
-        |credentials?|(?<![a-z])auth(?:orization)?|cookies?|dsn|signature)(?:[-_]\w{0,40})?\\?["']?\s{0,3}[=:]\s{0,3})
-    (?!(?i:none|true|false|null)\b)
-    (?:[bBrRuU]{0,2}\\?"[^"\n]*"?|[bBrRuU]{0,2}\\?'[^'\n]*'?|(?:(?i:basic|bearer|digest)\s{1,4})?[^\s"'&,;)\]}]+)
-"""
-_KEPT = ("bearer", "name")
+#: Short texts repeat: names of groups, prefixes and functions. Up to this length, and this many, their result is remembered.
+MAX_REMEMBERED_LENGTH = 200
+MAX_REMEMBERED = 10_000
+
+_HINTS = [(hint, rule) for rule in RULES for hint in rule.hints]
+
+#: Types of cells that are or contain text; all cells of a column have one of them, or none has.
+_TEXTS = (str, list, tuple)
 
 
 class Scrubber:
     """Replaces known secrets, and text that looks like one, by ``***``."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted({value for value in secrets if _is_secret(value)}, key=len, reverse=True)[:MAX_SECRETS]
-        # Sorted by length: where one secret is the beginning of another, the longer one is taken out whole.
-        alternatives = [re.escape(value) for value in known] + [_PATTERNS]
-        self._regex = re.compile("|".join(alternatives), re.VERBOSE)
+        values = {value for value in secrets if _is_secret(value)}
+        # A secret in a URL may be quoted.
+        values |= {quote(value, safe="") for value in values}
+        # Sorted by length, so that a secret is masked whole even if another secret is its beginning.
+        self._known = sorted(values, key=len, reverse=True)[:MAX_SECRETS]
+        self._remembered: dict[str, str] = {}
 
     @classmethod
     def gather(cls, environ: Mapping[str, str], dask_config: Mapping[str, Any]) -> Scrubber:
-        """Know every value whose name, in the environment or in dask's configuration, sounds secret."""
+        """Return a scrubber of all values whose name, in the environment or in Dask's configuration, suggests a secret."""
         pairs = [*environ.items(), *_leaves(dask_config)]
         return cls(value for name, value in pairs if _SECRET_NAME.search(name) and name not in _WORKING_DIRECTORY)
 
     def scrub(self, text: str) -> str:
-        return self._regex.sub(_masked, text)
+        """Return the text with every secret masked."""
+        for secret in self._known:
+            if secret in text:
+                text = text.replace(secret, MASK)
+        for rule in self._rules(text):
+            text = rule.regex.sub(_masked, text)
+        return text
+
+    def is_clean(self, text: str) -> bool:
+        """Return whether a text certainly contains no secret; much faster than scrubbing it."""
+        return not any(secret in text for secret in self._known) and not self._rules(text)
+
+    def scrub_name(self, text: str) -> str:
+        """Return a text that probably repeats, with every secret masked."""
+        found = self._remembered.get(text)
+        if found is None:
+            found = self.scrub(text)
+            if len(text) <= MAX_REMEMBERED_LENGTH:
+                if len(self._remembered) >= MAX_REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[text] = found
+        return found
+
+    def scrub_value(self, name: str, value: str) -> str:
+        """Return the value of a field; it is masked if the field's name suggests a secret."""
+        scrubbed, field = self.scrub(value), f"{name}={value}"
+        return MASK if scrubbed == value and self.scrub(field) != field else scrubbed
+
+    def scrub_json(self, text: str) -> str:
+        """Return a JSON object with every secret masked; any other text like ``scrub_name``."""
+        if not text.startswith("{"):
+            return self.scrub_name(text)
+        if self.is_clean(text):
+            return text
+        try:
+            return json.dumps(self._scrub_tree(json.loads(text)))
+        except (ValueError, RecursionError):
+            return self.scrub(text)
+
+    def scrub_columns(self, columns: Columns) -> Columns:
+        """Return the rows of a table with every secret masked."""
+        return {
+            name: list(map(self._scrub_cell, values)) if values and type(values[0]) in _TEXTS else values
+            for name, values in columns.items()
+        }
+
+    def _scrub_cell(self, value: Any) -> Any:
+        if type(value) is str:
+            return self.scrub_json(value)
+        if type(value) in _TEXTS:
+            return [self.scrub_name(item) if type(item) is str else item for item in value]
+        return value
+
+    def _scrub_tree(self, tree: Any) -> Any:
+        if isinstance(tree, dict):
+            return {
+                self.scrub(name): self.scrub_value(name, value) if isinstance(value, str) else self._scrub_tree(value)
+                for name, value in tree.items()
+            }
+        if isinstance(tree, list):
+            return [self._scrub_tree(item) for item in tree]
+        return self.scrub(tree) if isinstance(tree, str) else tree
+
+    def _rules(self, text: str) -> list[Rule]:
+        """Return the rules that may match the text."""
+        lower = text.lower()
+        # A flat list: a loop over rules with a loop over their hints takes ten times as long.
+        return list({rule: None for hint, rule in _HINTS if hint in lower})
 
 
 def bounded(text: str, limit: int) -> str:
-    """At most ``limit`` characters: head and tail, and between them how many were cut."""
+    """Cut a text to ``limit`` characters: its head and tail, and between them the number of characters cut."""
     if len(text) <= limit:
         return text
     marker = f"\n... {len(text)} characters cut ...\n"
@@ -75,8 +143,11 @@ def bounded(text: str, limit: int) -> str:
 
 
 def _masked(found: re.Match[str]) -> str:
-    kept = next((found[name] for name in _KEPT if found[name]), "")
-    return kept + MASK
+    group = found.lastgroup
+    if group is None:
+        return found[0]
+    start, stop = (position - found.start() for position in found.span(group))
+    return found[0][:start] + MASK + found[0][stop:]
 
 
 def _is_secret(value: str) -> bool:
@@ -84,7 +155,7 @@ def _is_secret(value: str) -> bool:
 
 
 def _leaves(config: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Every text in a nested configuration with its dotted name; a list counts under the name of the list."""
+    """Yield every text in a nested configuration with its dotted name; elements of a list have the list's name."""
     if depth > 20:  # a configuration that contains itself
         return
     for name, value in config.items():

@@ -1,11 +1,12 @@
-"""What the collector may record and where it goes: one plain record that travels with it."""
+"""The collector's settings: what it may record, and where it sends the data."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-#: Topics whose events are kept by default: Dask's own failure reports and ours. ``print`` and ``warn`` carry user data.
+#: Topics whose events are kept by default: Dask's own reports of failures. Not ``print`` and ``warn``, which carry user data.
 DEFAULT_TOPICS = (
     "all",
     "scheduler",
@@ -16,12 +17,24 @@ DEFAULT_TOPICS = (
     "worker-restart-memory",
 )
 
+#: Every privacy switch, in the position that records no text.
+NO_TEXT: Mapping[str, Any] = {
+    "code": False,
+    "profile": False,
+    "exception_text": False,
+    "keys": False,
+    "names": False,
+    "hostnames": False,
+    "logs": "",
+    "topics": (),
+}
+
 
 @dataclass(frozen=True)
 class Settings:
-    """Every switch of the collector, with its default."""
+    """Every setting of the collector, with its default."""
 
-    # Who and what the cluster is; the scheduler knows none of it.
+    # The identity of the cluster, which the scheduler does not know.
     name: str = ""
     user: str = ""
     host: str = ""
@@ -32,12 +45,14 @@ class Settings:
     profile: bool = True
     exception_text: bool = True
     keys: bool = True
+    names: bool = True
     hostnames: bool = True
+    #: Loggers whose lines are recorded: "dask" (Dask's own), "all" (also the user's), or none if empty.
+    logs: str = "dask"
     topics: tuple[str, ...] = DEFAULT_TOPICS
     # What is recorded.
     edges: bool = True
     transfers: bool = True
-    logs: bool = True
     children: bool = False
     # Whether a member of the account may shut the cluster down from the server.
     close: bool = True
@@ -46,7 +61,8 @@ class Settings:
     sample_interval: float = 2.0
     state_interval: float = 5.0
     push_interval: float = 5.0
-    profile_floor: float = 0.02
+    # A text that is not a duration is passed on, so that workers report it.
+    profile_floor: float | str = 0.01
     # Where it goes.
     server: str = ""
     token: str = ""
@@ -57,7 +73,7 @@ class Settings:
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Settings:
-        """Settings from plain values; what this version does not know is ignored."""
+        """Create settings from a plain dict; names that this version does not know are ignored."""
         known = {item.name for item in fields(cls)}
         kept = {name: value for name, value in values.items() if name in known}
         if "topics" in kept:
@@ -65,14 +81,16 @@ class Settings:
         return cls(**kept)
 
     def plain(self) -> dict[str, Any]:
+        """Return the settings as a plain dict."""
         return {**asdict(self), "topics": list(self.topics)}
 
-    def private(self) -> dict[str, bool]:
-        """The switches that keep a class of text out."""
-        return {name: getattr(self, name) for name in ("code", "profile", "exception_text", "keys", "hostnames")}
+    def recorded_text(self) -> dict[str, bool]:
+        """Return which classes of text are recorded, by switch; ``user_logs`` and ``logs`` share one."""
+        switches = {name: bool(getattr(self, name)) for name in NO_TEXT}
+        return {**switches, "user_logs": self.logs == "all"}
 
-    def agent(self) -> dict[str, Any]:
-        """The part a worker needs; no token among it."""
+    def for_agent(self) -> dict[str, Any]:
+        """Return the settings that an agent needs; the token is not among them."""
         return {
             "profile": self.profile,
             "profile_floor_s": self.profile_floor,
@@ -81,6 +99,7 @@ class Settings:
             "causes": True,
             "exception_text": self.exception_text,
             "keys": self.keys,
+            "account": self.account,
             "children": self.children,
             "push_interval_s": self.push_interval,
         }

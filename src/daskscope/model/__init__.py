@@ -1,6 +1,5 @@
-"""The vocabulary: what a recording consists of.
+"""The tables of a recording and their containers.
 
-Only definitions and dumb containers live here. No I/O, no formatting for people, no knowledge of bytes.
-``tables`` travels into other people's schedulers and therefore uses the standard library alone;
-``table`` and ``recording`` hold numpy columns and stay on the reading side.
+This package has no I/O, no formatting and no knowledge of the wire format. ``tables`` is shipped to users' schedulers and
+therefore uses the standard library alone; ``table`` and ``recording`` hold numpy columns and are used by readers only.
 """

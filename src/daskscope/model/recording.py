@@ -1,4 +1,4 @@
-"""Everything known of one cluster's life, or of a stretch of it: the tables and how complete they are."""
+"""A recording: the tables of one cluster, or of a part of its life, and their completeness."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Completeness:
-    """How much of one table the recording holds."""
+    """How many rows of one table the recording holds and lacks."""
 
     rows: int = 0
     #: Rows dropped inside the cluster, before they were encoded.
     dropped: int = 0
-    #: Rows encoded but not in this file: batches lost on the way or cut off.
+    #: Rows encoded but not in this file: their batches were lost or cut off.
     missing: int = 0
 
     @property
@@ -36,14 +36,14 @@ class Recording(Mapping[str, Table]):
     source: str
     tables: Mapping[str, Table]
     completeness: Mapping[str, Completeness] = field(default_factory=dict)
-    #: Why reading stopped before the end of the file; empty when the file is whole.
+    #: Why part of the file could not be read; empty if the file is whole.
     damage: str = ""
-    #: Bytes after the last whole batch that could not be read.
+    #: Bytes that could not be read.
     damaged_bytes: int = 0
-    #: Batches that were numbered but are not in this file. Nobody knows which tables they held: rows of a table of which no batch
-    #: is left are in no ``completeness``.
+    #: Batches whose sequence numbers are missing in this file. Their tables are not known: if all batches of a table are missing,
+    #: ``completeness`` does not count its rows.
     missing_batches: int = 0
-    #: What the source cannot say as well as a recording would; empty for recordings.
+    #: Data that the source lacks compared to a recording; empty for recordings.
     partial: str = ""
 
     def __getitem__(self, table: str) -> Table:
@@ -64,7 +64,7 @@ class Recording(Mapping[str, Table]):
         return f"<Recording {self.source}: {held or 'empty'}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what is in it, and how to see it whole."""
+        """Return a summary for notebooks, with the command that opens the recording."""
         rows = "".join(
             f"<tr><td>{name}</td><td style='text-align:right'>{table.rows:,}</td><td>{escape(table.definition.row)}</td></tr>"
             for name, table in self.tables.items()
@@ -74,5 +74,5 @@ class Recording(Mapping[str, Table]):
         return f"<b>{source}</b><table>{rows}</table><p>In a terminal: <code>daskscope open {source}</code></p>"
 
     def to_pandas(self, table: str) -> pd.DataFrame:
-        """One table as a pandas DataFrame."""
+        """Return one table as a pandas DataFrame."""
         return self[table].to_pandas()

@@ -1,7 +1,7 @@
 """A table in memory: named numpy columns.
 
-String columns stay dictionary-coded until somebody asks for them: five million task rows hold a few hundred distinct
-workers, groups and types, and an object array of them would cost 40 MB a column.
+String columns stay dictionary-coded until they are read: five million task rows have a few hundred distinct workers, groups and
+types, and an object array of them would cost 40 MB per column.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Array: TypeAlias = npt.NDArray[Any]
 class Strings:
     """A string column as codes into its distinct values.
 
-    A column of texts that hardly repeat (task keys) is made by ``of`` and finds out its codes only when asked for them: five
-    million keys take 15 seconds to number, and most readers never group by them.
+    A column of texts that rarely repeat (task keys) is made by ``of`` and computes its codes only when they are needed: numbering
+    five million keys takes 15 seconds, and most readers never group by them.
     """
 
     __slots__ = ("_codes", "_repeated", "_texts", "_values")
@@ -48,7 +48,7 @@ class Strings:
 
     @property
     def texts(self) -> Array | None:
-        """The column written out, where that is how it is held."""
+        """One text per row, if the column is stored that way; else None."""
         return self._texts
 
     @property
@@ -67,9 +67,9 @@ class Strings:
 
     @property
     def repeated(self) -> tuple[Array, Array]:
-        """The rows whose text is not theirs alone, and numbers for these texts.
+        """The rows whose text occurs more than once, and a number for each of their texts.
 
-        Found once: it takes 0.3 s of a million keys, and prefixes, workers and the breakdown all ask which tasks ran again.
+        Computed once: it takes 0.3 s for a million keys, and prefixes, workers and the breakdown all need the recomputed tasks.
         """
         if self._repeated is None:
             self._repeated = self._find_repeated()
@@ -79,7 +79,7 @@ class Strings:
         if self._texts is None:
             rows = np.flatnonzero(np.bincount(self.codes, minlength=len(self.values))[self.codes] > 1)
             return rows, self.codes[rows].astype(np.int64)
-        # Nearly all keys are unique, and numbering a million of them takes a second; so only those are numbered whose hashes agree.
+        # Numbering a million keys takes a second, and nearly all are unique, so number only those whose hashes are equal.
         hashes = np.fromiter(map(hash, self._texts.tolist()), dtype=np.int64, count=len(self))
         order = np.argsort(hashes)
         same = np.diff(hashes[order]) == 0
@@ -106,7 +106,7 @@ class Strings:
 
 
 class Lists:
-    """A list column: flat values and where each row's stretch begins."""
+    """A list column: flat values, and the offset of each row's first value."""
 
     __slots__ = ("flat", "offsets")
 
@@ -180,25 +180,29 @@ class Table(Mapping[str, Array]):
         return f"<Table {self.name}: {self.rows:,} rows of {self.definition.row}>"
 
     def kind(self, column: str) -> str:
-        """What a column holds: ``time``, ``int``, ``float``, ``str``, or a list of one of them (``str[]``)."""
+        """Return a column's kind: ``time``, ``int``, ``float``, ``str``, or a list of one of them (``str[]``)."""
         return next(definition.kind for definition in self.definition.columns if definition.name == column)
 
     def strings(self, column: str) -> Strings:
-        """A string column as codes and distinct values, for grouping without materialising it."""
+        """Return a string column as codes and distinct values, for grouping without materialising it."""
         values = self.columns[column]
         if not isinstance(values, Strings):
             raise TypeError(f"{self.name}.{column} is not a string column")
         return values
 
     def lists(self, column: str) -> Lists:
-        """A list column as offsets and flat values."""
+        """Return a list column as offsets and flat values."""
         values = self.columns[column]
         if not isinstance(values, Lists):
             raise TypeError(f"{self.name}.{column} is not a list column")
         return values
 
+    def records(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Return the rows as tuples of these columns."""
+        return zip(*(self[name].tolist() for name in names), strict=True)
+
     def take(self, rows: Array) -> Table:
-        """The given rows (an index array or a boolean mask)."""
+        """Return the given rows (an index array or a boolean mask)."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows
         return Table(
             self.definition,
@@ -206,7 +210,7 @@ class Table(Mapping[str, Array]):
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """This table as a DataFrame: times become timestamps in UTC, strings categoricals where they repeat."""
+        """Return the table as a DataFrame; times become timestamps in UTC."""
         try:
             import pandas as pd
         except ImportError:
@@ -224,8 +228,42 @@ class Table(Mapping[str, Array]):
         return pd.DataFrame(series)
 
 
+def concatenate(definition: TableDef, tables: list[Table]) -> Table:
+    """Join the batches of a table."""
+    if len(tables) == 1:
+        return tables[0]
+    return Table(definition, {name: _join([table.columns[name] for table in tables]) for name in definition.names})
+
+
+def _join(parts: list[Values]) -> Values:
+    first = parts[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)  # type: ignore[arg-type]
+    if isinstance(first, Strings):
+        return _join_strings([part for part in parts if isinstance(part, Strings)])
+    lists = [part for part in parts if isinstance(part, Lists)]
+    offsets = np.concatenate(([0], np.cumsum(np.concatenate([part.lengths for part in lists])))).astype(np.int64)
+    flat = _join([part.flat for part in lists if len(part.flat)] or [lists[0].flat])
+    assert not isinstance(flat, Lists)
+    return Lists(offsets, flat)
+
+
+def _join_strings(parts: list[Strings]) -> Strings:
+    texts = [part.texts for part in parts if part.texts is not None]
+    if len(texts) == len(parts):
+        return Strings.from_texts(np.concatenate(texts))
+    index: dict[str, int] = {}
+    codes: list[Array] = []
+    for part in parts:
+        mapping = np.fromiter(
+            (index.setdefault(value, len(index)) for value in part.values), dtype=np.int32, count=len(part.values)
+        )
+        codes.append(mapping[part.codes] if len(mapping) else part.codes)
+    return Strings(np.concatenate(codes), object_array(list(index)))
+
+
 def empty_values(kind: str, rows: int) -> Values:
-    """What a column holds that the writer did not know yet."""
+    """Return the values of a column that the writer did not have."""
     if kind.endswith("[]"):
         return Lists(np.zeros(rows + 1, dtype=np.int64), _empty_scalars(kind[:-2], 0))
     return _empty_scalars(kind, rows)

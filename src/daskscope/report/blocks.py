@@ -1,7 +1,7 @@
-"""Columns as compressed bytes: byte planes, zlib.
+"""Encode columns as compressed bytes: byte planes and zlib.
 
-Neighbouring values differ in their low bytes and agree in their high ones; one plane after the other compresses to a third of
-what the values would, and a browser has both halves of the decoder built in.
+Neighbouring values usually differ only in their low bytes. Stored plane by plane they compress to a third of the size, and
+browsers have zlib and typed arrays built in.
 """
 
 from __future__ import annotations
@@ -18,58 +18,63 @@ from daskscope.report.schema import Block, DType
 
 NUMPY: dict[DType, str] = {"u8": "u1", "u16": "<u2", "u32": "<u4", "f32": "<f4", "f64": "<f8", "mini": "<u2"}
 LEVEL = 6
-#: Bytes of text in one block: the keys of 1.5 million tasks, each longer than a screen is wide.
-MOST_TEXT = 2**28
+#: Bytes of text in one block: enough for the keys of 1.5 million tasks, each wider than a screen.
+MAX_TEXT = 2**28
 
 
 class Blocks:
-    """The binary part of a report, by name."""
+    """The binary blocks of a report, by name."""
 
     def __init__(self) -> None:
-        self._plain: dict[str, bytes] = {}
-        self._packed: dict[str, bytes] = {}
+        self._raw: dict[str, bytes] = {}
+        self._compressed: dict[str, bytes] = {}
 
     @property
     def data(self) -> dict[str, bytes]:
-        """All blocks, compressed together: zlib does not hold the interpreter lock, and of a million tasks it takes a second."""
+        """Return all blocks compressed. Threads help: zlib releases the GIL, and a million tasks take it a second."""
         with ThreadPoolExecutor() as pool:
-            packed = pool.map(partial(zlib.compress, level=LEVEL), self._plain.values())
-            self._packed.update(zip(self._plain, packed, strict=True))
-        self._plain = {}
-        return self._packed
+            compressed = pool.map(partial(zlib.compress, level=LEVEL), self._raw.values())
+            self._compressed.update(zip(self._raw, compressed, strict=True))
+        self._raw = {}
+        return self._compressed
 
     def codes(self, name: str, values: Array) -> Block:
-        """Whole numbers that are not negative, as narrow as they fit; what does not fit into 32 bits becomes a float."""
-        most = int(values.max()) if len(values) else 0
-        dtype: DType = "u8" if most < 2**8 else "u16" if most < 2**16 else "u32" if most < 2**32 else "f64"
+        """Add non-negative whole numbers in the narrowest type that fits; above 32 bits they become floats."""
+        largest = int(values.max()) if len(values) else 0
+        dtype: DType = "u8" if largest < 2**8 else "u16" if largest < 2**16 else "u32" if largest < 2**32 else "f64"
         return self.column(name, values, dtype)
 
     def mini(self, name: str, values: Array) -> Block:
-        """Whole numbers to three digits: what nobody is shown need not be stored."""
+        """Add whole numbers to three digits, which is all that a page shows."""
         return self.column(name, mini(values), "mini")
 
     def column(self, name: str, values: Array, dtype: DType) -> Block:
+        """Add a column of numbers."""
         cells = np.ascontiguousarray(values, dtype=NUMPY[dtype])
         planes = cells.view(np.uint8).reshape(cells.size, cells.itemsize).T
         return self._add(name, np.ascontiguousarray(planes).tobytes(), dtype, cells.size)
 
     def lines(self, name: str, lines: Iterable[str]) -> Block:
+        """Add a column of texts without line breaks."""
         texts = list(lines)
         return self._add(name, "\n".join(texts).encode("utf-8", "replace"), "utf8", len(texts))
 
     def _add(self, name: str, data: bytes, dtype: DType, length: int) -> Block:
-        self._plain[name] = data
+        self._raw[name] = data
         return {"block": name, "dtype": dtype, "length": length}
 
 
 def decode(block: Block, data: bytes) -> Array | list[str]:
-    """What the browser does; raises ``ValueError`` where the bytes are not what the block says, before they are much memory."""
+    """Decode a block as the browser does.
+
+    Raise ``ValueError`` if the bytes do not match the block's description, before they take much memory.
+    """
     length = block["length"]
     if block["dtype"] == "utf8":
-        raw = _inflate(data, MOST_TEXT)
-        # Counted before they become objects: a line of one byte takes fifty.
+        raw = _inflate(data, MAX_TEXT)
+        # Count lines before creating objects: a line of one byte takes fifty.
         if raw.count(b"\n") + 1 != max(length, 1):
-            raise ValueError(f"a block does not have the {length} lines it claims")
+            raise ValueError(f"a block does not have {length} lines")
         return raw.decode().split("\n") if length else []
     kind = np.dtype(NUMPY[block["dtype"]])
     raw = _inflate(data, kind.itemsize * length)
@@ -78,19 +83,19 @@ def decode(block: Block, data: bytes) -> Array | list[str]:
     return from_mini(result) if block["dtype"] == "mini" else result
 
 
-def _inflate(data: bytes, most: int) -> bytes:
+def _inflate(data: bytes, limit: int) -> bytes:
     inflate = zlib.decompressobj()
     try:
-        raw = inflate.decompress(data, most + 1)
+        raw = inflate.decompress(data, limit + 1)
     except zlib.error as error:
         raise ValueError(f"a block cannot be decompressed: {error}") from None
-    if len(raw) > most or not inflate.eof:
-        raise ValueError("a block is cut off, or longer than it claims")
+    if len(raw) > limit or not inflate.eof:
+        raise ValueError("a block is cut off, or longer than its description")
     return raw
 
 
 def mini(values: Array) -> Array:
-    """Whole numbers as codes of 16 bits: the 9 highest bits, rounded, and where they stand."""
+    """Encode whole numbers in 16 bits: the 9 highest bits, rounded, and their shift."""
     wide = np.clip(values, 0, 2**62).astype(np.int64)
     # A number that rounds up to the next power of two has the same code either way.
     shift = np.maximum(np.frexp(wide.astype(np.float64))[1] - 9, 0).astype(np.int64)
@@ -101,21 +106,21 @@ def mini(values: Array) -> Array:
 
 
 def from_mini(codes: Array) -> Array:
-    """The numbers that codes stand for."""
+    """Decode the codes of ``mini``."""
     wide = np.asarray(codes).astype(np.int64)
     result: Array = np.where(wide < 512, wide, (256 + (wide & 255)) << np.maximum((wide >> 8) - 1, 0))
     return result
 
 
 def from_zigzag(codes: Array) -> Array:
-    """The signed numbers that ``zigzag`` made unsigned."""
+    """Decode the codes of ``zigzag``."""
     wide = codes.astype(np.int64)
     result: Array = (wide >> 1) ^ -(wide & 1)
     return result
 
 
 def zigzag(values: Array) -> Array:
-    """Signed numbers as unsigned ones, small ones staying small."""
+    """Encode signed numbers as unsigned ones; numbers near zero stay small."""
     wide = values.astype(np.int64)
     result: Array = (wide << 1) ^ (wide >> 63)
     return result

@@ -1,4 +1,4 @@
-"""Bokeh documents inside of HTML pages: the panels and the data behind their plots, of Bokeh 2 and 3."""
+"""Read Bokeh documents (Bokeh 2 and 3) from HTML pages: the panels and the data of their plots."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from daskscope.errors import RecordingError
 
-#: What Bokeh escapes in its JSON, the ampersand last.
+#: Escape sequences in Bokeh's JSON; the ampersand must be last.
 ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&#x27;", "'"), ("&#x60;", "`"), ("&amp;", "&"))
 DOCUMENT = re.compile(r'<script type="application/json"[^>]*>(.*?)</script>', re.DOTALL)
 
 
 @dataclass
 class Panel:
-    """A tab of the page: its title, the columns behind its plots, its texts."""
+    """A tab of the page: its title, the columns of its plots, and its texts."""
 
     title: str
     sources: list[dict[str, list[Any]]] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Panel:
 
 
 def panels(page: str) -> list[Panel]:
-    """The tabs of the first Bokeh document in the page."""
+    """Return the tabs of the first Bokeh document in the page."""
     for found in DOCUMENT.finditer(page):
         text = found.group(1)
         for escape, character in ESCAPES:
@@ -40,9 +40,7 @@ def panels(page: str) -> list[Panel]:
         for document in documents.values() if isinstance(documents, dict) else ():
             if isinstance(document, dict) and "roots" in document:
                 return _panels(document)
-    raise RecordingError(
-        "This page holds no Bokeh document. Give a report that distributed.performance_report() wrote."
-    )
+    raise RecordingError("This page has no Bokeh document. Give a report written by distributed.performance_report().")
 
 
 def _panels(document: dict[str, Any]) -> list[Panel]:
@@ -53,13 +51,13 @@ def _panels(document: dict[str, Any]) -> list[Panel]:
         if _type(item) in ("Panel", "TabPanel"):
             attributes = item.get("attributes", {})
             panel = Panel(str(attributes.get("title", "")))
-            for part in _below(attributes.get("child"), objects, set()):
-                _keep(panel, part)
+            for part in _reachable(attributes.get("child"), objects, set()):
+                _add(panel, part)
             found.append(panel)
     return found
 
 
-def _keep(panel: Panel, item: dict[str, Any]) -> None:
+def _add(panel: Panel, item: dict[str, Any]) -> None:
     attributes = item.get("attributes", {})
     if _type(item) == "ColumnDataSource":
         panel.sources.append(_columns(attributes.get("data")))
@@ -68,12 +66,12 @@ def _keep(panel: Panel, item: dict[str, Any]) -> None:
 
 
 def _type(item: dict[str, Any]) -> str:
-    """Bokeh 3 has the class as ``name`` of an ``object``, Bokeh 2 as ``type``."""
+    """Return the class of an object: its ``name`` in Bokeh 3, its ``type`` in Bokeh 2."""
     return str(item.get("name") if item.get("type") == "object" else item.get("type"))
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object with an id and attributes, wherever it is. Not recursive: pages are somebody else's."""
+    """Yield every object with an ID and attributes, at any depth. Not recursive, because the page is not trusted."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -85,8 +83,8 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
             stack.extend(item)
 
 
-def _below(value: Any, objects: dict[str, dict[str, Any]], seen: set[str]) -> Iterator[dict[str, Any]]:
-    """An object and all it refers to, each once; whole or by its id alone."""
+def _reachable(value: Any, objects: dict[str, dict[str, Any]], seen: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield an object and all objects it refers to, inline or by ID, each once."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -111,7 +109,7 @@ def _columns(data: Any) -> dict[str, list[Any]]:
 
 
 def _values(values: Any) -> list[Any]:
-    """A column as a list, also where Bokeh wrote it as bytes."""
+    """Return a column as a list; Bokeh may have written it as bytes."""
     if isinstance(values, list):
         return values
     if not isinstance(values, dict):

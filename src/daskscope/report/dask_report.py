@@ -1,7 +1,7 @@
-"""Reports that Dask wrote, read into a recording: the task stream, the profiles, the summary.
+"""Read a report written by Dask into the tables of a recording: the task stream, the profiles and the summary.
 
-A report knows less than a recording: bars instead of executions, rectangles instead of samples, and at most the last 100,000 bars.
-What it does not say stays empty.
+A report has less than a recording: bars instead of executions, rectangles instead of samples, and at most the last 100,000
+bars. Columns it lacks stay empty.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ KINDS = {
     "Worker Profile (administrative)": "worker event loop",
     "Scheduler Profile (administrative)": "scheduler",
 }
-#: Dask's profiler looks every 10 ms.
+#: Dask's profiler samples every 10 ms.
 SAMPLE_S = 0.01
-#: Neighbouring rectangles share an edge up to rounding.
-CLOSE = 1e-9
+#: Rounding error of the shared edge of two rectangles.
+TOLERANCE = 1e-9
 
 
 def read_dask_report(page: str) -> Rows:
-    """The tables of a report written by ``distributed.performance_report``."""
+    """Return the tables of a report written by ``distributed.performance_report``."""
     try:
         return _tables(panels(page))
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(
-            f"This page is damaged ({type(error).__name__}: {error}). Give a report that performance_report() wrote."
+            f"This page is damaged ({type(error).__name__}: {error}). Give a report written by performance_report()."
         ) from None
 
 
 def _tables(found: list[Panel]) -> Rows:
     streams = [source for panel in found for source in panel.sources if "worker_thread" in source]
     if not streams:
-        raise RecordingError("This page has no task stream. Give a report that distributed.performance_report() wrote.")
+        raise RecordingError("This page has no task stream. Give a report written by distributed.performance_report().")
     tasks = _tasks(streams[0])
     facts = _facts(found)
     start = min((task["start_us"] for task in tasks), default=0)
@@ -68,8 +68,9 @@ def _tasks(source: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     bars = list(zip(*(source[name] for name in names), strict=True))
     tasks = []
     others: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
-    for middle, length, key, name, color, worker, lane in bars:
-        # Bokeh draws rectangles from their middle, in milliseconds.
+    for middle, length, written, name, color, worker, lane in bars:
+        key = _key(written)
+        # Bokeh places rectangles by their middle, in milliseconds.
         start, stop = round((middle - length / 2) * 1000), round((middle + length / 2) * 1000)
         prefix = key_split(key)
         action = next((action for action in ACTIONS if name == f"{action}-{prefix}"), None)
@@ -99,8 +100,13 @@ def _tasks(source: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     return sorted(tasks, key=lambda task: int(task["id"]))
 
 
+def _key(written: Any) -> Any:
+    """Return the key of a bar; JSON has lists instead of tuples, such as ``["sum-1234", 0, 1]``."""
+    return tuple(map(_key, written)) if isinstance(written, list) else written
+
+
 def _thread(lane: str) -> int:
-    """A lane is called after the worker and the thread, ``tcp://10.0.0.1:4000-1403``."""
+    """Return the thread of a lane, which is named ``tcp://10.0.0.1:4000-1403``."""
     number = lane.rpartition("-")[2]
     return int(number) if number.isdigit() else 0
 
@@ -125,14 +131,14 @@ def _cluster(facts: Mapping[str, str], start: int, stop: int) -> dict[str, Any]:
 
 
 def _computation(facts: Mapping[str, str], start: int, stop: int, tasks: int) -> list[dict[str, Any]]:
-    """The report's calling code stands for everything that ran."""
+    """Return one computation for all tasks, with the calling code of the report."""
     code = facts.get("Calling Code", "")
     row = {"computation": "imported", "seen_us": stop, "start_us": start, "stop_us": stop, "state": "done"}
     return [{**row, "code": code, "tasks": tasks}] if code else []
 
 
 def _facts(found: list[Panel]) -> dict[str, str]:
-    """What the summary says: ``label: text`` items and the calling code."""
+    """Return the ``label: text`` items of the summary and the calling code."""
     text = next((text for panel in found if panel.title == "Summary" for text in panel.texts), "")
     items = re.findall(r"<li>\s*([^:<]+):\s*(.*?)\s*</li>", text, re.DOTALL)
     facts = {html.unescape(label.strip()): html.unescape(value) for label, value in items}
@@ -158,7 +164,7 @@ def _profile(panel: Panel, start: int, stop: int) -> Iterator[dict[str, Any]]:
 
 
 def _stacks(boxes: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], float]]:
-    """Each box's stack and the width that none of the boxes above it covers."""
+    """Yield the stack of each box and the part of its width that no box above it covers."""
     levels: dict[float, list[int]] = {}
     for number, box in enumerate(boxes):
         levels.setdefault(box[2], []).append(number)
@@ -170,7 +176,7 @@ def _stacks(boxes: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], float]]:
             (
                 below
                 for below in levels.get(bottom - 1, ())
-                if boxes[below][0] <= left + CLOSE and boxes[below][1] >= right - CLOSE
+                if boxes[below][0] <= left + TOLERANCE and boxes[below][1] >= right - TOLERANCE
             ),
             None,
         )

@@ -1,4 +1,4 @@
-"""A recording as a report: every number from ``analysis``, nothing computed here."""
+"""Build the document of a report from a recording; all numbers come from ``analysis``."""
 
 from __future__ import annotations
 
@@ -12,112 +12,147 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis import bandwidth, memory, profiles
-from daskscope.analysis.answer import answer
 from daskscope.analysis.bins import Bins, Cube, make_cube
 from daskscope.analysis.breakdown import Breakdown, breakdown
-from daskscope.analysis.completeness import is_complete, statement
 from daskscope.analysis.cost import Cost, recorded_cost
-from daskscope.analysis.counts import counts
 from daskscope.analysis.critical_path import CriticalPath, critical_path
+from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.findings import findings
-from daskscope.analysis.fine_metrics import fine_metrics
-from daskscope.analysis.parallelism import parallelism
+from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.outcome import outcome
+from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import Summary, extent, summarise
-from daskscope.analysis.workers import Worker
+from daskscope.analysis.summary import Summary, extent, is_open, summarise
+from daskscope.analysis.workers import LOST, Worker
 from daskscope.model.recording import Recording
-from daskscope.report import groups, schema
+from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks
-from daskscope.report.events import events
 from daskscope.report.html import render
 from daskscope.report.stream import edges, stream
-from daskscope.report.tables import report_tables
+from daskscope.report.tables import events, report_tables
 
-#: Steps of the critical path that are listed.
-MOST_STEPS = 500
-#: The steps in which time can be selected, and how many of them times workers a report holds apart.
-BINS = 400
-#: Cells of workers by bins that are added up; beyond them there are fewer bins. 20,000 workers in 400 bins took 1.4 GB.
-MOST_SUMS = 2_000_000
-FEWEST_BINS = 20
-MOST_CELLS = 6_000
+#: Steps listed of the critical path.
+MAX_STEPS = 500
+#: Bins of time, the resolution of time selections.
+MAX_BINS = 400
+#: Workers × bins to compute; with more workers there are fewer bins. 20,000 workers in 400 bins took 1.4 GB.
+MAX_SUMS = 2_000_000
+MIN_BINS = 20
+#: Workers × bins in the report; beyond that, neighbouring bins are merged.
+MAX_CELLS = 6_000
 LABELS: dict[schema.Category, str] = {
     "cpu": "CPU",
-    "noncpu": "Waiting in task",
+    "noncpu": "Waiting",
     "serialize": "Serialize",
     "disk": "Disk",
     "transfer": "Transfer",
     "failed": "Lost or failed",
     "idle": "Idle",
 }
+WAITING_LABELS = {
+    "core": "CPU core",
+    "gil": "GIL",
+    "lock": "Locks and queues",
+    "network": "Network",
+    "file": "Files",
+    "subprocess": "Subprocesses",
+    "native": "Library threads",
+    "blocked": "Asleep or native code",
+    "unknown": "Not sampled",
+}
+IDLE_LABELS = {
+    "nothing submitted": "Nothing submitted",
+    "too few tasks": "Too few tasks",
+    "not started": "Assigned, not started",
+    "queued": "Queued at the scheduler",
+    "elsewhere": "Tasks at other workers",
+    "paused": "Worker paused",
+    "starting": "Worker starting",
+    "cannot run": "No worker can run them",
+}
 
 
 def report_page(
     recording: Recording, *, title: str, code: str = "", failure: str = "", view: str = "overview"
 ) -> bytes:
-    """A recording as one HTML page that opens on the given view."""
-    report, blocks = build(recording, title=title, code=code, failure=failure, view=view)
-    return render(report, blocks).encode()
+    """Return a recording as one HTML page that opens on the given view."""
+    start, stop = extent(recording)
+    return render(*build(recording, start, stop, title=title, code=code, failure=failure, view=view)).encode()
 
 
 def build(
-    recording: Recording, *, title: str = "", code: str = "", failure: str = "", view: str = "overview"
+    recording: Recording,
+    start_us: int,
+    stop_us: int,
+    *,
+    title: str = "",
+    code: str = "",
+    failure: str = "",
+    view: str = "overview",
+    computation: str = "",
 ) -> tuple[schema.Report, dict[str, bytes]]:
-    """The document of a recording, or of the one window in it, and its binary columns."""
-    start, stop = extent(recording)
-    recording = since(recording, start)
+    """Return the document of a recording between two times, and its binary columns by name.
+
+    ``code`` is the calling code and ``failure`` the traceback of the block that was recorded. ``computation`` is the only
+    one that the recording was reduced to, if any: then the headline is about it and not about the cluster.
+    """
+    recording = since(recording, start_us)
     summary = summarise(recording)
-    bins = Bins.over(start, max(stop, start + 1), most=_most_bins(recording["workers"].rows))
+    bins = Bins.over(start_us, max(stop_us, start_us + 1), max_count=_bin_limit(recording["workers"].rows))
     split = breakdown(recording, bins)
+    transfers = bandwidth.transfers(recording, bins)
+    is_running = not computation and is_open(recording)
+    facts = Facts(recording, split, summary.prefixes, summary.workers, summary.errors, start_us, stop_us, is_running)
     blocks = Blocks()
     placed = stream(
         recording,
-        start,
+        start_us,
         bins.stop_us,
         [p.prefix for p in summary.prefixes],
         [w.worker for w in summary.workers],
         blocks,
     )
-    happened, happened_of = events(recording)
+    latest_events, event_count = events(recording)
     report: schema.Report = {
         "schema": schema.SCHEMA,
         "generator": _generator(),
         "title": title or summary.source,
         "made_us": time.time_ns() // 1000,
-        "start_us": start,
-        "stop_us": stop,
-        "answer": cast(schema.Answer, asdict(answer(recording, split))),
-        "totals": _totals(summary, split, recording, bins, stop - start),
-        "split": [{"category": c, "label": LABELS[c], "us": split.split.get(c, 0)} for c in schema.CATEGORIES],
-        "findings": [cast(schema.Finding, asdict(finding)) for finding in findings(recording, split, summary.prefixes)],
+        "start_us": start_us,
+        "stop_us": stop_us,
+        "answer": cast(schema.Answer, asdict(outcome(facts))),
+        "totals": _totals(facts, bins, int(transfers.measures["nbytes"].sum())),
+        "split": [_share(split, category) for category in schema.CATEGORIES],
+        "findings": [cast(schema.Finding, asdict(finding)) for finding in findings(facts)],
         "facts": _facts(summary),
-        "statement": statement(recording),
-        "complete": is_complete(recording),
+        "statement": summary.statement,
+        "complete": summary.complete,
         "view": view,
         "calling_code": code,
         "failure": failure,
         "prefixes": [
             cast(schema.Prefix, {**asdict(p), "intervals_us": dict(p.intervals_us)}) for p in summary.prefixes
         ],
-        "workers": [_worker(worker, stop) for worker in summary.workers],
+        "workers": [_worker(worker, stop_us) for worker in summary.workers],
         "computations": _computations(recording),
-        "groups": groups.groups(recording),
+        "groups": tables.groups(recording),
         "spans": _spans(recording),
         "errors": [_error(failure) for failure in summary.errors],
-        "events": happened,
-        "events_of": happened_of,
+        "events": latest_events,
+        "events_of": event_count,
         "critical_path": _path(critical_path(recording)),
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
         "time_by_worker": _cube(
-            "time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * bins.count // MOST_CELLS)
+            "time_by_worker", split.by_worker, blocks, step=max(1, len(summary.workers) * bins.count // MAX_CELLS)
         ),
         "time_by_span": _cube("time_by_span", split.by_span, blocks),
+        "idle_by_reason": _cube("idle_by_reason", split.idle.cube(), blocks),
         "counts": _cube("counts", counts(recording, bins), blocks),
         "activities": _cube("activities", fine_metrics(recording, bins), blocks),
-        "transfers": _cube("transfers", bandwidth.transfers(recording, bins), blocks),
-        "series": _series(recording, bins, blocks),
+        "transfers": _cube("transfers", transfers, blocks),
+        "series": _series("series", memory.memory(recording, bins), blocks),
+        "scheduler": _series("scheduler", memory.scheduler(recording, bins), blocks),
         "flame": _flame(recording, bins, blocks),
         "stream": placed.stream,
         "edges": edges(recording, placed.numbers, blocks),
@@ -126,15 +161,15 @@ def build(
     return report, blocks.data
 
 
-def _most_bins(workers: int) -> int:
-    return max(FEWEST_BINS, min(BINS, MOST_SUMS // max(1, workers)))
+def _bin_limit(workers: int) -> int:
+    return max(MIN_BINS, min(MAX_BINS, MAX_SUMS // max(1, workers)))
 
 
 def since(recording: Recording, start_us: int) -> Recording:
-    """What belongs to a window that began then; what came after its end is not in its file.
+    """Return the rows of a window that began at ``start_us``; its file has no rows after its end.
 
-    Workers report times that are some milliseconds off. An execution belongs to the window if the scheduler assigned it after the
-    window began, whatever the clock of its worker says.
+    Clocks of workers are some milliseconds off. An execution belongs to the window if the scheduler assigned it after the
+    window began, even if its worker reports an earlier stop.
     """
     tasks = recording["tasks"]
     selected = select(recording, Selection(start_us=start_us))
@@ -142,28 +177,28 @@ def since(recording: Recording, start_us: int) -> Recording:
     return replace(selected, tables={**selected.tables, "tasks": tasks if kept.all() else tasks.take(kept)})
 
 
-def _totals(summary: Summary, split: Breakdown, recording: Recording, bins: Bins, duration_us: int) -> schema.Totals:
-    lost = {"memory kill", "vanished", "lost connection"}
-    transferred = bandwidth.transfers(recording, bins).measures["nbytes"]
+def _totals(facts: Facts, bins: Bins, transferred: int) -> schema.Totals:
+    recording, split = facts.recording, facts.split
     return {
-        "duration_us": duration_us,
+        "duration_us": facts.stop_us - facts.start_us,
         "tasks": recording["tasks"].rows,
-        "errors": sum(error.count - error.retried for error in summary.errors),
-        "retries": sum(error.retried for error in summary.errors),
-        "killed": sum(prefix.killed for prefix in summary.prefixes),
+        "errors": sum(error.count - error.retried for error in facts.errors),
+        "retries": sum(error.retried for error in facts.errors),
+        "killed": sum(prefix.killed for prefix in facts.prefixes),
         "recomputed": split.recomputed,
-        "workers": len(summary.workers),
-        "workers_lost": sum(worker.verdict in lost for worker in summary.workers),
-        "threads": _most_at_once(summary, lambda worker: worker.threads),
+        "workers": len(facts.workers),
+        "workers_lost": sum(worker.verdict in LOST for worker in facts.workers),
+        "threads": _peak_at_once(facts, lambda worker: worker.threads),
         "thread_us": split.thread_us,
         "compute_us": split.compute_us,
         "idle_us": split.idle_us,
         "fully_idle_us": split.fully_idle_us,
-        "nbytes": sum(prefix.nbytes for prefix in summary.prefixes),
+        "nbytes": sum(prefix.nbytes for prefix in facts.prefixes),
         "peak_memory": _peak(recording, bins, "process"),
-        "memory_limit": _most_at_once(summary, lambda worker: worker.memory_limit),
+        "memory_limit": _peak_at_once(facts, lambda worker: worker.memory_limit),
         "spilled": _peak(recording, bins, "spilled"),
-        "transferred": int(transferred.sum()),
+        "transferred": transferred + bandwidth.shuffled(recording),
+        "shuffled": bandwidth.shuffled(recording),
         "parallelism": float(np.mean(parallelism(recording, bins))),
         "cost": _cost(recorded_cost(recording, bins.start_us, bins.stop_us, split.compute_us)),
     }
@@ -176,23 +211,23 @@ def _cost(cost: Cost | None) -> schema.Cost | None:
 
 
 def _peak(recording: Recording, bins: Bins, measure: str) -> int:
-    """The most that all workers together had."""
+    """Return the peak of a measure over all workers together."""
     _, values = memory.cluster(recording, measure, bins.start_us, bins.stop_us, bins.width_us)
     return int(np.nan_to_num(values).max(initial=0))
 
 
-def _most_at_once(summary: Summary, amount: Callable[[Worker], int]) -> int:
-    """What workers had together (threads, memory) at the moment when that was most."""
+def _peak_at_once(facts: Facts, amount: Callable[[Worker], int]) -> int:
+    """Return the peak of an amount (threads, memory limit) over all workers connected at the same time."""
     steps = sorted(
         step
-        for w in summary.workers
-        for step in ((w.start_us, amount(w)), (w.end_us or max(summary.end_us, w.start_us) + 1, -amount(w)))
+        for w in facts.workers
+        for step in ((w.start_us, amount(w)), (w.end_us or max(facts.stop_us, w.start_us) + 1, -amount(w)))
     )
-    level = most = 0
+    level = peak = 0
     for _, change in steps:
         level += change
-        most = max(most, level)
-    return most
+        peak = max(peak, level)
+    return peak
 
 
 def _facts(summary: Summary) -> list[schema.Fact]:
@@ -234,28 +269,14 @@ def _worker(worker: Worker, stop_us: int) -> schema.Worker:
 
 def _computations(recording: Recording) -> list[schema.Computation]:
     names = ("computation", "state", "start_us", "stop_us", "tasks", "erred", "span", "code", "code_line", "code_file")
-    rows = zip(*(recording["computations"][name].tolist() for name in names), strict=True)
-    found: list[schema.Computation] = [
-        {
-            "computation": id_,
-            "state": state,
-            "start_us": start,
-            "stop_us": stop,
-            "tasks": tasks,
-            "errors": erred,
-            "span": span,
-            "code": code,
-            "code_line": line,
-            "code_file": file,
-        }
-        for id_, state, start, stop, tasks, erred, span, code, line, file in rows
-    ]
+    keys = ["errors" if name == "erred" else name for name in names]
+    rows = [dict(zip(keys, row, strict=True)) for row in recording["computations"].records(*names)]
+    found = cast(list[schema.Computation], rows)
     return sorted(found, key=lambda computation: (computation["start_us"], computation["computation"]))
 
 
 def _spans(recording: Recording) -> list[schema.Span]:
-    names = ("span", "tags", "parent", "start_us", "stop_us")
-    rows = zip(*(recording["spans"][name].tolist() for name in names), strict=True)
+    rows = recording["spans"].records("span", "tags", "parent", "start_us", "stop_us")
     return [
         {"span": id_, "name": " / ".join(tags), "parent": parent, "start_us": start, "stop_us": stop}
         for id_, tags, parent, start, stop in rows
@@ -279,27 +300,16 @@ def _error(failure: Failure) -> schema.Error:
 
 
 def _path(path: CriticalPath) -> schema.CriticalPath:
-    steps: list[schema.Step] = [
-        {
-            "key": step.key,
-            "prefix": step.prefix,
-            "worker": step.worker,
-            "start_us": step.start_us,
-            "stop_us": step.stop_us,
-            "wait_us": step.wait_us,
-        }
-        for step in path.steps[-MOST_STEPS:]
-    ]
-    return {
-        "known": path.known,
-        "length_us": path.length_us,
-        "compute_us": path.compute_us,
-        "wait_us": path.wait_us,
-        "bound_us": path.bound_us,
-        "by_prefix": list(path.by_prefix),
-        "steps": steps,
-        "of": len(path.steps),
-    }
+    shown = replace(path, steps=path.steps[-MAX_STEPS:])
+    return cast(schema.CriticalPath, {**asdict(shown), "of": len(path.steps)})
+
+
+def _share(split: Breakdown, category: schema.Category) -> schema.Share:
+    labels = {"noncpu": WAITING_LABELS, "idle": IDLE_LABELS}.get(category, {})
+    amounts = {"noncpu": split.waiting_us, "idle": split.idle.us}.get(category, {})
+    found = [schema.Reason(reason=name, label=labels[name], us=us) for name, us in amounts.items() if us]
+    found.sort(key=lambda reason: -reason["us"])
+    return {"category": category, "label": LABELS[category], "us": split.split.get(category, 0), "reasons": found}
 
 
 def _cube(name: str, cube: Cube, blocks: Blocks, step: int = 1) -> schema.Cube:
@@ -314,19 +324,18 @@ def _cube(name: str, cube: Cube, blocks: Blocks, step: int = 1) -> schema.Cube:
 
 
 def _coarser(cube: Cube, step: int) -> Cube:
-    """Bins taken together where there are many keys: a row for each of 1,000 workers and 400 bins would be half of the file."""
+    """Merge neighbouring bins if there are many keys: 1,000 workers × 400 bins would be half of the file."""
     if step == 1:
         return cube
     codes, bins = cube.codes, cube.bin // step * step
     return make_cube(cube.keys, [codes[name] for name in cube.keys], bins, int(bins.max(initial=0)) + 1, cube.measures)
 
 
-def _series(recording: Recording, bins: Bins, blocks: Blocks) -> schema.Series:
-    sizes = memory.memory(recording, bins)
+def _series(block: str, sampled: memory.Memory, blocks: Blocks) -> schema.Series:
     measures = {
-        name: blocks.column(f"series.{name}", values.reshape(-1), "f32") for name, values in sizes.measures.items()
+        name: blocks.column(f"{block}.{name}", values.reshape(-1), "f32") for name, values in sampled.measures.items()
     }
-    return {"workers": list(sizes.workers), "measures": measures}
+    return {"workers": list(sampled.workers), "measures": measures}
 
 
 def _flame(recording: Recording, bins: Bins, blocks: Blocks) -> schema.Flame:
@@ -339,6 +348,7 @@ def _flame(recording: Recording, bins: Bins, blocks: Blocks) -> schema.Flame:
         "seconds_per_sample": profile.seconds_per_sample,
         "got": profile.got,
         "expected": profile.expected,
+        "note": profiles.loops_note(recording),
     }
 
 

@@ -1,30 +1,30 @@
-"""What a report holds: the contract between Python, which computes every number, and the page, which shows it.
+"""The schema of a report: the contract between Python, which computes every number, and the page, which shows it.
 
-``scripts/gen-types`` writes ``web/src/api/schema.gen.ts`` from these definitions. Times ending in ``_us`` are whole microseconds
-since the epoch on the scheduler's clock unless they are lengths; a length says so. Large columns are ``Block``s: binary, beside
-the JSON. Where the reader selects a stretch of time, the page adds up the bins of a cube and nothing else.
+``scripts/gen-types`` writes ``web/src/api/schema.gen.ts`` from these definitions. Values ending in ``_us`` are whole
+microseconds: times since the epoch on the scheduler's clock, or durations where the docstring says so. Large columns are
+binary ``Block``s beside the JSON. For a time selection the page adds up the bins of a cube and computes nothing else.
 """
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-#: Changes when a reader of the old one would misread the new one.
-SCHEMA = 1
+#: Incremented when older readers would misread a report.
+SCHEMA = 2
 
 Category = Literal["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"]
 Status = Literal["running", "finished", "erred", "lost", "idle"]
 DType = Literal["u8", "u16", "u32", "f32", "f64", "mini", "utf8"]
 
-#: The order in which parts of thread time are always shown. ``failed`` is work that was thrown away: failed, killed, recomputed.
+#: Categories of thread time in display order. ``failed`` is wasted work: failed, killed or recomputed.
 CATEGORIES: tuple[Category, ...] = ("cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle")
 
 
 class Block(TypedDict):
     """A binary column: zlib over the byte planes of little-endian values (``utf8``: over lines of text).
 
-    ``mini`` are whole numbers to three digits in 16 bits: codes below 512 are the number, others are 256 plus their low byte, times
-    two to the power of their high byte less one.
+    ``mini`` are whole numbers to three digits in 16 bits: a code below 512 is the number itself, others are 256 plus the low
+    byte, times two to the power of the high byte less one.
     """
 
     block: str
@@ -33,7 +33,7 @@ class Block(TypedDict):
 
 
 class Answer(TypedDict):
-    """The first thing a reader sees: what happened, and why, in words."""
+    """The headline: how the run ended, and why."""
 
     status: Status
     headline: str
@@ -41,7 +41,7 @@ class Answer(TypedDict):
 
 
 class Cost(TypedDict):
-    """Dollars, estimated at the prices the recording was made with."""
+    """Dollars, estimated at the prices in the recording."""
 
     total: float
     idle: float
@@ -49,7 +49,7 @@ class Cost(TypedDict):
 
 
 class Totals(TypedDict):
-    """The whole run in numbers; lengths in microseconds."""
+    """Totals of the whole run; durations in microseconds."""
 
     duration_us: int
     tasks: int
@@ -69,20 +69,32 @@ class Totals(TypedDict):
     memory_limit: int
     spilled: int
     transferred: int
+    #: Of them, bytes that a P2P shuffle sent.
+    shuffled: int
     parallelism: float
     cost: Cost | None
 
 
-class Share(TypedDict):
-    """A part of all thread time. The parts add up to ``Totals.thread_us``."""
+class Reason(TypedDict):
+    """A reason for waiting or idle thread time."""
 
-    category: Category
+    reason: str
     label: str
     us: int
 
 
+class Share(TypedDict):
+    """A category of thread time. All of them add up to ``Totals.thread_us``."""
+
+    category: Category
+    label: str
+    us: int
+    #: Why tasks waited or threads were idle; adds up to ``us``. Empty for other categories.
+    reasons: list[Reason]
+
+
 class Gain(TypedDict):
-    """What could be saved at most: time of the run or of all threads, the part of it, and what was added up."""
+    """The estimated saving, an upper bound: wall time or thread time, its share, and what was added up."""
 
     us: int
     of: Literal["run", "threads"]
@@ -91,7 +103,7 @@ class Gain(TypedDict):
 
 
 class Finding(TypedDict):
-    """A fact worth knowing and what follows from it; ``gain`` is missing where it cannot be said."""
+    """A finding with its evidence and a suggestion; ``gain`` is null if it cannot be estimated."""
 
     kind: str
     title: str
@@ -104,7 +116,7 @@ class Finding(TypedDict):
 
 
 class Prefix(TypedDict):
-    """All executions of one task prefix, the longest total first; lengths in microseconds."""
+    """All executions of one task prefix, longest total first; durations in microseconds."""
 
     prefix: str
     count: int
@@ -125,7 +137,7 @@ class Prefix(TypedDict):
 
 
 class Worker(TypedDict):
-    """One worker's life."""
+    """One worker from joining to leaving."""
 
     worker: str
     name: str
@@ -148,7 +160,7 @@ class Worker(TypedDict):
 
 
 class Computation(TypedDict):
-    """One compute, persist or submit wave with the code that asked for it."""
+    """One ``compute()``, ``persist()`` or ``submit()`` call, with its calling code."""
 
     computation: str
     state: str
@@ -180,7 +192,7 @@ class Group(TypedDict):
 
 
 class Span(TypedDict):
-    """A distributed.span."""
+    """A span of ``distributed.span``."""
 
     span: str
     name: str
@@ -206,7 +218,7 @@ class Error(TypedDict):
 
 
 class Event(TypedDict):
-    """Something that happened, or a log line (``kind`` is then its level)."""
+    """An event, or a log line, whose ``kind`` is its level."""
 
     time_us: int
     source: str
@@ -217,7 +229,11 @@ class Event(TypedDict):
 
 
 class Step(TypedDict):
-    """One execution on the critical path; ``wait_us`` passed between its last input and its start."""
+    """One execution on the critical path.
+
+    ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, and the rest. With
+    ``same_thread`` the step before did not produce an input, but occupied the thread.
+    """
 
     key: str
     prefix: str
@@ -225,15 +241,23 @@ class Step(TypedDict):
     start_us: int
     stop_us: int
     wait_us: int
+    queue_us: int
+    transfer_us: int
+    scheduler_us: int
+    same_thread: bool
 
 
 class CriticalPath(TypedDict):
-    """The chain of executions that the end had to wait for; lengths in microseconds."""
+    """The chain of executions that determined when a computation ended, the longest one; durations in microseconds."""
 
     known: bool
+    computation: str
     length_us: int
     compute_us: int
     wait_us: int
+    queue_us: int
+    transfer_us: int
+    scheduler_us: int
     bound_us: int
     by_prefix: list[tuple[str, int]]
     steps: list[Step]
@@ -241,18 +265,17 @@ class CriticalPath(TypedDict):
 
 
 class Bins(TypedDict):
-    """The time axis of all cubes: ``count`` bins of ``width_us`` from the start of the report."""
+    """The time axis of all cubes: ``count`` bins of ``width_us``, beginning at the start of the report."""
 
     count: int
     width_us: int
 
 
 class Cube(TypedDict):
-    """Sums by key and bin, one row per cell that is not empty.
+    """Sums by key and bin, one row per non-empty cell.
 
-    ``keys`` names the key columns in order with the values that their codes stand for; ``columns`` has a block of codes for each,
-    a block ``bin`` and a block for each measure. Where there are very many keys, ``step`` bins are taken together, and a row has
-    the first of them.
+    ``keys`` has the key columns in order, each with the texts of its codes; ``columns`` has a block of codes for each, a block
+    ``bin`` and a block for each measure. If there are very many keys, ``step`` bins are merged, and a row has the first of them.
     """
 
     keys: dict[str, list[str]]
@@ -263,7 +286,7 @@ class Cube(TypedDict):
 
 
 class Lane(TypedDict):
-    """One thread of a worker (a position in the report's workers); its bars are ``first`` to ``first + count``."""
+    """One thread of a worker (its position in the report's workers); its bars are ``first`` to ``first + count``."""
 
     worker: int
     thread: int
@@ -275,18 +298,17 @@ class Lane(TypedDict):
 class Stream(TypedDict):
     """The task stream: bars sorted by lane and start.
 
-    Columns of bars: ``gap`` (ticks since the end of the bar before in its lane, of the first since the start of the report;
-    zigzag), ``duration`` (microseconds), ``action`` (position in ``actions``). Action 0 is the execution itself, and the bars of
-    action 0 are the tasks 0, 1, 2 … in order. Other bars have a value in ``owner``: the task they belong to, counted from the next
-    one (zigzag).
+    Columns of bars: ``gap`` (ticks since the end of the previous bar in the lane, or since the start of the report; zigzag),
+    ``duration`` (microseconds), ``action`` (position in ``actions``). Action 0 is the execution itself, and the bars of action 0
+    are the tasks 0, 1, 2 … in order. Each other bar has a value in ``owner``: its task, counted from the next task (zigzag).
 
-    Columns of tasks: ``prefix`` (position in the report's prefixes), ``status``, ``type``, ``computation`` (positions; of
-    computations one more than that, 0 is none), ``nbytes``, ``wait`` (ticks between assignment and start), ``queue`` (ticks between
-    becoming runnable and assignment).
+    Columns of tasks: ``prefix`` (position in the report's prefixes), ``status`` and ``type`` (positions), ``computation``
+    (position plus one; 0 means none), ``nbytes``, ``wait`` (ticks between assignment and start), ``queue`` (ticks between becoming
+    runnable and assignment).
 
-    Keys are texts with numbers taken out: ``template`` (position in ``templates``; where there is no such column the prefix is the
-    position) and ``number0``, ``number1`` … for each U+0000 in it. Where ``templates`` is empty, ``key`` (utf8) has a line a task,
-    JSON where a key has line breaks.
+    Keys are templates and numbers: ``template`` (position in ``templates``; without this column the prefix is the position) and
+    ``number0``, ``number1`` … for each U+0000 in the template. If ``templates`` is empty, ``key`` (utf8) has a line per task, as
+    JSON if the key has line breaks.
     """
 
     tick_us: int
@@ -302,17 +324,18 @@ class Stream(TypedDict):
 
 
 class Series(TypedDict):
-    """Samples of workers on the grid of the bins, a row a worker, NaN where there is none; one block a measure."""
+    """Samples by worker (row) and bin (column), NaN without a sample; one block per measure."""
 
     workers: list[str]
     measures: dict[str, Block]
 
 
 class Flame(TypedDict):
-    """Stacks as a tree of nodes (parents before children; a parent is a node plus one, 0 is none) and samples over their ends.
+    """Stacks as a tree of nodes (parents before children; a parent is a node plus one, 0 means none), and samples by node.
 
-    ``frames`` are file, function, line and whose code it is. The cube's ``stack`` codes are nodes. ``seconds_per_sample`` scales
-    counts of ``compute`` samples to the compute time that was recorded.
+    ``frames`` are file, function, line and owner of the code. The cube's ``stack`` codes are nodes. ``seconds_per_sample``
+    scales counts of ``compute`` samples to the recorded compute time. ``got`` of ``expected`` samples were taken. ``note`` says
+    why there are no stacks of event loops.
     """
 
     frames: list[tuple[str, str, int, Literal["user", "lib", "native", "dask"]]]
@@ -322,12 +345,13 @@ class Flame(TypedDict):
     seconds_per_sample: float
     got: int
     expected: int
+    note: str
 
 
 class Edges(TypedDict):
-    """Dependencies between tasks of the stream, in the order of the tasks; ``of`` counts all that were recorded.
+    """Dependencies between tasks of the stream, in the order of the tasks; ``of`` is the number recorded.
 
-    ``tasks`` are differences to the row before, ``dependencies`` the distance from the task back to its dependency (zigzag).
+    ``tasks`` are differences to the previous row, ``dependencies`` the distance from the task back to its dependency (zigzag).
     """
 
     tasks: Block
@@ -345,7 +369,7 @@ class ReportColumn(TypedDict):
 
 
 class ReportTable(TypedDict):
-    """Rows of a table of the recording; ``rows`` of ``of`` are here. ``data`` (utf8) has a line a column: a JSON array."""
+    """The first ``rows`` of ``of`` rows of a table of the recording. ``data`` (utf8) has a JSON array per column, one per line."""
 
     name: str
     row: str
@@ -357,16 +381,16 @@ class ReportTable(TypedDict):
 
 
 class Fact(TypedDict):
-    """A label and its text, for lists of facts."""
+    """A labelled fact."""
 
     label: str
     text: str
 
 
 class Report(TypedDict):
-    """Everything.
+    """The whole report.
 
-    ``view`` is what is shown first, ``calling_code`` the code that asked for the report, ``failure`` the traceback of the exception
+    ``view`` is the view shown first, ``calling_code`` the code around the report, ``failure`` the traceback of the exception
     that ended its block.
     """
 
@@ -399,10 +423,12 @@ class Report(TypedDict):
     time_by_prefix: Cube
     time_by_worker: Cube
     time_by_span: Cube
+    idle_by_reason: Cube
     counts: Cube
     activities: Cube
     transfers: Cube
     series: Series
+    scheduler: Series
     flame: Flame
     stream: Stream
     edges: Edges

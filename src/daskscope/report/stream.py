@@ -1,7 +1,7 @@
-"""The task stream of a report: every execution and what it did besides, as bars on the lanes of threads.
+"""Encode the task stream of a report: every execution and its other activities, as bars on one lane per thread.
 
-Sorted by lane and start, a bar is the gap since the one before and a length: 4 to 5 bytes. Above ``MOST_TASKS`` the report
-keeps all failures, the longest executions, and an even sample of the rest, and says how many there were.
+Bars are sorted by lane and start. Each is the gap since the previous bar and a duration: 4 to 5 bytes. Above ``MAX_TASKS`` the
+report has all failures, the longest executions, an even sample of the rest, and the total number.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.intervals import task_intervals
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 from daskscope.report.blocks import Blocks, from_mini, mini, zigzag
 from daskscope.report.keys import keys
 from daskscope.report.schema import Block, Edges, Lane, Stream
 
-#: A report of as many tasks has about 18 MB and is shown within 3 s.
-MOST_TASKS = 1_500_000
-MOST_EDGES = 3_000_000
-#: The axis is cut into at most as many ticks: a screen has a thousandth of them, and every bit is 12 kB of 100,000 tasks.
-MOST_TICKS = 2**22
+#: A report of this size has about 18 MB and opens within 3 s.
+MAX_TASKS = 1_500_000
+MAX_EDGES = 3_000_000
+#: Resolution of the time axis: 1,000 times that of a screen. Each further bit costs 12 kB per 100,000 tasks.
+MAX_TICKS = 2**22
 
 
 @dataclass(frozen=True)
 class Placed:
-    """The stream and where each row of the tasks table went: its number in the stream, -1 where it was left out."""
+    """The stream, and the number in the stream of each row of ``tasks``; -1 if it was left out."""
 
     stream: Stream
     numbers: Array
@@ -35,22 +36,22 @@ class Placed:
 def stream(
     recording: Recording, start_us: int, stop_us: int, prefixes: list[str], workers: list[str], blocks: Blocks
 ) -> Placed:
-    """Lay out the executions of a recording between two moments; prefixes and workers are coded by their position."""
+    """Encode the executions of a recording between two times; prefixes and workers are coded by their position."""
     tasks = recording["tasks"]
-    kept = sample(tasks, MOST_TASKS)
-    tick = max(1, -(-(stop_us - start_us) // MOST_TICKS))
+    kept = sample(tasks, MAX_TASKS)
+    tick = max(1, -(-(stop_us - start_us) // MAX_TICKS))
     lanes, lane_of_row = _lanes(tasks, kept, workers)
     bars = _bars(tasks, kept, lane_of_row)
-    # A bar that begins when another ends comes after it; of two that begin together the movement of data comes first.
+    # Of two bars that begin together, an activity besides computing comes first.
     order = np.lexsort((bars.actions == 0, bars.starts))
-    # Numpy sorts integers of 16 bits by radix: 20 times faster than wider ones.
+    # Numpy radix-sorts 16-bit integers: 20 times faster than wider ones.
     narrow = bars.lanes.astype(np.int16) if len(lanes) < 2**15 else bars.lanes
     order = order[np.argsort(narrow[order], kind="stable")]
     lane, action, row = bars.lanes[order], bars.actions[order], bars.rows[order]
     starts = np.clip(bars.starts[order], start_us, stop_us)
     begin = (starts - start_us) // tick
     durations = from_mini(mini(np.maximum(np.clip(bars.stops[order], start_us, stop_us) - starts, 0)))
-    # The reader knows no more than the rounded duration; gaps are counted from where it thinks a bar ends.
+    # The reader knows only the rounded duration, so gaps are counted from the rounded end.
     end = begin + np.floor(durations / tick + 0.5).astype(np.int64)
     executions = action == 0
     numbers = np.full(tasks.rows, -1, dtype=np.int64)
@@ -84,12 +85,12 @@ def stream(
 
 
 def edges(recording: Recording, numbers: Array, blocks: Blocks) -> Edges:
-    """The dependencies between tasks of the stream."""
+    """Return the dependencies between tasks of the stream."""
     table, ids = recording["edges"], recording["tasks"]["id"]
     position = _lookup(ids, numbers)
     tasks, dependencies = position(table["task"]), position(table["dependency"])
     known = np.flatnonzero((tasks >= 0) & (dependencies >= 0))
-    known = known[np.argsort(tasks[known], kind="stable")][:MOST_EDGES]
+    known = known[np.argsort(tasks[known], kind="stable")][:MAX_EDGES]
     tasks, dependencies = tasks[known], dependencies[known]
     return {
         "tasks": blocks.codes("edges.tasks", np.diff(tasks, prepend=0)),
@@ -99,16 +100,16 @@ def edges(recording: Recording, numbers: Array, blocks: Blocks) -> Edges:
     }
 
 
-def sample(tasks: Table, most: int) -> Array:
-    """The rows that are shown: all where there are few, else failures, the longest, and an even part of the rest."""
+def sample(tasks: Table, limit: int) -> Array:
+    """Return all rows, or ``limit`` of them: failures, the longest executions, and an even sample of the rest."""
     rows = np.arange(tasks.rows)
-    if tasks.rows <= most:
+    if tasks.rows <= limit:
         return rows
     importance = (tasks["stop_us"] - tasks["start_us"]).astype(np.float64)
     importance[tasks.strings("status").codes != _code(tasks.strings("status"), "ok")] = np.inf
-    longest = np.argpartition(-importance, most // 2)[: most // 2]
+    longest = np.argpartition(-importance, limit // 2)[: limit // 2]
     rest = np.setdiff1d(rows, longest, assume_unique=True)
-    even = rest[np.linspace(0, len(rest) - 1, most - most // 2).astype(np.int64)]
+    even = rest[np.linspace(0, len(rest) - 1, limit - limit // 2).astype(np.int64)]
     result: Array = np.sort(np.concatenate([longest, even]))
     return result
 
@@ -124,29 +125,21 @@ class _Bars:
 
 
 def _bars(tasks: Table, kept: Array, lane_of_row: Array) -> _Bars:
-    """The executions, then their intervals of other kinds."""
-    actions, begun, ended = (tasks.lists(f"interval_{name}").take(kept) for name in ("action", "start_us", "stop_us"))
-    names = actions.flat
-    assert isinstance(names, Strings)
-    starts, stops, lengths = np.asarray(begun.flat), np.asarray(ended.flat), actions.lengths
-    if not (np.array_equal(lengths, begun.lengths) and np.array_equal(lengths, ended.lengths)):
-        # No recorder writes columns that disagree, and nobody could tell which interval is whose.
-        starts, stops, lengths = starts[:0], stops[:0], np.zeros_like(lengths)
-    owners = np.repeat(kept, lengths)
-    codes = names.codes[: len(starts)].astype(np.int64)
+    """Return the executions, followed by their other activities."""
+    owners, names, starts, stops = task_intervals(tasks, kept)
     rows = np.concatenate([kept, owners])
     return _Bars(
         rows,
         lane_of_row[rows],
         np.concatenate([tasks["start_us"][kept], starts]),
         np.concatenate([tasks["stop_us"][kept], stops]),
-        np.concatenate([np.zeros(len(kept), dtype=np.int64), codes + 1]),
+        np.concatenate([np.zeros(len(kept), dtype=np.int64), names.codes.astype(np.int64) + 1]),
         _texts(names),
     )
 
 
 def _lanes(tasks: Table, kept: Array, workers: list[str]) -> tuple[Array, Array]:
-    """Distinct (worker, thread) pairs in the order of the workers, and the lane of every row."""
+    """Return distinct (worker, thread) pairs in the order of the workers, and the lane of every row."""
     codes = _recode(tasks.strings("worker"), _rank(workers))
     threads, thread_codes = np.unique(tasks["thread"], return_inverse=True)
     # Numbers sort ten times faster than pairs.
@@ -168,7 +161,7 @@ def _lane_records(lanes: Array, lane: Array, executions: Array) -> list[Lane]:
 
 
 def _ends_before(lane: Array, end: Array) -> Array:
-    """The end of the bar before in the same lane; 0 for the first."""
+    """Return the end of the previous bar in the same lane; 0 for the first."""
     before = np.concatenate([[0], end[:-1]]) if len(end) else end
     first = np.concatenate([[True], lane[1:] != lane[:-1]]) if len(end) else np.zeros(0, dtype=bool)
     result: Array = np.where(first, 0, before)
@@ -194,14 +187,14 @@ def _task_columns(
 
 
 def _positions(recording: Recording) -> dict[str, int]:
-    """Computations by one more than their position in the report, which has them in the order of their start."""
+    """Return the position of each computation in the report plus one; the report orders them by start."""
     table = recording["computations"]
     order = sorted(zip(table["start_us"].tolist(), table["computation"].tolist(), strict=True))
     return {computation: position + 1 for position, (_, computation) in enumerate(order)}
 
 
 def _rank(names: list[str]) -> dict[str, int]:
-    """The first position of each name; the address of a worker may be used again."""
+    """Return the first position of each name; the address of a worker may be reused."""
     return {name: position for position, name in reversed(list(enumerate(names)))}
 
 
@@ -212,7 +205,7 @@ def _recode(column: Strings, positions: dict[str, int]) -> Array:
 
 
 def _lookup(ids: Array, numbers: Array) -> Callable[[Array], Array]:
-    """The number in the stream of an execution's id; -1 for what is not there."""
+    """Return a function that maps IDs of executions to their number in the stream; -1 if missing."""
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
 

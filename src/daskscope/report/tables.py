@@ -1,33 +1,47 @@
-"""The tables of a recording as a report carries them: the first rows of each, and how many there are."""
+"""The tables, the events and the task groups of a report.
+
+A report has the first rows of each table and the latest events, each with the total number, and all task groups.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 from typing import Any, Literal
 
 import numpy as np
 
+from daskscope.analysis.limits import LARGEST, parse_object
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Table
 from daskscope.report.blocks import Blocks
-from daskscope.report.schema import ReportColumn, ReportTable
+from daskscope.report.schema import Category, Event, Group, ReportColumn, ReportTable
 
-#: Rows of a table in the report: enough to look through by eye. Whoever wants all of them exports the recording.
-MOST_ROWS = 2_000
-#: Every task is in the stream already.
-MOST_TASKS = 500
-MOST_TEXT = 2_000
+#: Rows of a table in the report: enough to look through. An export has them all.
+MAX_ROWS = 2_000
+#: The task stream already has every task.
+MAX_TASKS = 500
+MAX_TEXT = 2_000
+MAX_EVENTS = 2_000
+#: Dask's names of actions, and their category of thread time.
+ACTIONS: dict[str, Category] = {
+    "compute": "cpu",
+    "transfer": "transfer",
+    "disk-read": "disk",
+    "disk-write": "disk",
+    "deserialize": "serialize",
+}
 
 
 def report_tables(recording: Recording, blocks: Blocks) -> list[ReportTable]:
-    """Every table that has rows."""
+    """Return every table that has rows."""
     return [_table(recording, name, blocks) for name in recording if recording[name].rows]
 
 
 def _table(recording: Recording, name: str, blocks: Blocks) -> ReportTable:
     table = recording[name]
-    shown = table.take(np.arange(min(table.rows, MOST_TASKS if name == "tasks" else MOST_ROWS)))
+    shown = table.take(np.arange(min(table.rows, MAX_TASKS if name == "tasks" else MAX_ROWS)))
     completeness = recording.completeness.get(name, Completeness(table.rows))
     lines = [json.dumps(list(map(_plain, shown[column])), allow_nan=False) for column in shown]
     return {
@@ -48,11 +62,94 @@ def _column(table: Table, name: str) -> ReportColumn:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as JSON can have it; lists become texts, as nobody sorts by them."""
+    """Return a cell as a JSON value; lists become text, because they are never sorted."""
     if isinstance(value, list):
-        return ", ".join(map(str, value))[:MOST_TEXT]
+        return ", ".join(map(str, value))[:MAX_TEXT]
     if isinstance(value, str):
-        return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} …"
+        return value if len(value) <= MAX_TEXT else f"{value[:MAX_TEXT]} …"
     if isinstance(value, np.generic):
         value = value.item()
     return value if not isinstance(value, float) or math.isfinite(value) else None
+
+
+def events(recording: Recording) -> tuple[list[Event], int]:
+    """Return the latest events and log lines in order of time, and the total number."""
+    found = sorted([*_events(recording), *_logs(recording)], key=lambda event: event["time_us"])
+    return found[-MAX_EVENTS:], len(found)
+
+
+def _events(recording: Recording) -> list[Event]:
+    rows = recording["events"].records("time_us", "topic", "kind", "worker", "detail")
+    return [
+        {"time_us": time, "source": topic, "kind": kind, "worker": worker, "text": detail, "repeats": 1}
+        for time, topic, kind, worker, detail in rows
+    ]
+
+
+def _logs(recording: Recording) -> list[Event]:
+    rows = recording["logs"].records("time_us", "level", "logger", "worker", "message", "repeats")
+    return [
+        {
+            "time_us": time,
+            "source": logger,
+            "kind": logging.getLevelName(level).lower(),
+            "worker": worker,
+            "text": message,
+            "repeats": repeats,
+        }
+        for time, level, logger, worker, message, repeats in rows
+    ]
+
+
+def groups(recording: Recording) -> list[Group]:
+    """Return every task group in the order of their first tasks."""
+    names = ("group", "prefix", "computation", "span", "start_us", "stop_us", "states", "durations_us", "nbytes")
+    rows = list(recording["groups"].records(*names, "dependencies"))
+    order = sorted(range(len(rows)), key=lambda i: (rows[i][4], rows[i][0]))
+    # A name may occur in several computations. Prefer the dependency in the same computation, else the latest one.
+    positions: dict[tuple[str, str], int] = {(rows[i][0], rows[i][2]): at for at, i in enumerate(order)}
+    anywhere = {rows[i][0]: at for at, i in enumerate(order)}
+    failed = _count_final_failures(recording)
+    found: list[Group] = []
+    for i in order:
+        group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
+        durations_us = {
+            str(name): int(us)
+            for name, us in parse_object(durations).items()
+            if isinstance(us, (int, float)) and abs(us) <= LARGEST
+        }
+        counts = {name: n for name, n in parse_object(states).items() if isinstance(n, int) and abs(n) <= LARGEST}
+        at = (positions.get((name, computation), anywhere.get(name)) for name in needs)
+        found.append(
+            {
+                "group": group,
+                "prefix": prefix,
+                "computation": computation,
+                "span": span,
+                "start_us": start,
+                "stop_us": stop,
+                "tasks": sum(counts.values()),
+                "nbytes": nbytes,
+                # Dask's own counter drops a failure once its task is forgotten.
+                "errors": max(failed.get((group, computation), 0), counts.get("erred", 0)),
+                "durations_us": durations_us,
+                "dominant": _dominant(durations_us),
+                "dependencies": sorted({position for position in at if position is not None}),
+            }
+        )
+    return found
+
+
+def _count_final_failures(recording: Recording) -> dict[tuple[str, str], int]:
+    """Count failures that were not retried, by group and computation, without tasks that only depended on a failed one."""
+    rows = recording["exceptions"].records("group", "computation", "will_retry", "blamed_key", "count")
+    found: dict[tuple[str, str], int] = {}
+    for group, computation, will_retry, blamed, count in rows:
+        if not will_retry and not blamed:
+            found[group, computation] = found.get((group, computation), 0) + count
+    return found
+
+
+def _dominant(durations_us: dict[str, int]) -> Category:
+    action = max(durations_us, key=lambda name: durations_us[name], default="")
+    return ACTIONS.get(action, "noncpu") if action else "idle"

@@ -1,5 +1,5 @@
-"""The server: an ASGI application over ``storage``, and the thread that writes.
+"""The server: an ASGI application over ``storage``, and the thread that writes batches.
 
-``settings`` says how it is run, ``services`` holds what every request needs, ``routing`` turns declared routes into an
+``settings`` configures it, ``services`` has what every request needs, ``http`` turns declared routes into an
 application, ``routes`` are the resources. Only this package imports the web framework.
 """

@@ -1,22 +1,18 @@
-"""What the API answers: the contract between the server and its pages, and anybody else who asks.
+"""Responses of the API: the contract between the server, its pages and other clients.
 
-``scripts/gen-types`` writes ``web/src/api/server.gen.ts`` from these definitions. Moments are ISO 8601 in UTC, None where they are
-not known; lengths are seconds, sizes bytes, money US dollars and always an estimate.
+``scripts/gen-types`` writes ``web/src/api/server.gen.ts`` from these definitions. Times are ISO 8601 in UTC, None if
+unknown; durations are seconds, sizes bytes, money US dollars and always an estimate.
 """
 
 from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-ClusterState = Literal["running", "idle", "finished", "lost"]
-ComputationState = Literal["running", "done", "erred", "cancelled", "lost"]
-ErrorState = Literal["open", "resolved", "ignored", "regressed"]
-Role = Literal["viewer", "member", "owner"]
-Scope = Literal["ingest", "read", "write", "admin"]
+from daskscope.model.states import AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState, Role, Scope
 
 
 class Money(TypedDict):
-    """What something cost, by which formula."""
+    """A cost and its formula."""
 
     total: float
     busy: float
@@ -38,6 +34,7 @@ class Cluster(TypedDict):
     address: str
     account: str
     state: ClusterState
+    outcome: ClusterOutcome
     status: str
     reason: str
     created: str | None
@@ -50,14 +47,14 @@ class Cluster(TypedDict):
     workers: int
     threads: int
     memory: int
-    #: What it has, or, once it is over, the most it had.
+    #: Current values; the peak once the cluster has ended.
     memory_limit: int
     peak_workers: int
     peak_threads: int
     peak_memory_limit: int
-    #: Seconds the server's clock is ahead of the scheduler's, at most; 0 where it is not known.
+    #: Seconds the server's clock is ahead of the scheduler's, at most; 0 if unknown.
     clock_offset: float
-    #: At the last word of it: computed now, waiting for a thread, and asking for what no worker has.
+    #: At the last update: tasks assigned to workers, queued, and without a worker that can run them.
     tasks_processing: int
     tasks_queued: int
     tasks_unrunnable: int
@@ -80,17 +77,17 @@ class Cluster(TypedDict):
 
 
 class ClusterList(TypedDict):
-    """A part of an account's clusters, and how many there are in each state."""
+    """A page of an account's clusters, and the number of clusters in each state."""
 
     items: list[Cluster]
     next: str | None
     states: dict[str, int]
-    #: Where it was asked for: by id, which share of the threads was busy in the last hour of its life, oldest first.
+    #: If requested: the share of busy threads over the last hour by cluster ID, oldest first.
     busy: dict[str, list[float]]
 
 
 class Prefix(TypedDict):
-    """Executions of one prefix, added up; lengths in seconds."""
+    """Executions of one prefix, summed; durations in seconds."""
 
     prefix: str
     tasks: int
@@ -107,7 +104,7 @@ class Prefix(TypedDict):
 
 
 class Worker(TypedDict):
-    """A worker's life."""
+    """A worker."""
 
     server_id: str
     worker: str
@@ -147,18 +144,19 @@ class OneCluster(Cluster):
 
 
 class History(TypedDict):
-    """A cluster over time, in steps of the same length; workers, threads and busy threads are averages over each."""
+    """A cluster over time, in equal steps; workers, threads and busy threads are averages per step."""
 
     start: str | None
     step: float
-    #: Seconds since the start at which each step begins, and at which the last ends.
+    #: Start of each step in seconds since the start, and the end of the last.
     edges: list[float]
     workers: list[float]
     threads: list[float]
     busy: list[float]
     tasks: list[int]
     errors: list[int]
-    #: The most adaptive scaling asked for in each step; None before it asked, and always where it is not used.
+    #: The maximum number of workers that adaptive scaling requested per step; None before a request and without
+    #: scaling.
     wanted: list[int | None]
 
 
@@ -181,7 +179,7 @@ class Explanation(TypedDict):
 
 
 class Computation(TypedDict):
-    """One compute, persist or submit wave."""
+    """A computation: one ``compute()``, ``persist()`` or ``submit()`` call."""
 
     id: str
     cluster_id: str
@@ -202,7 +200,7 @@ class Computation(TypedDict):
     durations: dict[str, float]
     nbytes: int
     n_groups: int
-    #: Graphs that Dask put together, because they came while others ran; the code is that of the first.
+    #: Graphs that Dask merged because they were submitted while others ran; the code is that of the first.
     n_submissions: int
     span: str
     client: str
@@ -241,7 +239,7 @@ class Failure(TypedDict):
 
 
 class ErrorGroup(TypedDict):
-    """Failures that are the same."""
+    """An error group: errors with the same fingerprint."""
 
     fingerprint: str
     type: str
@@ -258,13 +256,13 @@ class ErrorGroup(TypedDict):
 
 
 class ListedError(ErrorGroup):
-    """A group with its failures in each of the last hours, oldest first."""
+    """An error group with its errors per hour, oldest first."""
 
     hours: list[int]
 
 
 class OneError(ErrorGroup):
-    """A group with its latest failures, and by package the versions it was seen with."""
+    """An error group with its latest errors, and the versions it was seen with, by package."""
 
     traceback: str
     versions: dict[str, list[str]]
@@ -272,7 +270,7 @@ class OneError(ErrorGroup):
 
 
 class HostedReport(TypedDict):
-    """A report at the server."""
+    """A report on the server."""
 
     id: int
     filename: str
@@ -294,25 +292,29 @@ class HostedReport(TypedDict):
 
 
 class Membership(TypedDict):
-    """An account somebody belongs to."""
+    """An account of the caller."""
 
     name: str
     role: Role
 
 
 class Me(TypedDict):
-    """Who asks."""
+    """The caller."""
 
     user: str
     kind: Literal["token", "session", "local"]
     admin: bool
     account: str | None
     scopes: list[Scope]
+    #: When the token of the request expires; None if never, or without a token.
+    expires: str | None
     accounts: list[Membership]
+    #: What the operator should change; only for administrators of the server.
+    warnings: list[str]
 
 
 class Member(TypedDict):
-    """Somebody who belongs to an account."""
+    """A member of an account."""
 
     name: str
     email: str
@@ -321,7 +323,7 @@ class Member(TypedDict):
 
 
 class Token(TypedDict):
-    """A token without its secret, and how many recorders write with one made from it."""
+    """A token without its secret, and the numbers of recorder tokens and other tokens created with it."""
 
     id: int
     hint: str
@@ -329,15 +331,79 @@ class Token(TypedDict):
     scopes: list[Scope]
     user: str
     expired: bool
+    #: Within two weeks.
+    expires_soon: bool
     recorders: int
+    children: int
     created: str | None
     expires: str | None
     used: str | None
     revoked: str | None
 
 
+class Opened(TypedDict):
+    """A new browser session. Its cookie works only together with the page secret."""
+
+    user: str
+    page_secret: str
+
+
+class ServerUser(TypedDict):
+    """A user of the server, as its administrators see it."""
+
+    name: str
+    email: str
+    admin: bool
+    created: str | None
+    #: None if enabled.
+    disabled: str | None
+
+
+class SignInLink(TypedDict):
+    """A link that works once."""
+
+    url: str
+    expires: str | None
+
+
+class BrowserSession(TypedDict):
+    """A browser session of the caller."""
+
+    id: str
+    agent: str
+    address: str
+    created: str | None
+    expires: str | None
+    current: bool
+
+
+class AuditEvent(TypedDict):
+    """Who did what, when and from where."""
+
+    id: int
+    time: str | None
+    #: Whether it concerns the server instead of the account.
+    server: bool
+    user: str
+    action: AuditAction
+    subject: str
+    address: str
+    details: dict[str, object]
+
+
+class DeviceSignIn(TypedDict):
+    """The sign-in of a command line. The server knows the address; the requester states the rest."""
+
+    user_code: str
+    state: str
+    address: str
+    host: str
+    label: str
+    scopes: list[str]
+
+
 class AccountPreferences(TypedDict):
-    """What an account decides for itself; 0 days or bytes: as the server says."""
+    """Preferences of an account; 0 days or bytes means the server's default."""
 
     visibility: Literal["public", "private"]
     keep_rows_days: int
@@ -349,7 +415,7 @@ class AccountPreferences(TypedDict):
 
 
 class Running(TypedDict):
-    """A cluster that computes, and how far it is."""
+    """A running cluster and its progress."""
 
     cluster: Cluster
     done: int
@@ -357,7 +423,7 @@ class Running(TypedDict):
 
 
 class Day(TypedDict):
-    """What an account used on one day (UTC)."""
+    """Usage of an account on one day (UTC)."""
 
     day: str
     tasks: int
@@ -369,7 +435,7 @@ class Day(TypedDict):
 
 
 class WeekCell(TypedDict):
-    """Compute time of a member in a week, which begins on a Monday."""
+    """Compute time of a member in a week, which starts on Monday."""
 
     user: str
     week: str
@@ -377,7 +443,7 @@ class WeekCell(TypedDict):
 
 
 class Overview(TypedDict):
-    """What a team wants to know first."""
+    """What the home page shows."""
 
     states: dict[str, int]
     running: list[Running]
@@ -392,10 +458,10 @@ class Overview(TypedDict):
 
 
 class UsageLine(TypedDict):
-    """What one day, user, cluster or prefix used; a prefix has a share of what busy threads cost, and no threads of its own."""
+    """Usage of one day, user, cluster or prefix. A prefix has a share of the cost of busy threads, but no threads."""
 
     name: str
-    #: What a cluster is called; of others the name again.
+    #: Display name of a cluster; otherwise the name again.
     label: str
     tasks: int
     errors: int
@@ -409,7 +475,7 @@ class UsageLine(TypedDict):
 
 
 class Usage(TypedDict):
-    """What an account used in some days."""
+    """Usage of an account over some days."""
 
     by: Literal["day", "user", "cluster", "prefix"]
     items: list[UsageLine]

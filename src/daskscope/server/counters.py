@@ -1,4 +1,4 @@
-"""What the server has done since it started: plain numbers, read by ``/metrics``."""
+"""Counters of a running server, for ``/metrics``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server does by itself: compaction, retention, the sweep. One thread, one thing after the other."""
+"""Background jobs of a server: compaction, retention and the sweep, in one thread."""
 
 from __future__ import annotations
 
@@ -9,35 +9,42 @@ import threading
 import time
 from pathlib import Path
 
+from daskscope import units
 from daskscope.errors import DaskscopeError
-from daskscope.server import rendering
-from daskscope.server.failure import Refusal
+from daskscope.server import documents
+from daskscope.server.http.errors import Refusal, public_message
 from daskscope.server.services import Services
-from daskscope.server.trouble import in_our_words
 from daskscope.storage.blobs import StoreAway
-from daskscope.storage.compaction import compact, due
+from daskscope.storage.clock_check import ClockCheck
+from daskscope.storage.compaction import claim, compact, due
 from daskscope.storage.computations import large_subjects
 from daskscope.storage.database import detail_of, is_outage
+from daskscope.storage.error_groups import index_errors
+from daskscope.storage.replaced import delete_replaced
 from daskscope.storage.retention import Limits, apply_retention, sweep
 
 logger = logging.getLogger("daskscope.server")
 
 COMPACT_EVERY_S = 5.0
-#: Tasks from which a report takes longer than a reader likes to wait, and how many of a run are made ahead.
+#: Documents of runs with more tasks take too long to make on demand; how many of a run are pre-rendered.
 RENDER_TASKS = 20_000
 RENDER_MOST = 20
+#: New error groups are found by parts of their words until they are indexed.
+INDEX_EVERY_S = 10.0
+REPLACED_EVERY_S = 300.0
 RETAIN_EVERY_S = 3600.0
 SWEEP_EVERY_S = 6 * 3600.0
-#: An upload arrives within ten minutes (``UPLOAD_S``) and is rendered in a few more: one that nobody touched for so long belongs to
-#: a server that was killed. Not younger ones, even at the start: another server may share the directory.
+#: An upload arrives within ten minutes (``UPLOAD_S``) and is rendered a few minutes later. One that was not written to
+#: for this long was left by a killed server. Younger ones may belong to another server on the same directory.
 UPLOAD_AGE_S = 3600.0
 
 
 class Jobs:
-    """Runs jobs until it is stopped; one that fails is reported and tried again."""
+    """Runs the jobs until stopped. A job that fails is reported and retried."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        self.clock = ClockCheck(services.archive)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="daskscope-jobs", daemon=True)
 
@@ -45,7 +52,7 @@ class Jobs:
         self._thread.start()
 
     def stop(self, timeout: float = 3.0) -> None:
-        """End soon; a job that takes longer is left behind, and done again at the next start."""
+        """Stop soon. A job that takes longer is abandoned and repeated at the next start."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
@@ -53,13 +60,22 @@ class Jobs:
     def _run(self) -> None:
         jobs = (
             ("compaction", self.compact, COMPACT_EVERY_S),
+            ("search", self.index_errors, INDEX_EVERY_S),
+            ("replaced files", self.delete_replaced, REPLACED_EVERY_S),
             ("uploads", self.remove_uploads, RETAIN_EVERY_S),
             ("retention", self.retain, RETAIN_EVERY_S),
             ("sweep", self.sweep, SWEEP_EVERY_S),
         )
         begin = time.monotonic()
-        # The sweep looks at every file: not while the server starts.
-        next_time = {"compaction": begin, "uploads": begin, "retention": begin + 60, "sweep": begin + 600}
+        # Sweep later: it lists every file, which is too slow for the start.
+        next_time = {
+            "compaction": begin,
+            "search": begin,
+            "replaced files": begin + 60,
+            "uploads": begin,
+            "retention": begin + 60,
+            "sweep": begin + 600,
+        }
         while not self._stop.wait(1.0):
             for name, job, every in jobs:
                 if time.monotonic() >= next_time[name] and not self._stop.is_set():
@@ -73,10 +89,10 @@ class Jobs:
             job()
         except Exception as error:
             if name not in problems:
-                # Once per outage, with a traceback only where it is ours.
+                # Log once per outage, with a traceback only for our own bugs.
                 expected = isinstance(error, DaskscopeError) or is_outage(error)
                 logger.error("the %s job fails: %s", name, detail_of(error), exc_info=None if expected else error)
-            problems[name] = in_our_words(error)
+            problems[name] = public_message(error)
         else:
             if problems.pop(name, None) is not None:
                 logger.info("the %s job works again", name)
@@ -86,22 +102,23 @@ class Jobs:
         quiet = services.settings.compact_after * 1_000_000
         tried: set[int] = set()
         while not self._stop.is_set():
-            with services.database.read() as connection:
-                runs = [item for item in due(connection, services.clock(), quiet) if item[0] not in tried]
+            with services.archive.read() as tx:
+                runs = [item for item in due(tx, quiet) if item[0] not in tried]
             if not runs:
                 return
             for run, account, over in runs:
                 if self._stop.is_set():
                     return
-                # Once a round, or a run that cannot be compacted would be tried without end. One of which a pass took a part gets
-                # its next turn after the others.
-                if not self._compact(run, account, over=over):
-                    tried.add(run)
+                with claim(services.archive, run) as is_mine:
+                    # Once per round, or a run that cannot be compacted would be retried endlessly. A run that was partly
+                    # compacted gets its next turn after the others.
+                    if not is_mine or not self._compact(run, account, over=over):
+                        tried.add(run)
 
     def _compact(self, run: int, account: int, *, over: bool) -> bool:
-        """One pass; whether it took anything."""
+        """Run one pass. Return whether it compacted anything."""
         services = self.services
-        done = compact(services.database, services.vault, services.store, account, run, services.clock(), over=over)
+        done = compact(services.archive, account, run, over=over)
         if done is None:
             return False
         services.counters.add("compactions")
@@ -111,25 +128,24 @@ class Jobs:
         return done.batches > 0
 
     def _render(self, run: int, account: int) -> None:
-        """Make the reports of what is large before somebody asks: a million tasks take five seconds, once."""
+        """Make documents of large runs in advance: a million tasks take five seconds."""
         services = self.services
-        with services.database.read() as connection:
-            subjects = large_subjects(connection, run, RENDER_TASKS, RENDER_MOST)
+        with services.archive.read() as tx:
+            subjects = large_subjects(tx, run, RENDER_TASKS, RENDER_MOST)
         for title, computation in subjects:
             if self._stop.is_set():
                 return
             try:
-                rendering.of_run(services, account, run, title, computation)
+                documents.of_run(services, account, run, title, computation)
             except Refusal:
-                # Somebody deleted the cluster meanwhile.
+                # The cluster was deleted meanwhile.
                 return
             except Exception as error:
                 if is_outage(error) or isinstance(error, StoreAway):
                     raise
-                # Rows a recorder made up may be beyond what can be drawn. That is one run's trouble: the others are compacted, and
-                # the server is well.
+                # Rows made up by a recorder may be impossible to draw. Log it and go on: it concerns one run only.
                 logger.error(
-                    "run %d of account %d (%s) cannot be rendered ahead: %s",
+                    "run %d of account %d (%s) cannot be pre-rendered: %s",
                     run,
                     account,
                     computation or "all of it",
@@ -137,29 +153,46 @@ class Jobs:
                     exc_info=None if isinstance(error, DaskscopeError) else error,
                 )
 
+    def index_errors(self) -> None:
+        index_errors(self.services.archive)
+
+    def delete_replaced(self) -> None:
+        delete_replaced(self.services.archive)
+
     def remove_uploads(self) -> None:
         removed = remove_uploads(self.services.settings.directory, time.time())
         if removed:
-            logger.info("removed %d uploads that a server left behind when it was killed", removed)
+            logger.info("deleted %d uploads left behind by a killed server", removed)
 
     def retain(self) -> None:
         services, settings = self.services, self.services.settings
         limits = Limits(settings.keep_rows_days, settings.keep_sums_days)
-        apply_retention(services.database, services.store, limits, services.clock())
+        removed = apply_retention(services.archive, limits, self.clock.now_us())
+        if removed.anything:
+            logger.info(
+                "retention deleted %s, the rows of %s and %s%s",
+                units.counted(removed.runs, "run"),
+                units.counted(removed.rows_of_runs, "run"),
+                units.counted(removed.reports, "report"),
+                "; more is due, and is deleted by the next passes" if removed.is_capped else "",
+            )
+        services.archive.database.shrink()
 
     def sweep(self) -> None:
-        removed = sweep(self.services.database, self.services.store)
+        # Files have the time of their store. Only a clock that jumped could make a new one look old.
+        self.clock.now_us()
+        removed = sweep(self.services.archive)
         if removed:
-            logger.info("removed %d files nobody named", removed)
+            logger.info("deleted %d files without a name", removed)
 
 
 def remove_uploads(directory: Path, now_s: float) -> int:
-    """Delete the directories of uploads that nobody writes any more; how many. They hold what was sent, unsealed."""
+    """Delete abandoned upload directories and return how many. They contain unencrypted data."""
     removed = 0
     for upload in directory.glob("upload-*"):
         if upload.is_symlink() or not upload.is_dir() or now_s - _touched(upload) < UPLOAD_AGE_S:
             continue
-        # Another server on this directory may be at it as well.
+        # Another server on this directory may be deleting it too.
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(upload)
             removed += 1
@@ -167,9 +200,9 @@ def remove_uploads(directory: Path, now_s: float) -> int:
 
 
 def _touched(directory: Path) -> float:
-    """When something in it was last written, by the clock of its file system."""
+    """Return when something in the directory was last written, by the clock of its file system."""
     try:
         return max(path.lstat().st_mtime for path in (directory, *directory.iterdir()))
     except FileNotFoundError:
-        # Its own server just deletes it.
+        # Its own server is deleting it.
         return float("inf")

@@ -1,8 +1,4 @@
-"""Threads for work that takes long, so that it cannot keep everything else waiting.
-
-Handlers run in the web framework's pool of forty threads. Forty reports being rendered, or forty passwords being guessed, would
-take them all: each kind of such work has a few threads of its own, and what does not get one waits without a thread.
-"""
+"""Threads for requests, shared fairly between accounts."""
 
 from __future__ import annotations
 
@@ -13,33 +9,52 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.to_thread
 
-from daskscope.server.failure import too_many
+from daskscope.server.http.errors import too_many
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What renders or reads a whole run: hundreds of MB each, so few at once.
+#: Reading lists and single records.
+READ = "read"
+#: Rendering or reading whole runs: hundreds of MB each, so few at once.
 HEAVY = "heavy"
-#: What decodes batches, on half of the cores: a body may claim 256 MB, and threads that wait for each other's interpreter lock
-#: cost the writer's: on two cores, one thread takes 8 % less time for the same batches than two.
+#: Decoding batches, on half of the cores. A body may claim 256 MB, and threads that contend for the interpreter lock
+#: slow down the writer: on two cores, one thread takes 8 % less time for the same batches than two.
 PARSE = "parse"
-#: What hashes passwords: 19 MiB and 28 ms each.
+#: Hashing passwords: 19 MiB and 28 ms each.
 PASSWORD = "password"
-SIZES = {HEAVY: 4, PARSE: max(1, min(4, (os.cpu_count() or 2) // 2)), PASSWORD: 2}
-#: Passwords that may wait for a thread; there are more only when somebody guesses.
-MOST_PASSWORDS = 32
+SIZES = {READ: 20, HEAVY: 4, PARSE: max(1, min(4, (os.cpu_count() or 2) // 2)), PASSWORD: 2}
+#: Maximum passwords waiting for a thread. More only come from guessing.
+MAX_PASSWORDS = 32
+#: The account of requests that name none.
+NO_ACCOUNT = 0
 
 
 class Pools:
-    """The limits of one server; made where its event loop runs."""
+    """The thread limits of one server. Create it in its event loop.
+
+    An account uses at most half of the threads of a kind, and at least one. Its other requests wait outside the queue, so
+    that the requests of other accounts do not wait behind them.
+    """
 
     def __init__(self) -> None:
         self._limits: dict[str, anyio.CapacityLimiter] = {}
+        self._shares: dict[tuple[str, int], anyio.CapacityLimiter] = {}
 
-    async def run(self, kind: str, function: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
+    async def run(self, kind: str, account: int, function: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
         limit = self._limits.get(kind)
         if limit is None:
             limit = self._limits[kind] = anyio.CapacityLimiter(SIZES[kind])
-        if kind == PASSWORD and limit.statistics().tasks_waiting >= MOST_PASSWORDS:
-            raise too_many("Too many people log in at the moment. Try again in a few seconds.", 5)
-        return await anyio.to_thread.run_sync(function, *args, limiter=limit)
+        if kind == PASSWORD and limit.statistics().tasks_waiting >= MAX_PASSWORDS:
+            raise too_many("Too many sign-ins at the moment. Try again in a few seconds.", 5)
+        key = kind, account
+        share = self._shares.get(key)
+        if share is None:
+            share = self._shares[key] = anyio.CapacityLimiter(max(1, SIZES[kind] // 2))
+        try:
+            async with share:
+                return await anyio.to_thread.run_sync(function, *args, limiter=limit)
+        finally:
+            if not share.borrowed_tokens and not share.statistics().tasks_waiting:
+                # Accounts come and go. A request that holds this share already is counted above.
+                self._shares.pop(key, None)

@@ -1,10 +1,12 @@
-"""Run a server: open the storage, listen, say where, and end in order."""
+"""Run a server: open the archive, listen, print the address, and shut down in order."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
 import socket
 import sys
@@ -15,22 +17,25 @@ from typing import Any
 
 import uvicorn
 
-from daskscope.server.app import application
+from daskscope.client.local_servers import announce, withdraw
+from daskscope.server.http.protocol import MAX_HEADERS, LimitedProtocol
+from daskscope.server.http.routing import build_app
 from daskscope.server.jobs import Jobs
+from daskscope.server.routes import ROUTES, web
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings, SettingsError
-from daskscope.storage.setup import offer_setup
+from daskscope.storage.sessions import offer_setup
 
 logger = logging.getLogger("daskscope.server")
 
-#: How long requests under way may take once the server is told to end.
+#: How long requests in progress may take after the server is told to stop.
 GRACE_S = 10
-#: Connections at once; beyond it the answer is 503, and those that are there go on. A recorder keeps one.
-MOST_CONNECTIONS = 10_000
+#: Maximum connections. Beyond it new ones get a 503. A recorder keeps one open.
+MAX_CONNECTIONS = 10_000
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -45,7 +50,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class Server(uvicorn.Server):
-    """A server that ends in order: uvicorn's own sends itself the signal again, and nothing after it is run."""
+    """A server that shuts down in order. uvicorn's own repeats the signal, which skips everything after it."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -60,49 +65,58 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Pages that wait for news would wait out the whole grace.
-        self.config.app.state.services.live.close()  # type: ignore[union-attr]
-        await super().shutdown(sockets)
+        services: Services = self.config.app.state.services  # type: ignore[union-attr]
+        # Close live streams first: they would wait for the whole grace period.
+        services.live.close()
+        # A request in a thread cannot be cancelled. One that waits for PostgreSQL would keep the process alive.
+        abort = asyncio.get_running_loop().call_later(GRACE_S, services.abort)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            abort.cancel()
 
 
 def file_limit(*, more: bool = False) -> int:
-    """How many files and connections this process may have open; with ``more``, after taking what it may take."""
+    """Return how many files and connections this process can open; with ``more``, after raising the limit."""
     try:
         import resource
     except ImportError:
         return 512
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + 1_000
+    wanted = MAX_CONNECTIONS + 1_000
     if more and 0 <= soft < wanted:
-        # Programs are given few by default.
+        # The default limit is low.
         soft = min(wanted, hard) if hard >= 0 else wanted
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     return soft if soft >= 0 else wanted
 
 
 def make_server(services: Services) -> Server:
-    """The server of these services, ready to run."""
+    """Return the server of these services, ready to run."""
     settings = services.settings
     config = uvicorn.Config(
-        application(services),
+        build_app([*ROUTES, *web.ROUTES], services),
         root_path=settings.root_path,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies or "127.0.0.1",
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=GRACE_S,
-        # Some are left for files: without any, nothing could be accepted or read.
-        limit_concurrency=min(MOST_CONNECTIONS, int(file_limit() * 0.8)),
+        # Leave some for files; without any, nothing could be accepted or read.
+        limit_concurrency=min(MAX_CONNECTIONS, int(file_limit() * 0.8)),
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         ws="none",
+        # Not httptools, which uvicorn prefers: it accepts headers of any size.
+        http=LimitedProtocol,
+        h11_max_incomplete_event_size=MAX_HEADERS,
     )
     try:
         config.load()
     except OSError as error:
-        # ssl.SSLError is one.
+        # Includes ssl.SSLError.
         raise SettingsError(f"--tls-cert and --tls-key cannot be used: {error.strerror or error}.") from None
     return Server(config)
 
@@ -115,12 +129,18 @@ def set_up_logging(settings: Settings) -> None:
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
         log.setLevel(logging.INFO if name.startswith("daskscope") else logging.WARNING)
+    # Its messages are lines of JSON already.
+    plain_handler = logging.StreamHandler(sys.stderr)
+    plain_handler.setFormatter(logging.Formatter("%(message)s"))
+    audit = logging.getLogger("daskscope.audit")
+    audit.handlers, audit.propagate = [plain_handler], False
+    audit.setLevel(logging.INFO)
 
 
 def listen(settings: Settings) -> socket.socket:
-    """The socket, before anything is opened: a port in use is the likeliest thing to go wrong."""
+    """Return the listening socket before anything else is opened: a port in use is the most likely failure."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # Named as TCP: asyncio switches Nagle's algorithm off only then, and with it an answer takes 40 ms more.
+    # Name TCP explicitly: asyncio disables Nagle's algorithm only then, and with it a response takes 40 ms more.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -137,7 +157,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def address(settings: Settings, port: int) -> str:
-    """Where people reach the server."""
+    """Return the URL of the server."""
     if settings.url:
         return settings.url if settings.url.endswith(settings.root_path) else settings.url + settings.root_path
     scheme = "https" if settings.tls_cert else "http"
@@ -147,16 +167,45 @@ def address(settings: Settings, port: int) -> str:
 
 
 def set_up_link(services: Services) -> str:
-    """The one-time link with which the first user is made; empty where there is one already."""
+    """Return the one-time link that creates the first user; empty if there is a user."""
     if not services.settings.login:
         return ""
-    with services.database.write() as connection:
-        secret = offer_setup(connection)
+    with services.archive.write() as tx:
+        secret = offer_setup(tx)
     return f"{services.url}/setup#{secret}" if secret else ""
 
 
+def directory_warnings(settings: Settings) -> list[str]:
+    """Return a warning if other users can read the data of a server whose secret is to keep them out."""
+    is_open = os.name == "posix" and bool(settings.directory.stat().st_mode & 0o055)
+    if settings.login or not is_open:
+        return []
+    return [
+        f"Other users of this machine can read {settings.directory}, where the recordings are. Run: chmod 700 {settings.directory}"
+    ]
+
+
+@contextlib.contextmanager
+def announced(services: Services) -> Iterator[None]:
+    """Let programs of this user find the secret of a server without sign-in."""
+    if services.local_secret is None:
+        yield
+        return
+    try:
+        path = announce(services.url, services.local_secret.value)
+    except (OSError, RuntimeError) as error:
+        # RuntimeError if this user has no home directory.
+        logger.warning("programs need the printed URL, because its secret cannot be announced: %s", error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        withdraw(path)
+
+
 def serve(settings: Settings, say: Callable[[str], None]) -> None:
-    """Serve until told to end; ``say`` is told where."""
+    """Serve until told to stop; pass the address to ``say``."""
     set_up_logging(settings)
     file_limit(more=True)
     listening = listen(settings)
@@ -171,14 +220,21 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
     for part in (services.prepared and f"catalog {services.prepared}", f"data in {settings.directory}"):
         if part:
             logger.info("%s", part)
-    say(services.url)
-    link = set_up_link(services)
-    if link:
-        say(f"Nobody can log in yet. Make the first user with this link, which works once: {link}")
-    jobs.start()
-    try:
-        server.run(sockets=[listening])
-    finally:
-        jobs.stop()
-        services.close()
-        listening.close()
+    for warning in (*settings.warnings, *directory_warnings(settings)):
+        logger.warning("%s", warning)
+    # Before the URL is printed: a program that waits for that line can use the plain URL.
+    with announced(services):
+        say(services.entry_url)
+        say(
+            f"Record a cluster here: set DASK_DASKSCOPE__SERVER='{services.entry_url}', then call daskscope.analytics.register()."
+        )
+        link = set_up_link(services)
+        if link:
+            say(f"There is no user yet. Create the first one with this link, which works once: {link}")
+        jobs.start()
+        try:
+            server.run(sockets=[listening])
+        finally:
+            jobs.stop()
+            services.close()
+            listening.close()

@@ -1,35 +1,46 @@
-"""What every request needs: the storage, the writer, the clock."""
+"""Services: what every request needs."""
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from daskscope.server.arriving import Arriving
+from daskscope.client.local_servers import with_secret
 from daskscope.server.counters import Counters
+from daskscope.server.http.errors import public_message
+from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
 from daskscope.server.live import Live
+from daskscope.server.local_secret import LocalSecret, load_secret
 from daskscope.server.pools import Pools
-from daskscope.server.quota import Quotas
+from daskscope.server.readiness import Check
+from daskscope.server.recorded import Recorded
 from daskscope.server.settings import Settings
-from daskscope.server.trouble import in_our_words
 from daskscope.server.writer import Writer
 from daskscope.storage.accounts import open_account, set_member
-from daskscope.storage.blobs import BlobStore, open_store
+from daskscope.storage.archive import Archive
+from daskscope.storage.blobs import open_store
 from daskscope.storage.database import Database, detail_of
+from daskscope.storage.master_keys import MasterKeys
 from daskscope.storage.migrate import prepare
-from daskscope.storage.users import open_user, shut_out
-from daskscope.storage.vault import Vault, load_master_keys
+from daskscope.storage.users import disable_tokens, open_user
+from daskscope.storage.vault import open_vault
+from daskscope.units import HOUR
 
 if TYPE_CHECKING:
-    from daskscope.server.relay import Relay
+    from daskscope.server.live import Relay
 
 logger = logging.getLogger("daskscope.server")
 
+#: Maximum bytes of recorded data that wait to be stored. A core stores 10 MB a second, and clients wait 30 s.
+IN_FLIGHT_NBYTES = 64 * 1024 * 1024
 COMPLAIN_EVERY_US = 60 * 1_000_000
-#: The only account and user of a server without login.
+MASTER_KEY = "DASKSCOPE_SERVER_MASTER_KEY"
+#: The only account and user of a server without sign-in.
 LOCAL = "local"
 
 
@@ -39,87 +50,115 @@ def now_us() -> int:
 
 @dataclass
 class Services:
-    """Everything a running server is made of."""
+    """The parts of a running server."""
 
     settings: Settings
-    database: Database
-    vault: Vault
-    store: BlobStore
+    archive: Archive
     writer: Writer
     quotas: Quotas
+    new_names: NewNames
+    storage_quota: StorageQuota
+    build_memory: MemoryBudget
+    in_flight: InFlight
     live: Live
     counters: Counters
-    clock: Callable[[], int] = now_us
-    #: What was done to the catalog at the start; empty where it was up to date.
+    #: What was done to the catalog at the start; empty if it was up to date.
     prepared: str = ""
-    #: The address people reach the server under; known once it listens.
+    #: The public URL; known once the server listens.
     url: str = ""
     #: Other servers on the same PostgreSQL.
     relay: Relay | None = None
     local_account: int = 0
     local_user: int = 0
-    #: Problems found by jobs, by job; shown by /readyz.
+    #: None with sign-in.
+    local_secret: LocalSecret | None = None
+    #: Problems found by jobs, by job. /readyz shows them.
     problems: dict[str, str] = field(default_factory=dict)
+    #: Checks of the parts for /readyz; made by its first call.
+    checks: list[Check] = field(default_factory=list)
     pools: Pools = field(default_factory=Pools)
+    recorded: Recorded = field(default_factory=Recorded)
     arriving: Arriving = field(default_factory=Arriving)
 
     _complained: dict[str, int] = field(default_factory=dict)
     _out: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def entry_url(self) -> str:
+        """Return the URL that people open: with the secret if there is no sign-in."""
+        return self.url if self.local_secret is None else with_secret(f"{self.url}/", self.local_secret.value)
+
     def complain(self, text: str) -> None:
-        """Log what is wrong outside of us: once a minute, however many requests meet it."""
-        now = self.clock()
+        """Log an external problem at most once a minute, however many requests meet it."""
+        now = self.archive.clock()
         if now - self._complained.get(text, 0) > COMPLAIN_EVERY_US:
             self._complained = {text: now}
             logger.warning("%s", text)
 
-    def looked_at(self, what: str, error: Exception | None) -> str:
-        """What anybody may know of how a part is, empty where it is well; the log gets the details once per outage."""
-        words = in_our_words(error) if error is not None else ""
+    def record_health(self, what: str, error: Exception | None) -> str:
+        """Record the health of a part.
+
+        Return a public message, empty if it is healthy; log the details once per outage.
+        """
+        words = public_message(error) if error is not None else ""
         if words == self._out.get(what, ""):
             return words
         self._out[what] = words
         if error is None:
-            logger.info("the %s is well again", what)
+            logger.info("the %s works again", what)
         else:
-            logger.error("the %s is not well: %s", what, detail_of(error))
+            logger.error("the %s does not work: %s", what, detail_of(error))
         return words
+
+    def abort(self) -> None:
+        """End every wait for PostgreSQL, because the server must stop now."""
+        for archive in (self.archive, self.writer.archive):
+            archive.database.abort()
 
     def close(self) -> None:
         self.writer.stop()
+        self.abort()
         if self.relay is not None:
             self.relay.stop()
         self.live.close()
-        self.database.close()
+        self.writer.archive.close()
+        self.archive.close()
 
 
 def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Services:
-    """Open the storage and start the writer."""
+    """Open the archive and start the writer."""
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    database = Database(settings.database_url)
-    prepared = prepare(database)
-    vault = Vault(load_master_keys(settings.master_key), settings.master_key)
+    with closing(Database(settings.database_url)) as unlimited:
+        # A migration may take longer than any other statement.
+        prepared = prepare(unlimited)
+    database = open_database(settings, settings.database_connections)
+    vault = open_vault(database, master_keys(settings))
     counters, live = Counters(), Live()
+    store = open_store(settings.store_url, endpoint=settings.store_endpoint)
+    archive = Archive(
+        database, vault, store, clock, settings.lost_after * 1_000_000, settings.keep_replaced_hours * HOUR
+    )
     services = Services(
         settings=settings,
-        database=database,
-        vault=vault,
-        store=open_store(settings.store_url, endpoint=settings.store_endpoint),
-        writer=Writer(database, vault, counters, clock, live.announce),
+        archive=archive,
+        writer=Writer(_archive_of_writer(settings, archive), counters, live.announce),
         quotas=Quotas(settings.rows_per_minute, settings.bytes_per_minute),
+        new_names=NewNames(),
+        storage_quota=StorageQuota(settings.max_storage),
+        build_memory=MemoryBudget(settings.build_memory),
+        in_flight=InFlight(IN_FLIGHT_NBYTES),
         live=live,
         counters=counters,
-        clock=clock,
         prepared=prepared,
     )
     if settings.login:
-        # Whoever reached the server while it asked for no login could make tokens that do everything.
-        with database.write() as connection:
-            shut_out(connection, LOCAL, clock())
+        # While sign-in was off, anyone with its secret could create tokens with every scope.
+        with archive.write() as tx:
+            disable_tokens(tx, LOCAL)
     else:
         _open_local(services)
     if not database.is_sqlite:
-        from daskscope.server.relay import Relay
+        from daskscope.server.live import Relay
 
         services.relay = Relay(database, live)
         services.relay.start()
@@ -127,10 +166,24 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     return services
 
 
+def open_database(settings: Settings, connections: int) -> Database:
+    return Database(settings.database_url, connections=connections, statement_s=settings.database_timeout)
+
+
+def _archive_of_writer(settings: Settings, archive: Archive) -> Archive:
+    """Return the archive with a connection of the writer's own: requests and jobs that use up the others must not stop it."""
+    return archive if archive.database.is_sqlite else replace(archive, database=open_database(settings, 1))
+
+
+def master_keys(settings: Settings) -> MasterKeys:
+    """Return where the master keys of a server are. A flag for the key itself would show it in the list of processes."""
+    return MasterKeys(settings.master_key_file, os.environ.get(MASTER_KEY, ""), settings.key_command)
+
+
 def _open_local(services: Services) -> None:
-    now = services.clock()
-    with services.database.write() as connection:
-        account = open_account(connection, services.vault, LOCAL, now)
-        user = open_user(connection, LOCAL, now, admin=True)
-        set_member(connection, account.id, user.id, "owner", now)
+    with services.archive.write() as tx:
+        account = open_account(tx, LOCAL)
+        user = open_user(tx, LOCAL, admin=True)
+        set_member(tx, account.id, user.id, "owner")
     services.local_account, services.local_user = account.id, user.id
+    services.local_secret = load_secret(services.settings.local_secret_file)

@@ -1,24 +1,24 @@
-"""Every setting of the server, declared once: the flag, the environment variable, the line in the file and the docs page."""
+"""Every setting of the server, declared once: flag, environment variable, configuration file and docs page."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from daskscope.client.local_servers import LOOPBACK, data_directory
 from daskscope.errors import DaskscopeError
 
 ENVIRONMENT = "DASKSCOPE_SERVER_"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MIB = 1024 * 1024
 
 
 class SettingsError(DaskscopeError):
-    """A setting cannot be what it was set to."""
+    """A setting is invalid."""
 
     exit_code = 2
 
@@ -29,35 +29,70 @@ def _setting(default: Any, meaning: str, metavar: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a server is run."""
+    """The settings of a server."""
 
-    host: str = _setting("127.0.0.1", "address to listen on; anything but loopback needs login", "ADDRESS")
-    port: int = _setting(8780, "port to listen on; 0 for a free one", "N")
-    data: str = _setting("", "directory for the catalog, rows and keys (default: the platform's data directory)", "DIR")
-    database: str = _setting("", "catalog: a SQLite file (default: in the data directory) or postgresql://…", "URL")
+    host: str = _setting("127.0.0.1", "address to listen on; any address but 127.0.0.1 needs --login", "ADDRESS")
+    port: int = _setting(8780, "port to listen on (0 = any free port)", "N")
+    data: str = _setting(
+        "", "directory for the database, rows and keys (default: the platform's data directory)", "DIR"
+    )
+    database: str = _setting("", "database: a SQLite file (default: in the data directory) or postgresql://…", "URL")
+    database_connections: int = _setting(
+        20, "maximum connections to PostgreSQL for requests and jobs; the writer and live pages use three more", "N"
+    )
+    database_timeout: int = _setting(
+        30,
+        "cancel a statement of PostgreSQL after this many seconds (0 = never, also if it no longer answers)",
+        "SECONDS",
+    )
     store: str = _setting(
-        "", "rows and reports: a directory (default: in the data directory) or s3://bucket/prefix", "URL"
+        "", "store for rows and reports: a directory (default: in the data directory) or s3://bucket/prefix", "URL"
     )
-    store_endpoint: str = _setting("", "endpoint of an S3-compatible server that is not AWS", "URL")
+    store_endpoint: str = _setting("", "endpoint of an S3-compatible store other than AWS", "URL")
     login: bool = _setting(
-        default=False, meaning="ask for a login; without it whoever reaches the port is the only user"
+        default=False,
+        meaning="require sign-in; without it, anyone with the printed URL, which contains a secret, can do everything",
     )
-    url: str = _setting("", "address people reach the server under, for links and origin checks", "URL")
-    root_path: str = _setting("", "path a reverse proxy serves it under", "PATH")
-    trusted_proxies: str = _setting("", "addresses of reverse proxies whose forwarded headers are believed", "LIST")
-    tls_cert: str = _setting("", "certificate file; serves HTTPS", "FILE")
-    tls_key: str = _setting("", "key file of the certificate", "FILE")
-    key_file: str = _setting("", "master key that seals code and tracebacks (default: in the data directory)", "FILE")
-    max_body: int = _setting(2 * MIB, "largest body of recorded batches, in bytes", "BYTES")
-    max_report: int = _setting(200 * MIB, "largest report that can be uploaded, in bytes", "BYTES")
-    max_reports: int = _setting(50 * 1024 * MIB, "bytes of all reports of an account together; 0: no limit", "BYTES")
-    rows_per_minute: int = _setting(60_000_000, "rows a token may send in a minute; 0: no limit", "N")
-    bytes_per_minute: int = _setting(2000 * MIB, "bytes a token may send in a minute; 0: no limit", "BYTES")
-    keep_rows_days: int = _setting(90, "days until a run's rows are deleted; 0: never", "N")
-    keep_sums_days: int = _setting(730, "days until everything of a run is deleted; 0: never", "N")
-    lost_after: int = _setting(60, "seconds without a sign of life until a cluster is called lost", "SECONDS")
-    compact_after: int = _setting(120, "seconds without a batch until a run is compacted into Parquet", "SECONDS")
-    log_format: str = _setting("text", "text or json", "FORMAT")
+    url: str = _setting("", "public URL of the server, for links and origin checks", "URL")
+    hosts: str = _setting(
+        "", "further host names under which programs reach the server, with --url (comma-separated)", "LIST"
+    )
+    root_path: str = _setting("", "path under which a reverse proxy serves it", "PATH")
+    trusted_proxies: str = _setting("", "addresses of reverse proxies whose X-Forwarded headers to trust", "LIST")
+    tls_cert: str = _setting("", "TLS certificate file; the server then uses HTTPS", "FILE")
+    tls_key: str = _setting("", "TLS key file", "FILE")
+    key_file: str = _setting(
+        "", "file with the master key that encrypts code and tracebacks (default: in the data directory)", "FILE"
+    )
+    key_command: str = _setting(
+        "",
+        "command that prints the master key in base64; the environment variable DASKSCOPE_SERVER_MASTER_KEY also works",
+        "COMMAND",
+    )
+    max_body: int = _setting(2 * MIB, "maximum size of one request with recorded data, in bytes", "BYTES")
+    max_report: int = _setting(200 * MIB, "maximum size of a report, in bytes", "BYTES")
+    max_reports: int = _setting(
+        50 * 1024 * MIB, "maximum size of all reports of an account, in bytes (0 = unlimited)", "BYTES"
+    )
+    max_storage: int = _setting(
+        200 * 1024 * MIB, "maximum size of all recorded data of an account, in bytes (0 = unlimited)", "BYTES"
+    )
+    build_memory: int = _setting(
+        1024 * MIB, "memory for building documents at the same time, in bytes; further ones wait", "BYTES"
+    )
+    rows_per_minute: int = _setting(60_000_000, "maximum rows a token may send per minute (0 = unlimited)", "N")
+    bytes_per_minute: int = _setting(2000 * MIB, "maximum bytes a token may send per minute (0 = unlimited)", "BYTES")
+    keep_rows_days: int = _setting(90, "keep the rows of a run for this many days (0 = forever)", "N")
+    keep_sums_days: int = _setting(730, "keep the totals of a run for this many days (0 = forever)", "N")
+    keep_replaced_hours: int = _setting(
+        48, "keep replaced files for this many hours; longer than the time between two backups", "N"
+    )
+    lost_after: int = _setting(60, "mark a silent cluster as lost after this many seconds", "SECONDS")
+    compact_after: int = _setting(120, "compact a run to Parquet after this many seconds without new data", "SECONDS")
+    security_contact: str = _setting(
+        "", "e-mail address or URL for reports of vulnerabilities, in /.well-known/security.txt", "CONTACT"
+    )
+    log_format: str = _setting("text", "log format: text or json", "FORMAT")
 
     @property
     def is_loopback(self) -> bool:
@@ -65,7 +100,7 @@ class Settings:
 
     @property
     def directory(self) -> Path:
-        return Path(self.data) if self.data else default_directory()
+        return Path(self.data) if self.data else data_directory()
 
     @property
     def database_url(self) -> str:
@@ -76,16 +111,46 @@ class Settings:
         return self.store or str(self.directory / "blobs")
 
     @property
-    def master_key(self) -> Path:
+    def master_key_file(self) -> Path:
         return Path(self.key_file) if self.key_file else self.directory / "master.key"
 
+    @property
+    def local_secret_file(self) -> Path:
+        return self.directory / "local.secret"
+
+    @property
+    def is_https(self) -> bool:
+        """Return whether browsers reach the server by HTTPS."""
+        return bool(self.tls_cert) or self.url.startswith("https://")
+
+    @property
+    def warnings(self) -> list[str]:
+        """Return what an operator should change."""
+        if self.is_loopback or self.tls_cert or self.trusted_proxies:
+            return []
+        return [
+            f"The server listens on {self.host} without TLS, so passwords, tokens and recordings cross the network in plain text. "
+            "Set --tls-cert and --tls-key, or put it behind a proxy with TLS and set --trusted-proxies."
+        ]
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """Return the host names that requests may use; empty means any."""
+        own = urlsplit(self.url).hostname if self.url else None
+        return frozenset(name.strip().lower() for name in (own or "", *self.hosts.split(",")) if name.strip())
+
     def checked(self) -> Settings:
-        """These settings, where they make sense together."""
+        """Return these settings if they are consistent."""
         if not self.is_loopback and not self.login:
             raise SettingsError(
                 f"--host {self.host} can be reached from other machines, so people must log in: add --login. "
                 "Without it the server listens on loopback only."
             )
+        for flag, value in (("--url", self.url), ("--trusted-proxies", self.trusted_proxies)):
+            if value and not self.login:
+                raise SettingsError(
+                    f"{flag} makes the server reachable by others, so people must sign in: add --login, or leave {flag} out."
+                )
         if self.port > 65_535:
             raise SettingsError(f"--port is at most 65535, not {self.port}.")
         if bool(self.tls_cert) != bool(self.tls_key):
@@ -94,32 +159,27 @@ class Settings:
             raise SettingsError(f"--log-format is text or json, not {self.log_format}.")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise SettingsError(f"--url starts with http:// or https://, not {self.url!r}.")
+        if self.database_connections < 1:
+            raise SettingsError("--database-connections is at least 1.")
+        if self.hosts and not self.url:
+            raise SettingsError("--hosts adds names to the one of --url: give --url as well.")
         path = self.root_path.rstrip("/")
         if path and not path.startswith("/"):
             raise SettingsError(f"--root-path starts with a slash, not {self.root_path!r}.")
         return replace(self, root_path=path, url=self.url.rstrip("/"))
 
 
-def default_directory() -> Path:
-    """Where the platform wants programs to keep their data."""
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "daskscope"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "daskscope"
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "daskscope"
-
-
-#: Settings that say where a server keeps what it has.
-STORAGE = ("data", "database", "store", "store_endpoint", "key_file")
+#: Settings of a server's storage.
+STORAGE = ("data", "database", "store", "store_endpoint", "key_file", "key_command")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """A flag for every setting; what is not given is not in the result."""
+    """Add a flag for every setting. Flags that are not given are absent from the result."""
     _add_flags(parser, [item.name for item in fields(Settings)])
 
 
 def add_storage_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of a command that works on a server's storage while the server may be away."""
+    """Add the flags of a command that works on a server's storage."""
     _add_flags(parser, STORAGE)
 
 
@@ -139,7 +199,7 @@ def _shown(default: Any) -> str:
 
 
 def settings_of(flags: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """The settings: a flag wins over the environment, that over the file, that over the default."""
+    """Return the settings. Flags override the environment, which overrides the file, which overrides the defaults."""
     config = flags.get("config") or environment.get(f"{ENVIRONMENT}CONFIG")
     values: dict[str, Any] = _file(Path(config)) if config else {}
     for item in fields(Settings):

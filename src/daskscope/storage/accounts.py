@@ -1,23 +1,23 @@
-"""Accounts (teams), their members, and what they decided for themselves."""
+"""Accounts (teams), their members and their preferences."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.model.states import ROLES, Role
 from daskscope.storage import schema
-from daskscope.storage.database import StorageError, insert
-from daskscope.storage.vault import Vault
+from daskscope.storage.archive import Transaction
+from daskscope.storage.database import InvalidInput, T, insert
+from daskscope.storage.sign_in_links import end_link_access
 
-#: What a member may do: a viewer looks, a member also changes, an owner also decides who else may.
-ROLES = ("viewer", "member", "owner")
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
-#: First parts of the server's own paths; an account of that name could not be reached.
+#: First segments of the server's own paths. An account with such a name would be unreachable.
 RESERVED = frozenset(
     {"api", "assets", "healthz", "readyz", "metrics", "login", "logout", "setup", "device", "s", "static", "admin"}
 )
@@ -25,16 +25,16 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Preferences:
-    """What an account decides for itself; the server's settings are the defaults."""
+    """Preferences of an account. The server's settings are the defaults."""
 
-    #: Whether a report is private where the user does not say so: ``public`` (whoever has the link) or ``private``.
+    #: Visibility of a new report unless the user sets it: ``public`` (anyone with the link) or ``private``.
     visibility: str = "public"
-    #: Days after which rows, and after which also the sums, of a run are deleted; 0: never.
+    #: Days after which the rows of a run are deleted, and days after which its sums are deleted too. 0 keeps them.
     keep_rows_days: int = 0
     keep_sums_days: int = 0
-    #: Bytes of stored rows beyond which the oldest runs are deleted; 0: no limit.
+    #: Maximum bytes of stored rows; beyond it the oldest runs are deleted. 0 means no limit.
     keep_rows_nbytes: int = 0
-    #: Dollars an hour; overrides by instance type or queue, matched against a run's tags and worker names.
+    #: Dollars per hour. Overrides are by instance type or queue, matched against a run's tags and worker names.
     core_hour: float = 0.05
     gib_hour: float = 0.005
     price_overrides: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -55,64 +55,69 @@ class Account:
     preferences: Preferences
 
 
-def create_account(connection: Connection, vault: Vault, name: str, now_us: int) -> Account:
+def create_account(tx: Transaction, name: str) -> Account:
     check_name(name, "account")
-    number = insert_named(connection, schema.accounts, {"name": name, "created_us": now_us}, "an account")
-    vault.add_key(connection, number)
-    return Account(number, name, now_us, Preferences())
+    number = insert_named(tx, schema.accounts, {"name": name, "created_us": tx.now_us}, "an account")
+    tx.vault.add_key(tx.connection, number)
+    return Account(number, name, tx.now_us, Preferences())
 
 
-def open_account(connection: Connection, vault: Vault, name: str, now_us: int) -> Account:
-    """The account of that name; made where there is none, by one of the servers that look at the same moment."""
-    found = find_account(connection, name)
+def open_account(tx: Transaction, name: str) -> Account:
+    """Return the account with this name; create it if needed."""
+    return find_or_create(lambda: find_account(tx, name), lambda: create_account(tx, name))
+
+
+def find_or_create(find: Callable[[], T | None], create: Callable[[], T]) -> T:
+    """Return what is found, else create it: once, even if several servers start at the same time."""
+    found = find()
     if found is None:
         try:
-            return create_account(connection, vault, name, now_us)
+            return create()
         except NameTaken:
-            found = find_account(connection, name)
+            found = find()
             if found is None:
                 raise
     return found
 
 
-class NameTaken(StorageError):
-    """Somebody else has the name."""
+class NameTaken(InvalidInput):
+    """The name is already in use."""
 
 
-def insert_named(connection: Connection, table: sa.Table, values: dict[str, Any], what: str) -> int:
-    """Insert a row whose name nobody else may have, not even one of this moment; its number."""
+def insert_named(tx: Transaction, table: sa.Table, values: dict[str, Any], what: str) -> int:
+    """Insert a row with a unique name and return its number, even if another transaction inserts the same name."""
     try:
-        with connection.begin_nested():
-            return int(connection.execute(sa.insert(table).values(values)).inserted_primary_key[0])  # type: ignore[index]
+        with tx.connection.begin_nested():
+            return int(tx.execute(sa.insert(table).values(values)).inserted_primary_key[0])  # type: ignore[index]
     except sa.exc.IntegrityError:
         raise NameTaken(f"There is {what} {values['name']} already. Choose another name.") from None
 
 
 def check_name(name: str, what: str) -> None:
     if not NAME.fullmatch(name) or name in RESERVED:
-        raise StorageError(
+        raise InvalidInput(
             f"{name[:60]!r} cannot be the name of {'an account' if what == 'account' else f'a {what}'}: use lower-case letters, "
             "digits and hyphens, at most 40, and none of the server's own words."
         )
 
 
-def find_account(connection: Connection, name: str) -> Account | None:
-    row = connection.execute(sa.select(schema.accounts).where(schema.accounts.c.name == name)).one_or_none()
+def find_account(tx: Transaction, name: str) -> Account | None:
+    row = tx.execute(sa.select(schema.accounts).where(schema.accounts.c.name == name)).one_or_none()
     return _account(row) if row is not None else None
 
 
-def get_account(connection: Connection, number: int) -> Account:
-    return _account(connection.execute(sa.select(schema.accounts).where(schema.accounts.c.id == number)).one())
+def get_account(tx: Transaction, number: int) -> Account:
+    return _account(tx.execute(sa.select(schema.accounts).where(schema.accounts.c.id == number)).one())
 
 
-def list_accounts(connection: Connection) -> list[Account]:
-    return [_account(row) for row in connection.execute(sa.select(schema.accounts).order_by(schema.accounts.c.name))]
+def list_accounts(tx: Transaction) -> list[Account]:
+    return [_account(row) for row in tx.execute(sa.select(schema.accounts).order_by(schema.accounts.c.name))]
 
 
-def set_preferences(connection: Connection, account: int, preferences: Preferences) -> None:
+def set_preferences(tx: Transaction, account: int, preferences: Preferences) -> None:
     accounts = schema.accounts
     text = json.dumps(asdict(preferences))
-    connection.execute(sa.update(accounts).where(accounts.c.id == account).values(preferences=text))
+    tx.execute(sa.update(accounts).where(accounts.c.id == account).values(preferences=text))
 
 
 def _account(row: Any) -> Account:
@@ -122,39 +127,53 @@ def _account(row: Any) -> Account:
 # ---------------------------------------------------------------- members
 
 
-def set_member(connection: Connection, account: int, user: int, role: str, now_us: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an account."""
+
+    name: str
+    email: str
+    role: Role
+    since_us: int
+
+
+def set_member(tx: Transaction, account: int, user: int, role: str) -> None:
     if role not in ROLES:
-        raise StorageError(f"There is no role {role!r}. The roles are {', '.join(ROLES)}.")
+        raise InvalidInput(f"There is no role {role!r}. The roles are {', '.join(ROLES)}.")
     if role != "owner":
-        _keep_an_owner(connection, account, user)
-    statement = insert(connection, schema.members).values(account_id=account, user_id=user, role=role, since_us=now_us)
-    connection.execute(statement.on_conflict_do_update(index_elements=["account_id", "user_id"], set_={"role": role}))
+        _keep_an_owner(tx, account, user)
+    if account not in roles_of(tx, user):
+        end_link_access(tx, user)
+    statement = insert(tx.connection, schema.members).values(
+        account_id=account, user_id=user, role=role, since_us=tx.now_us
+    )
+    tx.execute(statement.on_conflict_do_update(index_elements=["account_id", "user_id"], set_={"role": role}))
 
 
-def remove_member(connection: Connection, account: int, user: int) -> bool:
-    """Take a user out of an account, with the tokens they have for it."""
-    _keep_an_owner(connection, account, user)
+def remove_member(tx: Transaction, account: int, user: int) -> bool:
+    """Remove a user from an account and revoke their tokens for it."""
+    _keep_an_owner(tx, account, user)
     members, tokens = schema.members, schema.tokens
-    connection.execute(sa.delete(tokens).where(tokens.c.account_id == account, tokens.c.user_id == user))
-    gone = connection.execute(sa.delete(members).where(members.c.account_id == account, members.c.user_id == user))
+    tx.execute(sa.delete(tokens).where(tokens.c.account_id == account, tokens.c.user_id == user))
+    gone = tx.execute(sa.delete(members).where(members.c.account_id == account, members.c.user_id == user))
     return bool(gone.rowcount)
 
 
-def _keep_an_owner(connection: Connection, account: int, user: int) -> None:
+def _keep_an_owner(tx: Transaction, account: int, user: int) -> None:
     members, users = schema.members, schema.users
     query = (
         sa.select(members.c.user_id)
         .join(users, users.c.id == members.c.user_id)
         .where(members.c.account_id == account, members.c.role == "owner", users.c.disabled_us == 0)
         .order_by(members.c.user_id)
-        # Two owners who take each other out at once must not both succeed.
+        # Lock the owners: two owners who remove each other at the same time must not both succeed.
         .with_for_update(of=members)
     )
-    if set(connection.execute(query).scalars()) == {user}:
-        raise StorageError("This is the account's only owner. Make somebody else an owner first.")
+    if set(tx.execute(query).scalars()) == {user}:
+        raise InvalidInput("This is the account's only owner. Make somebody else an owner first.")
 
 
-def list_members(connection: Connection, account: int) -> list[dict[str, Any]]:
+def list_members(tx: Transaction, account: int) -> list[Member]:
     users, members = schema.users, schema.members
     query = (
         sa.select(users.c.name, users.c.email, members.c.role, members.c.since_us)
@@ -162,11 +181,11 @@ def list_members(connection: Connection, account: int) -> list[dict[str, Any]]:
         .where(members.c.account_id == account, users.c.disabled_us == 0)
         .order_by(users.c.name)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return tx.rows(Member, query)
 
 
-def roles_of(connection: Connection, user: int) -> dict[int, str]:
-    """The accounts a user belongs to, and as what."""
+def roles_of(tx: Transaction, user: int) -> dict[int, str]:
+    """Return the accounts of a user and their role in each."""
     members = schema.members
     query = sa.select(members.c.account_id, members.c.role).where(members.c.user_id == user)
-    return {row.account_id: row.role for row in connection.execute(query)}
+    return {row.account_id: row.role for row in tx.execute(query)}

@@ -1,7 +1,7 @@
 """Blobs: files by path, in a local directory or in an S3-compatible bucket.
 
-A blob is written once, whole, and never changed: its path is new each time. So readers may keep copies for ever, and no store
-has to support conditional writes, which weak S3 servers accept and ignore. Who may write what is decided in SQL.
+A blob is written once, as a whole, and never changed: every path is new. So readers can cache it forever, and no store
+has to support conditional writes, which weak S3 servers accept and ignore. SQL decides who writes what.
 """
 
 from __future__ import annotations
@@ -17,38 +17,39 @@ from typing import Any, Protocol
 from daskscope.errors import MissingExtra
 from daskscope.storage.database import StorageError
 
-#: Times a file is written whose directory goes away meanwhile.
+#: How often a write is retried when its directory is deleted at the same time.
 ATTEMPTS = 20
-#: How long a request to an object store that does not answer is repeated; the library's own three minutes would hold up a page.
+#: How long to retry a request to an object store that does not answer. The library's default of three minutes would
+#: block a page.
 RETRY_S = 20.0
 
 
 class MissingBlob(StorageError):
-    """A blob the catalog names is not there."""
+    """The catalog names a blob that does not exist."""
 
 
 class StoreAway(StorageError):
-    """The object store does not do what it is asked at the moment; its own words, with its address, are in the text."""
+    """The object store does not work at the moment. The message contains its own error and address."""
 
 
 class BlobStore(Protocol):
-    """What holds blobs."""
+    """A store of blobs."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a blob; it is there whole, durably, when this returns."""
+        """Write a blob. When this returns, it is complete and durable."""
 
     def get(self, path: str) -> bytes:
-        """The blob, or ``MissingBlob``."""
+        """Return a blob; raise ``MissingBlob`` if there is none."""
 
     def delete(self, path: str) -> None:
-        """Remove a blob; nothing happens where there is none."""
+        """Delete a blob if it exists."""
 
     def list(self) -> Iterator[tuple[str, int, float]]:
-        """Every blob: path, size, and when it was written (seconds since the epoch)."""
+        """Yield every blob: path, size, and time of writing in seconds since the epoch."""
 
 
 def new_path(account: int, kind: str, name: str) -> str:
-    """A path nobody had before."""
+    """Return a path that was never used before."""
     return f"{account}/{kind}/{name}-{secrets.token_hex(8)}"
 
 
@@ -56,8 +57,13 @@ def open_store(url: str, *, endpoint: str = "") -> BlobStore:
     if url.startswith("s3://"):
         return S3Store(url, endpoint)
     if "://" in url and not url.startswith("file://"):
-        raise StorageError(f"{url} is no store. Give a directory or s3://bucket/prefix.")
+        raise StorageError(f"{url} is not a store. Give a directory or s3://bucket/prefix.")
     return LocalStore(Path(url.removeprefix("file://")))
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read."""
+    return os.open(path, flags, 0o600)
 
 
 class LocalStore:
@@ -79,7 +85,7 @@ class LocalStore:
                 self._write(target, data)
                 return
             except (FileNotFoundError, FileExistsError):
-                # Somebody deleted the last file of the directory, and the directory with it, while we made it or after.
+                # The last file of the directory was deleted, and the directory with it, while we created it or after.
                 if attempt == ATTEMPTS - 1:
                     raise
 
@@ -88,7 +94,7 @@ class LocalStore:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.part")
         try:
-            with temporary.open("wb") as file:
+            with open(temporary, "wb", opener=_private) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -96,7 +102,7 @@ class LocalStore:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        # The name must be as durable as the bytes, and so must those of the directories that are new.
+        # The name must be as durable as the bytes, including the names of new directories.
         for directory in (target.parent, *(parent.parent for parent in missing)):
             _sync(directory)
 
@@ -109,7 +115,7 @@ class LocalStore:
     def delete(self, path: str) -> None:
         target = self.local(path)
         target.unlink(missing_ok=True)
-        # Empty directories go as well, up to the store itself.
+        # Delete empty directories too, up to the store itself.
         with contextlib.suppress(OSError):
             for parent in target.parents:
                 if parent == self.directory:
@@ -126,7 +132,7 @@ class LocalStore:
                 yield file.relative_to(self.directory).as_posix(), status.st_size, status.st_mtime
 
     def local(self, path: str) -> Path:
-        """Where a blob lies on this machine."""
+        """Return the file of a blob."""
         parts = PurePosixPath(path)
         if parts.is_absolute() or ".." in parts.parts or not parts.parts:
             raise ValueError(f"not a blob path: {path!r}")
@@ -161,7 +167,7 @@ class S3Store:
     def put(self, path: str, data: bytes) -> None:
         import obstore
 
-        # No conditions, and in one piece where it fits: what every server understands.
+        # No conditions, and in one request where it fits: every server supports that.
         self._ask(lambda: obstore.put(self._store, path, data), path)
 
     def get(self, path: str) -> bytes:

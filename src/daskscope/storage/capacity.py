@@ -1,4 +1,4 @@
-"""What runs had at their disposal: thread-time and memory-time of their workers, the memory in use, and the most of it."""
+"""Capacity of runs: thread time and memory time of their workers, memory in use, and peaks."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
+from daskscope.storage.archive import Transaction
 from daskscope.storage.database import in_steps
-from daskscope.storage.sums import greatest_of, summed
+from daskscope.storage.upsert import greatest_of, summed
 
 
-def update_capacity(connection: Connection, capacity: Sequence[int], computations: Sequence[int]) -> None:
-    """Bring the sums over workers up to date for some runs, and the number of computations for others."""
+def update_capacity(tx: Transaction, capacity: Sequence[int], computations: Sequence[int]) -> None:
+    """Update the sums over workers of some runs, and the number of computations of others."""
     runs = schema.runs
     for part in in_steps(sorted(capacity)):
-        connection.execute(sa.update(runs).where(runs.c.id.in_(part)).values(_capacity()))
+        tx.execute(sa.update(runs).where(runs.c.id.in_(part)).values(_capacity()))
     table = schema.computations
     counted = sa.select(sa.func.count()).select_from(table).where(table.c.run_id == runs.c.id)
     changes = {"computations": counted.correlate(runs).scalar_subquery()}
     for part in in_steps(sorted(computations)):
-        connection.execute(sa.update(runs).where(runs.c.id.in_(part)).values(changes))
+        tx.execute(sa.update(runs).where(runs.c.id.in_(part)).values(changes))
 
 
-def update_peaks(connection: Connection, numbers: Sequence[int]) -> None:
-    """Bring the most workers, threads and memory that some runs had at once up to date, from the lives of their workers."""
+def update_peaks(tx: Transaction, numbers: Sequence[int]) -> None:
+    """Update the peak workers, threads and memory of some runs from the lifetimes of their workers."""
     runs = schema.runs
     for part in in_steps(sorted(numbers)):
-        rows = [dict(row) for row in connection.execute(_peaks(part)).mappings()]
+        rows = [dict(row) for row in tx.execute(_peaks(part)).mappings()]
         if rows:
             changes: dict[str, Any] = {name: sa.bindparam(name) for name in PEAKS}
-            connection.execute(sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(changes), rows)
+            tx.execute(sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(changes), rows)
 
 
 PEAKS = ("peak_workers", "peak_threads", "peak_memory_limit")
 
 
 def _peaks(numbers: Sequence[int]) -> Any:
-    """What joined less what left, added up in the order of time, and the greatest of these sums."""
+    """Return the running sum of joins minus leaves, and its maximum."""
     workers = schema.workers
     amounts = (sa.cast(1, sa.Float), sa.cast(workers.c.nthreads, sa.Float), sa.cast(workers.c.memory_limit, sa.Float))
     mine = workers.c.run_id.in_(numbers)
@@ -53,7 +53,7 @@ def _peaks(numbers: Sequence[int]) -> Any:
         changes(workers.c.end_us, -1.0, mine & (workers.c.end_us > 0)),
     )
     each = sa.union_all(joined, left).subquery()
-    # One that leaves at the moment another joins makes room for it.
+    # At the same time, a worker that leaves counts before one that joins.
     order: dict[str, Any] = {
         "partition_by": each.c.run_id,
         "order_by": (each.c.at_us, each.c.peak_workers),
@@ -68,10 +68,10 @@ def _peaks(numbers: Sequence[int]) -> Any:
 
 def _capacity() -> dict[str, Any]:
     runs, workers, memories = schema.runs, schema.workers, schema.memories
-    # A worker that is still there has been so until the run was last heard of.
+    # A worker that is still there counts until the run was last seen.
     seen = sa.case((workers.c.start_us > runs.c.seen_us, workers.c.start_us), else_=runs.c.seen_us)
     end = sa.case((workers.c.end_us > 0, workers.c.end_us), else_=seen)
-    # As floats: threads times microseconds, and bytes times seconds, need not fit into 64 bits.
+    # Use floats: threads × microseconds and bytes × seconds may not fit into 64 bits.
     alive = sa.cast(sa.case((end > workers.c.start_us, end - workers.c.start_us), else_=0), sa.Float)
     mine = workers.c.run_id == runs.c.id
     here = mine & (workers.c.end_us == 0)

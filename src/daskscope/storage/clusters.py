@@ -1,26 +1,90 @@
-"""Runs as people ask for them: lists with filters, one by its id, and what they were doing."""
+"""Clusters: filtered lists, one cluster by ID, its workers, clients and prefixes, and its history."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
-from daskscope.analysis.rollup import clean_text
+from daskscope.analysis.history import Steps, busy_threads, steps_of
+from daskscope.analysis.limits import clean_text
+from daskscope.analysis.rollup import BUCKET, BUCKET_FIELDS, Sums
+from daskscope.analysis.still_running import ClientStatus, RunStatus
+from daskscope.model.states import ClusterState
+from daskscope.model.table import Array
 from daskscope.storage import schema
-from daskscope.storage.groups import uncount
-from daskscope.storage.sums import summed
+from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.database import of_row
+from daskscope.storage.error_groups import remove_errors
+from daskscope.storage.upsert import summed
+from daskscope.units import HOUR
 
-STATES = ("running", "idle", "finished", "lost")
-Row = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Cluster(RunStatus):
+    """A run and the sums over its batches."""
+
+    id: int = 0
+    cluster: str = ""
+    name: str = ""
+    user: str = ""
+    host: str = ""
+    address: str = ""
+    #: JSON, as the recorder sent it or a user changed it.
+    tags: str = ""
+    prices: str = ""
+    dropped: str = ""
+    platform: str = ""
+    versions: str = ""
+    config: str = ""
+    state: ClusterState = "running"
+    created_us: int = 0
+    memory: int = 0
+    memory_limit: int = 0
+    tasks: int = 0
+    errors: int = 0
+    exceptions: int = 0
+    computations: int = 0
+    thread_us: int = 0
+    memory_byte_s: float = 0.0
+    compute_us: int = 0
+    transfer_us: int = 0
+    disk_us: int = 0
+    nbytes: int = 0
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in ("running", "idle")
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker with its last sample."""
+
+    server_id: str
+    worker: str
+    name: str
+    host: str
+    nthreads: int
+    memory_limit: int
+    start_us: int
+    end_us: int
+    verdict: str
+    evidence: str
+    processing_count: int
+    lost_count: int
+    #: None if it was not sampled.
+    memory: int | None
+    cpu_percent: float | None
 
 
 @dataclass(frozen=True)
 class ClusterFilter:
-    """Which runs of an account; filters come before the limit."""
+    """Filters for the clusters of an account. They apply before the limit."""
 
     since_us: int = 0
     user: str = ""
@@ -28,15 +92,15 @@ class ClusterFilter:
     search: str = ""
     tag: str = ""
     limit: int = 100
-    #: A column with whole numbers, the largest first unless ``up``.
+    #: An integer column, largest first unless ``up``.
     sort: str = "start_us"
     up: bool = False
-    #: Where the page before ended: of its last run what is sorted by, and the number.
+    #: Where the previous page ended: the sort value and the number of its last run.
     after: tuple[int, int] | None = None
 
 
 def state_of(now_us: int, lost_after_us: int) -> Any:
-    """A run's state at this moment, as SQL. Nothing has to be updated for a run to become lost."""
+    """Return the SQL expression for a run's current state. No update is needed for a run to become lost."""
     runs = schema.runs
     return sa.case(
         (runs.c.end_us > 0, "finished"),
@@ -46,11 +110,9 @@ def state_of(now_us: int, lost_after_us: int) -> Any:
     )
 
 
-def list_clusters(
-    connection: Connection, account: int, wanted: ClusterFilter, now_us: int, lost_after_us: int
-) -> list[Row]:
-    """Runs of an account, in the order that is wanted: the newest first, unless something else is."""
-    runs, state = schema.runs, state_of(now_us, lost_after_us)
+def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[Cluster]:
+    """Return the clusters of an account, newest first unless sorted otherwise."""
+    runs, state = schema.runs, state_of(tx.now_us, tx.lost_after_us)
     query = sa.select(runs, state.label("state")).where(runs.c.account_id == account)
     query = query.where(*_conditions(wanted, state))
     key = runs.c[wanted.sort]
@@ -59,15 +121,14 @@ def list_clusters(
         beyond = (key > value, runs.c.id > number) if wanted.up else (key < value, runs.c.id < number)
         query = query.where(sa.or_(beyond[0], sa.and_(key == value, beyond[1])))
     order = (key.asc(), runs.c.id.asc()) if wanted.up else (key.desc(), runs.c.id.desc())
-    query = query.order_by(*order).limit(wanted.limit)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return tx.rows(Cluster, query.order_by(*order).limit(wanted.limit))
 
 
 def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
     runs = schema.runs
     conditions = []
     if wanted.since_us:
-        # A run that started earlier but was still there counts.
+        # A run that started earlier but was still running counts.
         conditions.append(runs.c.received_us >= wanted.since_us)
     if wanted.user:
         conditions.append(runs.c.user == wanted.user)
@@ -82,51 +143,47 @@ def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
 
 
 def has(column: Any, search: str) -> Any:
-    """Whether a column has a text in it, in whichever case."""
+    """Return the SQL condition that a column contains a text, ignoring case."""
     wanted = clean_text(search, len(search)).lower()
     return sa.func.lower(column).contains(wanted, autoescape=True)
 
 
-def count_clusters(connection: Connection, account: int, now_us: int, lost_after_us: int) -> dict[str, int]:
-    """Runs of an account by state."""
-    state = state_of(now_us, lost_after_us).label("state")
+def count_clusters(tx: Transaction, account: int) -> dict[str, int]:
+    """Count the clusters of an account by state."""
+    state = state_of(tx.now_us, tx.lost_after_us).label("state")
     query = sa.select(state, sa.func.count().label("n")).where(schema.runs.c.account_id == account).group_by(state)
-    return {row.state: row.n for row in connection.execute(query)}
+    return {row.state: row.n for row in tx.execute(query)}
 
 
-def find_cluster(connection: Connection, account: int, cluster: str, now_us: int, lost_after_us: int) -> Row | None:
+def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
     runs = schema.runs
-    query = sa.select(runs, state_of(now_us, lost_after_us).label("state")).where(
-        runs.c.account_id == account, runs.c.cluster == cluster
-    )
-    row = connection.execute(query).mappings().one_or_none()
-    return dict(row) if row is not None else None
+    query = sa.select(runs, state_of(tx.now_us, tx.lost_after_us).label("state"))
+    return tx.row(Cluster, query.where(runs.c.account_id == account, runs.c.cluster == cluster))
 
 
-def close_asked(connection: Connection, account: int, clusters: set[str]) -> bool:
-    """Whether somebody asked one of the clusters to shut down."""
+def close_asked(tx: Transaction, account: int, clusters: set[str]) -> bool:
+    """Return whether a user asked to close one of the clusters."""
     runs = schema.runs
     mine = (runs.c.account_id == account) & runs.c.cluster.in_(sorted(clusters)) & (runs.c.close_us > 0)
-    return connection.execute(sa.select(runs.c.id).where(mine, runs.c.end_us == 0).limit(1)).scalar() is not None
+    return tx.execute(sa.select(runs.c.id).where(mine, runs.c.end_us == 0).limit(1)).scalar() is not None
 
 
-def change_cluster(connection: Connection, run: int, values: dict[str, Any]) -> None:
-    """Put a name or tags in place of what they were; ``values`` are columns."""
-    connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(values))
+def change_cluster(tx: Transaction, run: int, values: dict[str, Any]) -> None:
+    """Change the name or tags; ``values`` are columns."""
+    tx.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(values))
 
 
-def ask_to_close(connection: Connection, run: int, now_us: int) -> None:
-    """Have the cluster told, in the answer to its next batch, to shut down."""
-    connection.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(close_us=now_us))
+def ask_to_close(tx: Transaction, run: int) -> None:
+    """Ask the cluster to shut down, in the response to its next batch."""
+    tx.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(close_us=tx.now_us))
 
 
-def clients_of(connection: Connection, run: int) -> list[Row]:
+def clients_of(tx: Transaction, run: int) -> list[ClientStatus]:
     clients = schema.clients
-    query = sa.select(clients).where(clients.c.run_id == run).order_by(clients.c.connect_us)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return tx.rows(ClientStatus, sa.select(clients).where(clients.c.run_id == run).order_by(clients.c.connect_us))
 
 
-def workers_of(connection: Connection, run: int) -> list[Row]:
+def workers_of(tx: Transaction, run: int) -> list[Worker]:
     workers, memories = schema.workers, schema.memories
     query = (
         sa.select(workers, memories.c.memory, memories.c.cpu_percent)
@@ -134,14 +191,14 @@ def workers_of(connection: Connection, run: int) -> list[Row]:
         .where(workers.c.run_id == run)
         .order_by(workers.c.start_us, workers.c.server_id)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return tx.rows(Worker, query)
 
 
-def prefixes_of(connection: Connection, run: int, computation: str | None = None) -> list[Row]:
-    """Sums by prefix of a computation, or of the whole run."""
+def prefixes_of(tx: Transaction, run: int, computation: str | None = None) -> list[tuple[str, Sums]]:
+    """Return every prefix of a computation or of the whole run, with its sums."""
     prefixes = schema.prefixes
-    names = [c.name for c in prefixes.c if c.name not in ("run_id", "computation", "prefix")]
-    # 0 is no time.
+    names = [item.name for item in fields(Sums)]
+    # 0 means no time.
     first = sa.func.coalesce(sa.func.min(sa.func.nullif(prefixes.c.first_us, 0)), 0)
     extremes = {"first_us": first} | {name: sa.func.max(prefixes.c[name]) for name in ("last_us", "longest_us")}
     sums = [extremes[name].label(name) if name in extremes else summed(prefixes.c[name]).label(name) for name in names]
@@ -149,30 +206,139 @@ def prefixes_of(connection: Connection, run: int, computation: str | None = None
     if computation is not None:
         query = query.where(prefixes.c.computation == computation)
     query = query.order_by(sa.desc("compute_us"), prefixes.c.prefix)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return [(row["prefix"], of_row(Sums, row)) for row in tx.execute(query).mappings()]
 
 
-def activities_of(connection: Connection, run: int) -> list[Row]:
+def activities_of(tx: Transaction, run: int) -> list[dict[str, Any]]:
     activities = schema.activities
     query = sa.select(activities).where(activities.c.run_id == run).order_by(activities.c.value.desc())
-    return [{k: v for k, v in row.items() if k != "run_id"} for row in connection.execute(query).mappings()]
+    return [{k: v for k, v in row.items() if k != "run_id"} for row in tx.execute(query).mappings()]
 
 
-def delete_cluster(connection: Connection, run: int) -> list[str]:
-    """Delete everything of a run from the catalog; the paths of the blobs that nobody names any more."""
-    # First of all, as everywhere: a batch or a compaction of it that is under way is waited for.
-    locked = sa.select(schema.runs.c.account_id).where(schema.runs.c.id == run).with_for_update()
-    account = connection.execute(locked).scalar()
+#: Rows to delete in one transaction, and errors, each of which may be the last of its group. Deleting 60,000 error groups
+#: at once kept all other writes waiting for 8 s.
+STEP_ROWS, STEP_ERRORS = 5_000, 500
+
+
+def remove_cluster(archive: Archive, run: int, record: Callable[[Transaction], None] = lambda _: None) -> None:
+    """Delete a run in many short transactions, and then its blobs. It is listed until the last of them.
+
+    ``record`` is called in the last transaction.
+    """
+    while True:
+        with archive.write() as tx:
+            if not _delete_step(tx, run):
+                break
+    with archive.write() as tx:
+        paths = delete_cluster(tx, run)
+        record(tx)
+    # After the commit: a file without a row is swept later, a row without a file is a loss.
+    for path in paths:
+        archive.store.delete(path)
+
+
+def _delete_step(tx: Transaction, run: int) -> bool:
+    """Delete some rows of a run. Return whether there may be more."""
+    account = _locked_account(tx, run)
+    if account is None:
+        return False
+    if remove_errors(tx, account, run, STEP_ERRORS) == STEP_ERRORS:
+        return True
+    for table in _tables_of_runs():
+        key = sa.tuple_(*table.primary_key)
+        some = sa.select(*table.primary_key).where(table.c.run_id == run).limit(STEP_ROWS)
+        # A file is deleted with its row at the end.
+        if "path" not in table.c and tx.execute(sa.delete(table).where(key.in_(some))).rowcount == STEP_ROWS:
+            return True
+    return False
+
+
+def delete_cluster(tx: Transaction, run: int) -> list[str]:
+    """Delete a run from the catalog and return the paths of the blobs it named."""
+    account = _locked_account(tx, run)
     if account is None:
         return []
-    uncount(connection, account, run)
-    paths = [*_paths(connection, schema.files, run), *_paths(connection, schema.renderings, run)]
-    for table in reversed(schema.metadata.sorted_tables):
-        if "run_id" in table.c:
-            connection.execute(sa.delete(table).where(table.c.run_id == run))
-    connection.execute(sa.delete(schema.runs).where(schema.runs.c.id == run))
+    while remove_errors(tx, account, run, STEP_ERRORS):
+        pass
+    paths = [
+        path for table in (schema.files, schema.renderings, schema.replaced_files) for path in _paths(tx, table, run)
+    ]
+    for table in _tables_of_runs():
+        tx.execute(sa.delete(table).where(table.c.run_id == run))
+    tx.execute(sa.delete(schema.runs).where(schema.runs.c.id == run))
     return paths
 
 
-def _paths(connection: Connection, table: sa.Table, run: int) -> list[str]:
-    return list(connection.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars())
+def _locked_account(tx: Transaction, run: int) -> int | None:
+    """Lock a run first, as everywhere, to wait for a batch or compaction in progress. Return its account if it exists."""
+    locked = sa.select(schema.runs.c.account_id).where(schema.runs.c.id == run).with_for_update()
+    return tx.execute(locked).scalar()
+
+
+def _tables_of_runs() -> list[sa.Table]:
+    return [table for table in reversed(schema.metadata.sorted_tables) if "run_id" in table.c]
+
+
+def _paths(tx: Transaction, table: sa.Table, run: int) -> list[str]:
+    return list(tx.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars())
+
+
+#: Length of the sparkline in lists. A hundred clusters have at most 36,000 sums in it.
+RECENT_US = HOUR
+RECENT_STEPS = 30
+
+
+def _in_steps(runs: dict[int, Steps], *names: str) -> sa.Select[Any]:
+    """Return the sums of some runs by step, each with its own steps, in one query:
+
+    any query of PostgreSQL takes a millisecond.
+    """
+    table = schema.timeline
+    columns = [sa.column(name, sa.BigInteger) for name in ("run", "start", "stop", "step")]
+    windows = [(run, steps.start_us, int(steps.edges[-1]), steps.step_us) for run, steps in runs.items()]
+    window = sa.values(*columns, name="windows").data(windows).cte("windows")
+    inside = (table.c.bucket >= window.c.start) & (table.c.bucket < window.c.stop)
+    number = ((table.c.bucket - window.c.start) // window.c.step).label("step")
+    return (
+        sa.select(window.c.run, number, *(summed(table.c[name]).label(name) for name in names))
+        .join_from(window, table, (table.c.run_id == window.c.run) & inside)
+        .group_by(window.c.run, number)
+    )
+
+
+def sums_of(tx: Transaction, run: int, steps: Steps) -> dict[str, Array]:
+    """Return the sums of what ended in each step."""
+    result = {name: np.zeros(steps.count) for name in BUCKET_FIELDS}
+    for row in tx.execute(_in_steps({run: steps}, *BUCKET_FIELDS)).mappings():
+        for name in BUCKET_FIELDS:
+            result[name][row["step"]] = row[name]
+    return result
+
+
+def recent_busy(tx: Transaction, runs: Sequence[Cluster]) -> dict[int, list[float]]:
+    """Return for each run the share of busy threads over its last hour, oldest first."""
+    windows = {run.id: _window(run) for run in runs}
+    if not windows:
+        return {}
+    compute = {run: np.zeros(steps.count) for run, steps in windows.items()}
+    for row in tx.execute(_in_steps(windows, "compute_us")):
+        compute[row.run][row.step] = row.compute_us
+    result = {}
+    for run in runs:
+        steps = windows[run.id]
+        start, end = life_of(run)
+        threads = np.full(steps.count, max(run.thread_us / max(end - start, 1), 1e-9))
+        busy = busy_threads(compute[run.id], threads, steps) / threads
+        result[run.id] = [round(float(share), 3) for share in busy]
+    return result
+
+
+def life_of(run: Cluster) -> tuple[int, int]:
+    """Return when a run started, and when it ended or was last seen."""
+    start = run.start_us or run.created_us
+    return start, max(start, run.end_us or run.seen_us)
+
+
+def _window(run: Cluster) -> Steps:
+    start, end = life_of(run)
+    return steps_of(max(start, end - RECENT_US), end, BUCKET, RECENT_STEPS)

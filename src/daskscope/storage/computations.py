@@ -1,50 +1,88 @@
-"""Computations of a run or of an account, with states that are true."""
+"""Computations of a run or an account, with their current states."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.analysis.rollup import ADDED, Sums
+from daskscope.model.libraries import is_library
+from daskscope.model.states import ComputationState
 from daskscope.storage import schema
-from daskscope.storage.clusters import Row, state_of
-from daskscope.storage.sums import summed
-from daskscope.storage.vault import Vault
+from daskscope.storage.archive import Transaction
+from daskscope.storage.clusters import state_of
+from daskscope.storage.database import of_row
+from daskscope.storage.ingest import code_place
+from daskscope.storage.upsert import summed
+
+#: Earlier runs with the same code that are compared by their prefixes, for each one wanted.
+CANDIDATES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """A computation with its current state, and what it needs of its cluster."""
+
+    run_id: int
+    computation: str
+    cluster: str
+    cluster_name: str
+    user: str
+    clock_offset_us: int
+    cluster_seen_us: int
+    seen_us: int
+    start_us: int
+    stop_us: int
+    state: ComputationState
+    client: str
+    span: str
+    code: str
+    code_line: int
+    code_file: str
+    code_digest: str
+    submissions: int
+    groups: int
+    tasks: int
+    memory: int
+    erred: int
+    released: int
+    forgotten: int
+    unfinished: int
+    #: Over its executions.
+    sums: Sums
 
 
 def list_computations(
-    connection: Connection,
-    vault: Vault,
+    tx: Transaction,
     account: int,
-    now_us: int,
-    lost_after_us: int,
     *,
     run: int | None = None,
     since_us: int = 0,
     computation: str | None = None,
-    same_as: Row | None = None,
+    same_as: Computation | None = None,
     limit: int = 100,
     after: tuple[int, str, int] | None = None,
-) -> list[Row]:
-    """Computations, the newest first; with the sums of their executions and their code."""
+) -> list[Computation]:
+    """Return computations with their sums and code, newest first."""
     table, runs = schema.computations, schema.runs
     query = (
         sa.select(
-            table,
+            *(column for column in table.c if column.name != "state"),
             runs.c.cluster,
             runs.c.name.label("cluster_name"),
             runs.c.user,
             runs.c.clock_offset_us,
             runs.c.seen_us.label("cluster_seen_us"),
-            _state(now_us, lost_after_us),
+            true_state(tx).label("state"),
         )
         .join(runs, runs.c.id == table.c.run_id)
         .order_by(table.c.start_us.desc(), table.c.computation.desc(), table.c.run_id.desc())
         .limit(limit)
     )
     if run is not None:
-        # The account of the run, not of the computation: SQLite would look through all of the account's.
+        # Compare the account of the run, not of the computation: SQLite would scan all computations of the account.
         query = query.where(table.c.run_id == run, runs.c.account_id == account)
     else:
         query = query.where(table.c.account_id == account)
@@ -53,70 +91,89 @@ def list_computations(
     if computation is not None:
         query = query.where(table.c.computation == computation)
     if same_as is not None:
-        query = query.where(table.c.code_digest == same_as["code_digest"], table.c.groups == same_as["groups"])
+        same_code = table.c.code_digest == same_as.code_digest
+        query = query.where(same_code, table.c.groups == same_as.groups, runs.c.name == same_as.cluster_name)
     if after is not None:
         start, name, number = after
         earlier_run = sa.and_(table.c.computation == name, table.c.run_id < number)
         same_start = sa.and_(table.c.start_us == start, sa.or_(table.c.computation < name, earlier_run))
-        # Said twice: PostgreSQL finds the place in its index by the first, and would read all that is newer for the second.
+        # Both conditions are needed: PostgreSQL uses the first for its index and would read all newer rows for the
+        # second.
         query = query.where(table.c.start_us <= start, sa.or_(table.c.start_us < start, same_start))
-    rows = [dict(row) for row in connection.execute(query).mappings()]
-    sums = _sums(connection, [(row["run_id"], row["computation"]) for row in rows])
-    for row in rows:
-        row["state"] = row.pop("true_state")
-        row["code"] = vault.open_text(connection, account, row.pop("sealed_code"))
-        row["sums"] = sums.get((row["run_id"], row["computation"]), {})
-    return rows
+    rows = tx.execute(query).mappings().all()
+    sums = _sums(tx, [(row["run_id"], row["computation"]) for row in rows])
+
+    def made(row: sa.RowMapping) -> Computation:
+        code = tx.open_text(account, row["sealed_code"], code_place(row["run_id"], row["computation"]))
+        return of_row(Computation, row, code=code, sums=sums.get((row["run_id"], row["computation"]), Sums()))
+
+    return [made(row) for row in rows]
 
 
-def earlier_runs(
-    connection: Connection, vault: Vault, account: int, row: Row, now_us: int, lost_after_us: int, limit: int
-) -> list[Row]:
-    """Runs of the same code and shape of graph (as many groups of tasks) before a computation, the newest first."""
-    if not row["code_digest"]:
+def earlier_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[Computation]:
+    """Return earlier runs of the same code in clusters of the same name with the same task prefixes, newest first.
+
+    The line of a library is no evidence: every user of the library runs it.
+    """
+    if not row.code_digest or is_library(row.code_file):
         return []
-    return list_computations(
-        connection, vault, account, now_us, lost_after_us,
-        same_as=row, limit=limit, after=(row["start_us"], row["computation"], row["run_id"]),
-    )  # fmt: skip
+    after = row.start_us, row.computation, row.run_id
+    found = list_computations(tx, account, same_as=row, limit=CANDIDATES * limit, after=after)
+    prefixes = _prefixes(tx, [(item.run_id, item.computation) for item in (row, *found)])
+    mine = prefixes.get((row.run_id, row.computation))
+    return [item for item in found if prefixes.get((item.run_id, item.computation)) == mine][:limit]
 
 
-def span_of(connection: Connection, run: int, computation: str) -> tuple[int, int] | None:
-    """When a computation began, and when it ended or its cluster was last heard of; None where there is none of that name."""
+def _prefixes(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, str], frozenset[str]]:
+    """Return the task prefixes of computations that have executions."""
+    table = schema.prefixes
+    query = sa.select(table.c.run_id, table.c.computation, table.c.prefix).where(
+        table.c.run_id.in_(sorted({run for run, _ in keys})),
+        table.c.computation.in_(sorted({name for _, name in keys})),
+    )
+    found: dict[tuple[int, str], set[str]] = {}
+    for run, computation, prefix in tx.execute(query):
+        found.setdefault((run, computation), set()).add(prefix)
+    return {key: frozenset(names) for key, names in found.items()}
+
+
+def span_of(tx: Transaction, run: int, computation: str) -> tuple[int, int] | None:
+    """Return the start and stop of a computation.
+
+    Without a stop, use the time its cluster was last seen. None if unknown.
+    """
     table, runs = schema.computations, schema.runs
     mine = (table.c.run_id == run) & (table.c.computation == computation)
     query = sa.select(table.c.start_us, table.c.stop_us, table.c.seen_us, runs.c.seen_us.label("cluster_seen_us"))
-    row = connection.execute(query.join(runs, runs.c.id == table.c.run_id).where(mine)).one_or_none()
+    row = tx.execute(query.join(runs, runs.c.id == table.c.run_id).where(mine)).one_or_none()
     return (row.start_us, row.stop_us or max(row.seen_us, row.cluster_seen_us)) if row is not None else None
 
 
-def large_subjects(connection: Connection, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:
-    """Of a run what is large enough to be rendered ahead: its title, and a computation or, for all of it, nothing."""
+def large_subjects(tx: Transaction, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:
+    """Return the documents worth pre-rendering: the title, and the computation or "" for the whole run."""
     table, runs = schema.computations, schema.runs
-    row = connection.execute(sa.select(runs.c.name, runs.c.cluster, runs.c.tasks).where(runs.c.id == run)).one_or_none()
+    row = tx.execute(sa.select(runs.c.name, runs.c.cluster, runs.c.tasks).where(runs.c.id == run)).one_or_none()
     if row is None or row.tasks < tasks:
         return []
     large = sa.select(table.c.computation).where(table.c.run_id == run, table.c.tasks >= tasks)
-    names = connection.execute(large.order_by(table.c.tasks.desc()).limit(limit)).scalars()
+    names = tx.execute(large.order_by(table.c.tasks.desc()).limit(limit)).scalars()
     return [(row.name or row.cluster, name) for name in ("", *names)]
 
 
-def _state(now_us: int, lost_after_us: int) -> Any:
-    """A computation that was running when its cluster was lost, or ended, is not running."""
+def true_state(tx: Transaction) -> Any:
+    """Return the SQL expression for a state: a computation that ran when its cluster was lost or ended is lost."""
     table = schema.computations
-    gone = state_of(now_us, lost_after_us).in_(("lost", "finished"))
-    return sa.case((sa.and_(table.c.state == "running", gone), "lost"), else_=table.c.state).label("true_state")
+    gone = state_of(tx.now_us, tx.lost_after_us).in_(("lost", "finished"))
+    return sa.case((sa.and_(table.c.state == "running", gone), "lost"), else_=table.c.state)
 
 
-SUMMED = ("tasks", "errors", "retried", "killed", "compute_us", "transfer_us", "disk_us", "deserialize_us", "nbytes")
-
-
-def _sums(connection: Connection, keys: list[tuple[int, str]]) -> dict[tuple[int, str], dict[str, int]]:
+def _sums(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, str], Sums]:
     if not keys:
         return {}
     prefixes = schema.prefixes
-    # By run and by name rather than by pairs: row values are slow in SQLite, and a name in another run is dropped below.
-    columns = [summed(prefixes.c[name]).label(name) for name in SUMMED]
+    # Filter by run and by name instead of by pairs: row values are slow in SQLite. Names of other runs are dropped
+    # below.
+    columns = [summed(prefixes.c[name]).label(name) for name in ADDED]
     query = (
         sa.select(prefixes.c.run_id, prefixes.c.computation, *columns)
         .where(
@@ -126,6 +183,6 @@ def _sums(connection: Connection, keys: list[tuple[int, str]]) -> dict[tuple[int
         .group_by(prefixes.c.run_id, prefixes.c.computation)
     )
     return {
-        (row["run_id"], row["computation"]): {name: row[name] for name in SUMMED}
-        for row in connection.execute(query).mappings()
+        (row["run_id"], row["computation"]): Sums(**{name: row[name] for name in ADDED})
+        for row in tx.execute(query).mappings()
     }

@@ -12,74 +12,95 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from daskscope.errors import DaskscopeError
-from daskscope.storage.mounts import network_file_system
 
-#: How long SQLite waits for another process's transaction before it gives up.
+#: Free pages of 4 kB that stay in a SQLite file, and how many are returned in one transaction, which takes 20 ms.
+KEEP_FREE_PAGES, SHRINK_PAGES = 1_000, 500
+#: SQLite's number for ``auto_vacuum=INCREMENTAL``.
+INCREMENTAL = 2
+#: How long SQLite waits for a transaction of another process.
 BUSY_MS = 30_000
-#: Pages SQLite may keep per connection, in KiB (negative: KiB instead of pages). Eight readers stay below 64 MB.
+#: SQLite's cache per connection, in KiB (negative means KiB instead of pages). Eight readers stay below 64 MB.
 CACHE_KIB = -8_000
 
-#: Values of one IN list: SQLite takes 32,766 variables a statement, and PostgreSQL 65,535.
+#: Maximum values of an IN list: SQLite allows 32,766 variables per statement, PostgreSQL 65,535.
 STEP = 5_000
-#: How long PostgreSQL is waited for: to connect, and for a row that another server holds.
-CONNECT_S, LOCK_S = 10, 30
+#: How long to wait for PostgreSQL: for a connection, and for a row that another server has locked.
+CONNECT_S, LOCK_S = 5, 30
+#: Maximum connections to PostgreSQL by default, and how many of them stay open.
+CONNECTIONS, KEPT_CONNECTIONS = 20, 10
+
+
+T = TypeVar("T")
 
 
 class StorageError(DaskscopeError):
-    """The server's storage cannot be used as asked."""
+    """The server's storage cannot be used as configured."""
 
 
-#: What goes wrong between us and a database, whatever its driver calls it.
+class InvalidInput(StorageError):
+    """The caller asks for something that is not allowed. Every other ``StorageError`` is a fault of the server."""
+
+
+#: Any error of a database driver.
 DatabaseError = sa.exc.SQLAlchemyError
 
 
 def is_outage(error: BaseException) -> bool:
-    """Whether the database, not what it was asked, is the trouble: gone, restarted, full, locked."""
+    """Return whether the database is unavailable (down, restarted, full, locked), as opposed to a bad statement."""
     if isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated:
         return True
     return isinstance(error, sa.exc.OperationalError | sa.exc.TimeoutError | OSError)
 
 
 def detail_of(error: BaseException) -> str:
-    """What the driver says, in one line. For a log: it names hosts and users."""
+    """Return the driver's message in one line. For logs only: it contains hosts and users."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     return lines[0] if lines else repr(error)
 
 
-#: Parts of what drivers say, and what that means to somebody who may not know where the database is.
+#: Parts of driver messages, and a public message for each that does not reveal the database.
 _MEANINGS = (
     (("disk is full", "no space left", "disk full"), "the database's disk is full"),
-    (("locked", "lock timeout"), "the database is held by another program"),
-    (("readonly", "read-only"), "the database can only be read"),
-    (("password", "authentication", "permission denied"), "the database does not let this server in"),
+    (("locked", "lock timeout"), "the database is locked by another program"),
+    (("statement timeout", "did not answer"), "the database does not answer in time"),
+    (("readonly", "read-only"), "the database is read-only"),
+    (("password", "authentication", "permission denied"), "the database refuses this server's credentials"),
 )
 
 
-def in_our_words(error: BaseException) -> str:
-    """What is wrong with the database, without anything that is nobody's business."""
+def public_message(error: BaseException) -> str:
+    """Return what is wrong with the database, without hosts, users or paths."""
     said = str(getattr(error, "orig", None) or error).lower()
     for parts, meaning in _MEANINGS:
         if any(part in said for part in parts):
             return meaning
-    return "the database cannot be reached" if is_outage(error) else "the database failed; the server's log says how"
+    return "the database cannot be reached" if is_outage(error) else "the database failed; see the server's log"
 
 
 class Database:
-    """Connections to one catalog; ``read`` and ``write`` are transactions."""
+    """Connections to one catalog. ``read`` and ``write`` are transactions.
 
-    def __init__(self, url: str) -> None:
+    ``statement_s`` limits every statement of PostgreSQL; 0 means unlimited.
+    """
+
+    def __init__(self, url: str, *, connections: int = CONNECTIONS, statement_s: int = 0) -> None:
         self.url = _normalised(url)
-        self.engine = _engine(self.url)
-        # One writing transaction at a time per process: SQLite allows no more, and a queue in Python is fair where its
-        # busy handler is not.
+        self._aborted = threading.Event()
+        if self.url.get_backend_name() == "sqlite":
+            self.engine = _sqlite(self.url)
+        else:
+            self.engine = _postgresql(self.url, connections, statement_s, self._aborted)
+        # One write transaction at a time per process: SQLite allows only one, and a queue in Python is fair while
+        # SQLite's busy handler is not.
         self._writing = threading.Lock()
 
     @property
@@ -93,11 +114,12 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A reading transaction whose statements all see the same moment.
+        """Begin a read transaction in which all statements see the same state.
 
-        In SQLite every one does; PostgreSQL looks anew with each statement, and rows that move in between are in neither answer.
+        SQLite always does so. PostgreSQL takes a new snapshot per statement, so rows that move in between are in
+        neither result.
         """
-        # Not set for SQLite: its driver would begin transactions itself again, late.
+        # Not for SQLite: the driver would begin transactions itself again, too late.
         options = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
             yield connection
@@ -111,6 +133,52 @@ class Database:
         with self._writing, self.engine.connect().execution_options(immediate=True) as connection, connection.begin():
             yield connection
 
+    def shrink(self) -> int:
+        """Return free pages of a SQLite file to the file system, in short transactions, and return how many.
+
+        PostgreSQL does so itself. Some stay for the next rows.
+        """
+        total = 0
+        while self.is_sqlite:
+            with self.write() as connection:
+                free = self._free_pages(connection)
+                if free <= KEEP_FREE_PAGES:
+                    break
+                pages = min(SHRINK_PAGES, free - KEEP_FREE_PAGES)
+                # The driver frees a page per fetched row, and SQLAlchemy fetches none.
+                connection.connection.cursor().execute(f"PRAGMA incremental_vacuum({pages})").fetchall()
+                freed = free - self._free_pages(connection)
+            total += freed
+            if not freed:
+                # The file is of an earlier version.
+                break
+        return total
+
+    @property
+    def can_shrink(self) -> bool:
+        """Return whether deleted rows free space: not in SQLite files of the first versions."""
+        if not self.is_sqlite:
+            return True
+        with self.read() as connection:
+            return int(connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one()) == INCREMENTAL
+
+    def rebuild(self) -> None:
+        """Write a SQLite file anew, so that it can shrink. Nothing else may use it meanwhile."""
+        raw = sqlite3.connect(str(self.url.database), isolation_level=None)
+        try:
+            raw.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            raw.execute("VACUUM")
+        finally:
+            raw.close()
+
+    @staticmethod
+    def _free_pages(connection: Connection) -> int:
+        return int(connection.exec_driver_sql("PRAGMA freelist_count").scalar_one())
+
+    def abort(self) -> None:
+        """End every statement that waits for PostgreSQL, and refuse new ones: the server shuts down."""
+        self._aborted.set()
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -119,7 +187,7 @@ class Database:
 
 
 def insert(connection: Connection, table: sa.Table) -> Any:
-    """An INSERT that knows ON CONFLICT, of the connection's dialect."""
+    """Return an INSERT of the connection's dialect, which supports ON CONFLICT."""
     return insert_for(connection.dialect.name, table)
 
 
@@ -134,8 +202,14 @@ def insert_for(dialect: str, table: sa.Table) -> Any:
 
 
 def in_steps(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Values in parts that one statement takes."""
+    """Split values into parts that fit into one statement."""
     return (values[first : first + STEP] for first in range(0, len(values), STEP))
+
+
+def of_row(kind: type[T], row: sa.RowMapping, **more: Any) -> T:
+    """Return an object of a dataclass whose fields are columns of a row; ``more`` are fields that are not."""
+    names = (item.name for item in fields(kind) if item.name not in more)  # type: ignore[arg-type]
+    return kind(**{name: row[name] for name in names}, **more)
 
 
 def _normalised(text: str) -> URL:
@@ -144,7 +218,7 @@ def _normalised(text: str) -> URL:
     try:
         url = make_url(text)
     except sa.exc.ArgumentError:
-        raise StorageError(f"{text!r} is no database. Give a file name or postgresql://user@host/name.") from None
+        raise StorageError(f"{text!r} is not a database. Give a file name or postgresql://user@host/name.") from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() != "sqlite":
@@ -152,37 +226,49 @@ def _normalised(text: str) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "sqlite":
-        return _sqlite(url)
+def _postgresql(url: URL, connections: int, statement_s: int, aborted: threading.Event) -> Engine:
     try:
-        import psycopg  # noqa: F401
+        from daskscope.storage import postgresql
     except ImportError:
         from daskscope.errors import MissingExtra
 
         raise MissingExtra("psycopg", "postgres", "A PostgreSQL database") from None
-    # A connection that PostgreSQL dropped (restarted) is noticed before it is used, not by the request that gets it.
-    waits = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_S}
-    engine = sa.create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=10, connect_args=waits)
-    event.listen(engine, "connect", _bound_waits)
+    waits = {"connect_timeout": CONNECT_S, **postgresql.SILENT_HOST}
+    patience = postgresql.Patience(statement_s, aborted)
+
+    def connect(_dialect: Any, _record: Any, arguments: Any, options: dict[str, Any]) -> Any:
+        return postgresql.connect(patience, *arguments, **options)
+
+    def bound_waits(connection: Any, _: Any) -> None:
+        """Bound waits, so that a server that stops in the middle of a transaction does not block the others forever."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
+            cursor.execute(f"SET statement_timeout = '{statement_s}s'")
+            cursor.execute(f"SET idle_in_transaction_session_timeout = '{10 * LOCK_S}s'")
+        connection.commit()
+
+    kept = min(connections, KEPT_CONNECTIONS)
+    engine = sa.create_engine(
+        url,
+        # Detect connections that PostgreSQL dropped (on restart) before using them.
+        pool_pre_ping=True,
+        pool_size=kept,
+        max_overflow=connections - kept,
+        pool_timeout=CONNECT_S,
+        connect_args={name: value for name, value in waits.items() if name not in url.query},
+    )
+    event.listen(engine, "do_connect", connect)
+    event.listen(engine, "connect", bound_waits)
     return engine
-
-
-def _bound_waits(connection: Any, _: Any) -> None:
-    """A server that stopped in mid-transaction must not hold up the others for ever."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{LOCK_S}s'")
-        cursor.execute(f"SET idle_in_transaction_session_timeout = '{10 * LOCK_S}s'")
-    connection.commit()
 
 
 def _sqlite(url: URL) -> Engine:
     if not url.database or url.database == ":memory:":
-        raise StorageError("The catalog cannot live in memory: give a file name.")
+        raise StorageError("The catalog cannot be in memory. Give a file name.")
     path = Path(url.database)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Tokens' digests and sessions are in it.
+        # The file contains token digests and sessions.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StorageError(
@@ -191,7 +277,7 @@ def _sqlite(url: URL) -> Engine:
     network = network_file_system(path)
     if network:
         raise StorageError(
-            f"{path} lies on a network file system ({network}), where SQLite loses data. "
+            f"{path} is on a network file system ({network}), where SQLite loses data. "
             "Choose a local directory with --data, or use --database postgresql://…"
         )
     engine = sa.create_engine(url, pool_size=8, max_overflow=24)
@@ -201,14 +287,18 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _prepare(connection: Any, _: Any) -> None:
-    # We begin transactions ourselves; the driver would begin them late, at the first write.
+    # We begin transactions ourselves. The driver would do so too late, at the first write.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+    # Only takes effect in a new file; ``daskscope doctor --repair`` changes an old one.
+    cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
     _write_ahead(cursor)
     for pragma in (
         "synchronous=FULL",
         "foreign_keys=ON",
+        # Overwrite deleted rows: names, keys and prefixes are not encrypted.
+        "secure_delete=ON",
         f"cache_size={CACHE_KIB}",
         "journal_size_limit=67108864",
     ):
@@ -217,8 +307,11 @@ def _prepare(connection: Any, _: Any) -> None:
 
 
 def _write_ahead(cursor: Any) -> None:
-    """Switch a file to WAL, which lasts. Two that switch a new one at once would deadlock, so SQLite fails one of them without
-    waiting, whatever its busy timeout: of 100 starts of four servers, six failed."""
+    """Switch a file to WAL, permanently.
+
+    Two connections that switch a new file at the same time would deadlock, so SQLite fails one of them at once,
+    whatever the busy timeout: 6 of 100 starts of four servers failed.
+    """
     until = time.monotonic() + BUSY_MS / 1000
     while True:
         try:
@@ -233,3 +326,29 @@ def _write_ahead(cursor: Any) -> None:
 def _begin(connection: Connection) -> None:
     immediate = connection.get_execution_options().get("immediate")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+NETWORK = {
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "afs", "9p", "glusterfs", "fuse.sshfs",
+    "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.ceph", "pvfs2", "orangefs", "panfs", "wekafs",
+}  # fmt: skip
+MOUNTS = Path("/proc/mounts")
+
+
+def network_file_system(path: Path, mounts: Path = MOUNTS) -> str:
+    """Return the type of the network file system that ``path`` is on, or "" if it is local or unknown."""
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    absolute = path.resolve()
+    best, kind = -1, ""
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(fields[1].encode().decode("unicode_escape"))
+        # The last mount on a directory is the visible one.
+        if (absolute == point or point in absolute.parents) and len(point.parts) >= best:
+            best, kind = len(point.parts), fields[2]
+    return kind if kind in NETWORK else ""

@@ -1,11 +1,12 @@
-"""The one transaction that makes batches durable and counts them once.
+"""Ingest: the one transaction that stores batches and counts each once.
 
-A batch is known by its run, epoch and number. The runs' rows are locked first, in their order, so that of two servers that
-get the same batch one waits and then finds it there. Whatever else changes a run (a compaction, a deletion) takes the same
-lock before any other. A batch below its epoch's floor was compacted long ago. Whatever is fresh is stored as
-it came, and its roll-up added to the sums, in the same transaction: after the commit it is all there, before it nothing is.
+A batch is identified by its run, epoch and sequence number. The rows of the runs are locked first, in order: if two
+servers receive the same batch, one waits and then finds it stored. Everything else that changes a run (compaction,
+deletion) takes the same lock first. A batch below its epoch's floor was compacted long ago. New batches are stored as
+they came and their roll-ups are added to the sums in the same transaction.
 
-Statements are by table, never by cluster: a group of a hundred clusters takes as many as one of a single cluster.
+There is one statement per table, not per cluster: a group of a hundred clusters takes as many statements as a single
+one.
 """
 
 from __future__ import annotations
@@ -17,31 +18,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.analysis.limits import clean_text
 from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
+from daskscope.storage.archive import Transaction
 from daskscope.storage.capacity import update_capacity, update_peaks
 from daskscope.storage.database import in_steps, insert
-from daskscope.storage.failures import record_failures
-from daskscope.storage.sums import saturated
-from daskscope.storage.upsert import Row, accumulate, replace_older
-from daskscope.storage.vault import Vault
+from daskscope.storage.error_groups import record_failures
+from daskscope.storage.upsert import Row, accumulate, replace_older, saturated
 from daskscope.units import DAY
 from daskscope.wire.decode import Header
 
-#: Tables whose batches hold code, tracebacks or lines of logs: stored sealed.
+#: Tables whose batches contain code, tracebacks or log lines. They are stored encrypted.
 SECRET = frozenset({"computations", "exceptions", "logs", "windows", "events"})
 
-#: The difference of two clocks is thought to grow by at most one part in so many: a second in a quarter of an hour.
+#: Clocks are assumed to drift by at most one part in this many: a second per quarter of an hour.
 DRIFT = 1_000
 
-#: Workers, or clients, that are kept of a run; adding up 50,000 takes a third of a second. Further ones are not listed.
-MOST_ENTITIES = 50_000
-#: How far ahead of ours a scheduler's clock may be. A row from beyond would be the newest for ever.
-MOST_AHEAD_US = DAY
+#: Maximum workers, or clients, stored per run; summing 50,000 takes a third of a second. Further ones are not listed.
+MAX_ENTITIES = 50_000
+#: How far a scheduler's clock may be ahead of the server's. A row from beyond would stay the newest forever.
+MAX_AHEAD_US = DAY
 
-#: The largest number a column holds; a header's counters may be as large.
+#: The largest integer a column holds. A header's counters may be as large.
 MOST = 2**63 - 1
 
 RunKey = tuple[int, str]
@@ -50,15 +50,15 @@ Place = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Batch:
-    """A checked batch on its way in."""
+    """A validated batch."""
 
     account: int
-    #: The user of the token; empty in local mode, where the recorder's word is taken.
+    #: The user of the token. Empty in local mode, where the recorder names the user.
     user: str
     header: Header
     frame: bytes
     roll_up: RollUp
-    #: When it came on our clock less when it was sent on the scheduler's; 0: a recorder that does not say when it sends.
+    #: Time received on the server's clock minus time sent on the scheduler's; 0 if the recorder does not send the time.
     delay_us: int = 0
 
     @property
@@ -68,7 +68,7 @@ class Batch:
 
 @dataclass
 class Arrival:
-    """What is fresh of one run."""
+    """The new batches of one run."""
 
     run: int
     account: int
@@ -82,15 +82,15 @@ class Arrival:
 
     @property
     def delay_us(self) -> int:
-        """The least delay, which is nearest to the difference of the clocks; 0 where none is known."""
+        """Return the smallest delay, which is closest to the difference of the clocks; 0 if unknown."""
         return min((batch.delay_us for batch in self.batches if batch.delay_us), default=0)
 
 
-def take(connection: Connection, vault: Vault, batches: Sequence[Batch], now_us: int) -> list[bool]:
-    """Store what is fresh among ``batches`` and add it up; for each whether it was."""
-    runs = _runs(connection, batches, now_us)
+def store_batches(tx: Transaction, batches: Sequence[Batch]) -> list[bool]:
+    """Store the new batches and add up their roll-ups. Return for each batch whether it was new."""
+    runs = _runs(tx, batches)
     places = [(runs[b.run_key], b.header.epoch, b.header.sequence) for b in batches]
-    known = _known(connection, places)
+    known = _known(tx, places)
     fresh: list[bool] = []
     arrivals: dict[int, Arrival] = {}
     for batch, place in zip(batches, places, strict=True):
@@ -100,59 +100,70 @@ def take(connection: Connection, vault: Vault, batches: Sequence[Batch], now_us:
             arrival = arrivals.setdefault(place[0], Arrival(place[0], batch.account, batch.user, [], RollUp()))
             arrival.batches.append(batch)
             arrival.total.add(batch.roll_up)
-    _epochs(connection, [place for place, new in zip(places, fresh, strict=True) if new])
+    _epochs(tx, [place for place, new in zip(places, fresh, strict=True) if new])
     if arrivals:
-        _store(connection, vault, list(arrivals.values()), now_us)
-    # A batch that is a duplicate is a sign of life all the same.
+        _store(tx, list(arrivals.values()))
+    # A duplicate batch shows that the cluster is alive too.
     silent = sorted(set(runs.values()) - arrivals.keys())
     for part in in_steps(silent):
-        connection.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(part)).values(received_us=now_us))
+        tx.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(part)).values(received_us=tx.now_us))
     return fresh
 
 
-def _runs(connection: Connection, batches: Sequence[Batch], now_us: int) -> dict[RunKey, int]:
-    """The numbers of the batches' runs, locked; a run is made by its first batch."""
+def known_batches(tx: Transaction, account: int, headers: Sequence[Header]) -> list[bool]:
+    """Return for each header whether its batch is stored, without locks: ``store_batches`` decides."""
+    runs = schema.runs
+    clusters = sorted({header.cluster for header in headers})
+    query = sa.select(runs.c.cluster, runs.c.id).where(runs.c.account_id == account, runs.c.cluster.in_(clusters))
+    numbers = {row.cluster: row.id for row in tx.execute(query)}
+    places = [(numbers.get(h.cluster, 0), h.epoch, h.sequence) for h in headers]
+    known = _known(tx, [place for place in places if place[0]])
+    return [place in known for place in places]
+
+
+def _runs(tx: Transaction, batches: Sequence[Batch]) -> dict[RunKey, int]:
+    """Return the numbers of the batches' runs, locked. The first batch of a run creates it."""
     runs = schema.runs
     wanted = {batch.run_key: batch.user for batch in reversed(batches)}
 
     def found() -> dict[RunKey, int]:
         mine = _locked().where(runs.c.account_id.in_(sorted({account for account, _ in wanted})))
         clusters = sorted({cluster for _, cluster in wanted})
-        rows = [row for part in in_steps(clusters) for row in connection.execute(mine.where(runs.c.cluster.in_(part)))]
+        rows = [row for part in in_steps(clusters) for row in tx.execute(mine.where(runs.c.cluster.in_(part)))]
         return {(row.account_id, row.cluster): row.id for row in rows}
 
     known = found()
     new = [
-        {"account_id": account, "cluster": cluster, "user": user, "created_us": now_us, "received_us": now_us}
+        {"account_id": account, "cluster": cluster, "user": user, "created_us": tx.now_us, "received_us": tx.now_us}
         for (account, cluster), user in sorted(wanted.items())
         if (account, cluster) not in known
     ]
     if new:
-        # Another server may just have made one of them.
-        connection.execute(insert(connection, runs).on_conflict_do_nothing(), new)
+        # Another server may just have created one of them.
+        tx.execute(insert(tx.connection, runs).on_conflict_do_nothing(), new)
         known = found()
     return {key: known[key] for key in wanted}
 
 
 def _locked() -> sa.Select[tuple[int, int, str]]:
-    """Runs, kept from being changed by others until the transaction ends."""
+    """Select runs and lock them until the transaction ends."""
     runs = schema.runs
     return sa.select(runs.c.id, runs.c.account_id, runs.c.cluster).order_by(runs.c.id).with_for_update(key_share=True)
 
 
-def lock_run(connection: Connection, run: int) -> bool:
-    """Keep others from changing a run until the transaction ends; whether it is still there."""
-    return connection.execute(_locked().where(schema.runs.c.id == run)).one_or_none() is not None
+def lock_run(tx: Transaction, run: int) -> bool:
+    """Lock a run until the transaction ends. Return whether it still exists."""
+    return tx.execute(_locked().where(schema.runs.c.id == run)).one_or_none() is not None
 
 
-def _known(connection: Connection, places: Sequence[Place]) -> set[Place]:
-    """Of the given batches those that were taken before."""
+def _known(tx: Transaction, places: Sequence[Place]) -> set[Place]:
+    """Return those of the batches that were stored before."""
     epochs, stored = schema.epochs, schema.batches
     numbers = sorted({run for run, _, _ in places})
     floors: dict[tuple[int, int], int] = {}
     query = sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
     for part in in_steps(numbers):
-        for row in connection.execute(query.where(epochs.c.run_id.in_(part))):
+        for row in tx.execute(query.where(epochs.c.run_id.in_(part))):
             floors[row.run_id, row.epoch] = row.floor
     known = {place for place in places if place[2] < floors.get(place[:2], 0)}
     taken = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence)
@@ -160,11 +171,11 @@ def _known(connection: Connection, places: Sequence[Place]) -> set[Place]:
         mine = set(part)
         for sequences in in_steps(sorted({sequence for run, _, sequence in places if run in mine})):
             where = stored.c.run_id.in_(part) & stored.c.sequence.in_(sequences)
-            known |= {(row.run_id, row.epoch, row.sequence) for row in connection.execute(taken.where(where))}
+            known |= {(row.run_id, row.epoch, row.sequence) for row in tx.execute(taken.where(where))}
     return known
 
 
-def _epochs(connection: Connection, places: Sequence[Place]) -> None:
+def _epochs(tx: Transaction, places: Sequence[Place]) -> None:
     rows: dict[tuple[int, int], Row] = {}
     for run, epoch, sequence in places:
         empty = {"run_id": run, "epoch": epoch, "highest": 0, "lowest": 0, "taken": 0, "from_start": 0}
@@ -173,46 +184,46 @@ def _epochs(connection: Connection, places: Sequence[Place]) -> None:
         row["highest"] = max(row["highest"], sequence)
         row["lowest"] = min(row["lowest"] or MOST, sequence + 1, MOST)
         row["from_start"] |= int(sequence == 0)
-    accumulate(connection, schema.epochs, list(rows.values()), least=("lowest",), greatest=("highest", "from_start"))
+    accumulate(tx, schema.epochs, list(rows.values()), least=("lowest",), greatest=("highest", "from_start"))
 
 
-def _store(connection: Connection, vault: Vault, arrivals: list[Arrival], now_us: int) -> None:
-    rows = [_batch_row(connection, vault, a.run, batch, now_us) for a in arrivals for batch in a.batches]
-    connection.execute(sa.insert(schema.batches), rows)
-    _streams(connection, arrivals)
-    _sums(connection, arrivals)
-    _entities(connection, vault, arrivals)
-    _clusters(connection, arrivals, now_us)
-    users = _users(connection, [a.run for a in arrivals if a.total.exceptions])
-    failures = record_failures(connection, vault, [(a.account, a.run, users.get(a.run, ""), a.total) for a in arrivals])
-    _totals(connection, arrivals, failures, now_us)
+def _store(tx: Transaction, arrivals: list[Arrival]) -> None:
+    rows = [_batch_row(tx, a.run, batch) for a in arrivals for batch in a.batches]
+    tx.execute(sa.insert(schema.batches), rows)
+    _streams(tx, arrivals)
+    _sums(tx, arrivals)
+    _entities(tx, arrivals)
+    _clusters(tx, arrivals)
+    users = _users(tx, [a.run for a in arrivals if a.total.exceptions])
+    failures = record_failures(tx, [(a.account, a.run, users.get(a.run, ""), a.total) for a in arrivals])
+    _totals(tx, arrivals, failures)
     update_capacity(
-        connection,
+        tx,
         [a.run for a in arrivals if a.total.entities.keys() & {"workers", "clusters"} or a.total.memories],
         [a.run for a in arrivals if a.total.entities.get("computations")],
     )
-    update_peaks(connection, [a.run for a in arrivals if a.total.entities.get("workers")])
+    update_peaks(tx, [a.run for a in arrivals if a.total.entities.get("workers")])
 
 
-def _batch_row(connection: Connection, vault: Vault, run: int, batch: Batch, now_us: int) -> Row:
+def _batch_row(tx: Transaction, run: int, batch: Batch) -> Row:
     header = batch.header
-    frame = vault.seal(connection, batch.account, batch.frame) if header.table in SECRET else batch.frame
-    return {
-        "run_id": run,
-        "epoch": header.epoch,
-        "sequence": header.sequence,
-        "name": header.table,
-        "rows": header.rows,
-        "t0": header.t0,
-        "t1": header.t1,
-        "kept": header.kept,
-        "dropped": header.dropped,
-        "received_us": now_us,
-        "frame": frame,
-    }
+    place = batch_place(run, header.epoch, header.sequence)
+    frame = tx.seal(batch.account, batch.frame, place) if header.table in SECRET else batch.frame
+    same = {name: getattr(header, name) for name in ("epoch", "sequence", "rows", "t0", "t1", "kept", "dropped")}
+    return {"run_id": run, "name": header.table, **same, "received_us": tx.now_us, "frame": frame}
 
 
-def _streams(connection: Connection, arrivals: list[Arrival]) -> None:
+def batch_place(run: int, epoch: int, sequence: int) -> str:
+    """Return the place that the text of a batch is bound to."""
+    return f"batch {run} {epoch} {sequence}"
+
+
+def code_place(run: int, computation: str) -> str:
+    """Return the place that the code of a computation is bound to, with the name as it is stored."""
+    return f"code {run} {clean_text(computation, len(computation))}"
+
+
+def _streams(tx: Transaction, arrivals: list[Arrival]) -> None:
     streams: dict[tuple[int, int, str], Row] = {}
     for run, header in ((a.run, batch.header) for a in arrivals for batch in a.batches):
         empty = {
@@ -232,10 +243,10 @@ def _streams(connection: Connection, arrivals: list[Arrival]) -> None:
         row["rows"] += header.rows
         row["kept"], row["dropped"] = max(row["kept"], header.kept), max(row["dropped"], header.dropped)
     least, greatest = ("first", "dropped_before"), ("kept", "dropped")
-    accumulate(connection, schema.streams, list(streams.values()), least=least, greatest=greatest)
+    accumulate(tx, schema.streams, list(streams.values()), least=least, greatest=greatest)
 
 
-def _sums(connection: Connection, arrivals: list[Arrival]) -> None:
+def _sums(tx: Transaction, arrivals: list[Arrival]) -> None:
     prefixes: list[Row] = []
     days: list[Row] = []
     buckets: list[Row] = []
@@ -250,92 +261,90 @@ def _sums(connection: Connection, arrivals: list[Arrival]) -> None:
             buckets.append({"run_id": a.run, "bucket": bucket, **dict(zip(BUCKET_FIELDS, values))})
         for names, value in a.total.activities.items():
             activities.append({"run_id": a.run, **dict(zip(ACTIVITY, names)), "value": value})
-    accumulate(connection, schema.prefixes, prefixes, least=("first_us",), greatest=("last_us", "longest_us"))
-    accumulate(connection, schema.days, days, keep=("account_id",))
-    accumulate(connection, schema.timeline, buckets)
-    accumulate(connection, schema.activities, activities)
+    accumulate(tx, schema.prefixes, prefixes, least=("first_us",), greatest=("last_us", "longest_us"))
+    accumulate(tx, schema.days, days, keep=("account_id",))
+    accumulate(tx, schema.timeline, buckets)
+    accumulate(tx, schema.activities, activities)
 
 
-def replace_sums(connection: Connection, account: int, run: int, total: RollUp) -> None:
-    """Put the sums over a run's tasks anew, from all of its rows."""
+def replace_sums(tx: Transaction, account: int, run: int, total: RollUp) -> None:
+    """Replace the sums over a run's tasks by new ones, computed from all of its rows."""
     for table in (schema.prefixes, schema.days, schema.timeline):
-        connection.execute(sa.delete(table).where(table.c.run_id == run))
+        tx.execute(sa.delete(table).where(table.c.run_id == run))
     only_tasks = RollUp(prefixes=total.prefixes, days=total.days, timeline=total.timeline)
-    _sums(connection, [Arrival(run, account, "", [], only_tasks)])
+    _sums(tx, [Arrival(run, account, "", [], only_tasks)])
     sums, runs = total.total(), schema.runs
     names = ("tasks", "errors", "compute_us", "transfer_us", "disk_us", "nbytes")
     values = {name: getattr(sums, name) for name in names}
-    connection.execute(sa.update(runs).where(runs.c.id == run).values(values))
+    tx.execute(sa.update(runs).where(runs.c.id == run).values(values))
 
 
 ACTIVITY = ("span", "context", "prefix", "activity", "unit")
 
 
-def _entities(connection: Connection, vault: Vault, arrivals: list[Arrival]) -> None:
+def _entities(tx: Transaction, arrivals: list[Arrival]) -> None:
     for table in (schema.workers, schema.clients):
         rows = [{"run_id": a.run, **row} for a in arrivals for row in a.total.entities.get(table.name, {}).values()]
-        replace_older(connection, table, _within(connection, table, rows))
+        replace_older(tx, table, _within(tx, table, rows))
     computations = [
-        _computation(connection, vault, a, row)
-        for a in arrivals
-        for row in a.total.entities.get("computations", {}).values()
+        _computation(tx, a, row) for a in arrivals for row in a.total.entities.get("computations", {}).values()
     ]
-    replace_older(connection, schema.computations, computations)
+    replace_older(tx, schema.computations, computations)
     memories = [
         {"run_id": a.run, "worker": worker, "time_us": time, "memory": memory, "cpu_percent": cpu}
         for a in arrivals
         for worker, (time, memory, cpu) in a.total.memories.items()
     ]
-    replace_older(connection, schema.memories, _within(connection, schema.memories, memories), newer="time_us")
+    replace_older(tx, schema.memories, _within(tx, schema.memories, memories), newer="time_us")
 
 
-def _within(connection: Connection, table: sa.Table, rows: list[Row]) -> list[Row]:
-    """Rows of entities without the new ones of runs that have as many as are kept: all of them are added up with every batch."""
+def _within(tx: Transaction, table: sa.Table, rows: list[Row]) -> list[Row]:
+    """Drop new entities of runs that are at the maximum: every batch adds all of them up."""
     runs, (_, name) = sorted({row["run_id"] for row in rows}), [column.name for column in table.primary_key]
     full: set[int] = set()
     for part in in_steps(runs):
         counted = sa.select(table.c.run_id).where(table.c.run_id.in_(part)).group_by(table.c.run_id)
-        full |= set(connection.execute(counted.having(sa.func.count() >= MOST_ENTITIES)).scalars())
+        full |= set(tx.execute(counted.having(sa.func.count() >= MAX_ENTITIES)).scalars())
     if not full:
         return rows
     known: set[tuple[int, str]] = set()
     for part in in_steps(sorted({row[name] for row in rows if row["run_id"] in full})):
         there = sa.select(table.c.run_id, table.c[name]).where(table.c.run_id.in_(full), table.c[name].in_(part))
-        known |= {(row[0], row[1]) for row in connection.execute(there)}
+        known |= {(row[0], row[1]) for row in tx.execute(there)}
     return [row for row in rows if row["run_id"] not in full or (row["run_id"], row[name]) in known]
 
 
-def _computation(connection: Connection, vault: Vault, arrival: Arrival, row: Mapping[str, Any]) -> Row:
+def _computation(tx: Transaction, arrival: Arrival, row: Mapping[str, Any]) -> Row:
     kept = {name: value for name, value in row.items() if name != "code"}
-    code = vault.seal_text(connection, arrival.account, row["code"])
+    code = tx.seal_text(arrival.account, row["code"], code_place(arrival.run, row["computation"]))
     mine = {"run_id": arrival.run, "account_id": arrival.account}
     return {**mine, "sealed_code": code, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
 
 
 def code_digest(code: str, line: int) -> str:
-    """The same for the same call in the same code; empty where the code is not known."""
+    """Return a digest that is equal for the same call in the same code; empty if the code is unknown."""
     return hashlib.sha256(f"{line} {code.strip()}".encode()).hexdigest()[:16] if code.strip() else ""
 
 
-#: Columns of a cluster's row that are not believed: it is named by the batch, and the clocks are compared here.
-NOT_TAKEN = frozenset({"cluster", "clock_offset_us"})
+#: Columns of a cluster's row to ignore: the batch names the cluster, and the server compares the clocks.
+IGNORED_COLUMNS = frozenset({"cluster", "clock_offset_us"})
 
 
-def _clusters(connection: Connection, arrivals: list[Arrival], now_us: int) -> None:
-    """The runs' own rows, where they are newer than what is known."""
+def _clusters(tx: Transaction, arrivals: list[Arrival]) -> None:
+    """Update the rows of the runs from newer cluster rows."""
     rows: dict[tuple[str, ...], list[Row]] = {}
     for a in arrivals:
-        # A row about another cluster than the one it was sent for is nobody's.
+        # Ignore a row about another cluster than the batch's.
         row = a.total.entities.get("clusters", {}).get((a.batches[0].header.cluster,))
         if row is None:
             continue
-        # Whoever sent the first batch is the user, whoever sends others; without login there is the recorder's word alone.
-        refused = NOT_TAKEN | {"user"} if a.user else NOT_TAKEN
+        # The user of the first batch stays the user. Without sign-in, the recorder names the user.
+        refused = IGNORED_COLUMNS | {"user"} if a.user else IGNORED_COLUMNS
         values = {f"new_{name}": value for name, value in row.items() if name not in refused}
-        values["new_seen_us"] = min(row["seen_us"], now_us + MOST_AHEAD_US)
+        values["new_seen_us"] = min(row["seen_us"], tx.now_us + MAX_AHEAD_US)
         rows.setdefault(tuple(values), []).append({**values, "this": a.run})
     for names, mine in rows.items():
-        connection.execute(_renewing(names), mine)
+        tx.execute(_renewing(names), mine)
 
 
 @functools.cache
@@ -348,14 +357,14 @@ def _renewing(names: tuple[str, ...]) -> sa.Update:
     )
 
 
-def _users(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+def _users(tx: Transaction, numbers: Sequence[int]) -> dict[int, str]:
     runs = schema.runs
     query = sa.select(runs.c.id, runs.c.user)
-    rows = [row for part in in_steps(numbers) for row in connection.execute(query.where(runs.c.id.in_(part)))]
+    rows = [row for part in in_steps(numbers) for row in tx.execute(query.where(runs.c.id.in_(part)))]
     return {row.id: row.user for row in rows}
 
 
-def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[int, int], now_us: int) -> None:
+def _totals(tx: Transaction, arrivals: list[Arrival], failures: Mapping[int, int]) -> None:
     rows = []
     for a in arrivals:
         sums = a.total.total()
@@ -374,15 +383,15 @@ def _totals(connection: Connection, arrivals: list[Arrival], failures: Mapping[i
                 "add_buffered_nbytes": a.nbytes,
                 "work": sums.last_us,
                 "delay": a.delay_us,
-                "now": now_us,
+                "now": tx.now_us,
             }
         )
-    connection.execute(_adding(tuple(name for name in rows[0] if name.startswith("add_"))), rows)
+    tx.execute(_adding(tuple(name for name in rows[0] if name.startswith("add_"))), rows)
 
 
 @functools.cache
 def _adding(names: tuple[str, ...]) -> sa.Update:
-    """Put together once: that takes longer than running it."""
+    """Build the statement once: that takes longer than running it."""
     runs = schema.runs
     work = sa.bindparam("work", type_=sa.BigInteger)
     values: dict[str, Any] = {}
@@ -391,7 +400,8 @@ def _adding(names: tuple[str, ...]) -> sa.Update:
         values[column.name] = saturated(column, sa.bindparam(name, type_=sa.BigInteger))
     values["received_us"] = sa.bindparam("now", type_=sa.BigInteger)
     delay, offset = sa.bindparam("delay", type_=sa.BigInteger), runs.c.clock_offset_us
-    # The least delay is nearest to the difference of the clocks; but clocks drift, and are set: it may grow again, slowly.
+    # The smallest delay is closest to the difference of the clocks. Clocks drift and are set, so let it grow again
+    # slowly.
     since = sa.bindparam("now", type_=sa.BigInteger) - runs.c.received_us
     grown = offset + sa.case((since > 0, since // DRIFT), else_=0)
     values["clock_offset_us"] = sa.case((delay == 0, offset), (sa.or_(offset == 0, delay < grown), delay), else_=grown)

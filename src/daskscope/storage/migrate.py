@@ -1,7 +1,7 @@
-"""Bring a catalog to the schema of this version: make it, upgrade it, or refuse one from the future.
+"""Bring a catalog to this version's schema: create it, upgrade it, or refuse a newer one.
 
-A catalog that is up to date is recognised by one query; Alembic, which takes a second to import, is loaded only where there
-is something to migrate. Several servers that start at once take turns.
+One query recognises an up-to-date catalog. Alembic, which takes a second to import, is imported only if there is
+something to migrate. Servers that start at the same time take turns.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from daskscope.storage import schema
 from daskscope.storage.database import Database, StorageError, detail_of
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-#: Any number, but always the same: the name of the lock among servers on one PostgreSQL.
+#: The number of the lock among servers on one PostgreSQL. Any constant works.
 LOCK = 0x6461736B73636F70
 
 VERSIONS = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
 
 
 def prepare(database: Database) -> str:
-    """Make the catalog usable; what was done: ``created``, ``upgraded from 0001``, or empty."""
+    """Prepare the catalog. Return what was done: ``created``, ``upgraded from 0001``, or empty."""
     try:
         with database.read() as connection:
             found = version(connection)
@@ -34,7 +34,7 @@ def prepare(database: Database) -> str:
     if found == schema.HEAD:
         return ""
     with database.write() as connection, alone(connection):
-        # Asked again: another server may have done it while we waited.
+        # Check again: another server may have migrated while we waited.
         found = version(connection)
         if found == schema.HEAD:
             return ""
@@ -45,25 +45,25 @@ def prepare(database: Database) -> str:
             return "created"
         if found > schema.HEAD:
             raise StorageError(
-                f"The database was made by a newer daskscope (schema {found}, this one knows {schema.HEAD}). "
+                f"The database was created by a newer daskscope (schema {found}, this one knows {schema.HEAD}). "
                 "Upgrade with: pip install --upgrade 'daskscope[server]'"
             )
         if database.is_sqlite:
-            # A reader beside our transaction: it sees the catalog as it was, and nobody can write to it meanwhile.
+            # A reader next to our transaction sees the catalog as it was, and nothing can write to it meanwhile.
             _back_up(Path(str(database.url.database)), found)
         upgrade(connection, schema.HEAD)
         return f"upgraded from {found}"
 
 
 def version(connection: Connection) -> str:
-    """The schema a catalog has; empty for a database without one."""
+    """Return the schema version of a catalog; empty for an empty database."""
     if not sa.inspect(connection).has_table(VERSIONS.name):
         return ""
     return str(connection.execute(sa.select(VERSIONS.c.version_num)).scalar() or "")
 
 
 def other_version(connection: Connection) -> str:
-    """What is wrong with a catalog's schema, in words; empty where it is this version's."""
+    """Return what is wrong with a catalog's schema; empty if it is this version's."""
     found = version(connection)
     return "" if found == schema.HEAD else f"the schema is {found or 'missing'}, this version needs {schema.HEAD}"
 
@@ -84,7 +84,7 @@ def alone(connection: Connection) -> Iterator[None]:
     """Keep other servers from migrating the same catalog until the transaction ends."""
     # SQLite: the transaction holds the write lock already.
     if connection.dialect.name == "postgresql":
-        # A migration of many runs takes longer than a row may be waited for; only what is locked after that is bounded again.
+        # A migration of many runs takes longer than the lock timeout, so lift it here and restore it after.
         patience = connection.execute(sa.text("SELECT current_setting('lock_timeout')")).scalar_one()
         wait = sa.text("SELECT set_config('lock_timeout', :patience, true)")
         connection.execute(wait, {"patience": "0"})
@@ -94,7 +94,7 @@ def alone(connection: Connection) -> Iterator[None]:
 
 
 def _back_up(path: Path, found: str) -> None:
-    """A copy of the catalog as it was, beside it: a migration cannot be undone."""
+    """Copy the catalog to a file next to it: a migration cannot be undone."""
     copy = path.with_name(f"{path.name}.before-{schema.HEAD}-from-{found}")
     with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
         source.backup(target)

@@ -1,8 +1,8 @@
-"""Tables as Parquet and back: what a finished run is kept as.
+"""Tables as Parquet files and back: how finished runs are stored.
 
-Times stay integer microseconds, as in a recording; DuckDB, pandas and Dask read the files without us. Sorted, with delta
-encodings and plain strings, a task takes 18 bytes; with dictionary arrays handed to the writer it is 27, because pyarrow then
-writes the whole dictionary into every row group.
+Times stay integer microseconds, as in a recording; DuckDB, pandas and Dask can read the files. Sorted, with delta
+encodings and plain strings, a task takes 18 bytes. With dictionary arrays it takes 27, because pyarrow then writes the
+whole dictionary into every row group.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from daskscope.analysis.limits import encodable
 from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
 from daskscope.model.tables import TABLES, TableDef
 
 ROW_GROUP = 20_000
 LEVEL = 3
-#: How rows of a table are ordered, so that neighbours are alike and a window of time is few row groups.
+#: Sort order of each table: similar rows are adjacent, and a time window is in few row groups.
 ORDER = {
     "tasks": ("computation", "start_us"),
     "samples": ("time_us",),
@@ -28,7 +29,7 @@ ORDER = {
 
 
 def to_parquet(table: Table) -> bytes:
-    """A table as a Parquet file."""
+    """Return a table as a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -70,17 +71,12 @@ def _arrow(pa: Any, table: Table, name: str) -> Any:
 
 def _strings(pa: Any, strings: Strings) -> Any:
     if strings.texts is not None:
-        return pa.array([_encodable(text) for text in strings.texts.tolist()], type=pa.string())
-    values = pa.array([_encodable(value) for value in strings.values.tolist()], type=pa.string())
+        return pa.array([encodable(text) for text in strings.texts.tolist()], type=pa.string())
+    values = pa.array([encodable(value) for value in strings.values.tolist()], type=pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(strings.codes), values).cast(pa.string())
 
 
-def _encodable(text: str) -> str:
-    """Parquet is UTF-8, which has no lone surrogates."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-#: The column in which a row begins, where its time is when it ended: a row belongs to every window it overlaps.
+#: The start column of tables whose time is the stop: a row belongs to every window it overlaps.
 BEGIN = {"tasks": "start_us", "transfers": "start_us"}
 
 
@@ -92,9 +88,9 @@ def from_parquet(
     computation: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> Table:
-    """A table from its file; with a window or a computation only the row groups that may have rows of it.
+    """Read a table from its file. With a window or a computation, read only the row groups that may match.
 
-    The rows are not filtered here: a caller selects exactly what it wants. Columns that are not asked for are empty.
+    Rows are not filtered here; the caller selects what it wants. Columns that were not requested are empty.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -103,22 +99,24 @@ def from_parquet(
     texts = [c.name for c in definition.columns if c.kind == "str" and c.name != "key"]
     file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
     groups = _groups(file, definition, window, computation)
-    wanted = None if columns is None else [n for n in columns if n in file.schema_arrow.names]
-    read = file.read_row_groups(groups, columns=wanted)
-    present = set(read.column_names)
-    rows = read.num_rows
+    # Columns that did not exist when the file was written are empty.
+    present = set(file.schema_arrow.names) & set(definition.names if columns is None else columns)
+    rows = sum(file.metadata.row_group(number).num_rows for number in groups)
     values: dict[str, Values] = {}
     for column in definition.columns:
-        # What was not known when the file was written.
-        known = column.name in present and rows
-        values[column.name] = (
-            _values(read.column(column.name), column.kind) if known else empty_values(column.kind, rows)
-        )
+        if column.name not in present or not rows:
+            values[column.name] = empty_values(column.kind, rows)
+            continue
+        # One at a time: all of them would be in memory twice, which is 170 MB for a million tasks.
+        read = file.read_row_groups(groups, columns=[column.name])
+        values[column.name] = _values(read.column(0), column.kind)
+        del read
+    pa.default_memory_pool().release_unused()
     return Table(definition, values)
 
 
 def _groups(file: Any, definition: TableDef, window: tuple[int, int] | None, computation: str | None) -> list[int]:
-    """Row groups whose statistics do not rule them out."""
+    """Return the row groups that the statistics do not rule out."""
     index = {file.metadata.schema.column(i).path: i for i in range(file.metadata.num_columns)}
     begin = BEGIN.get(definition.name, definition.time)
     groups = []

@@ -1,31 +1,29 @@
-"""Hosted reports: numbered per account, private or for whoever has the link."""
+"""Hosted reports: numbered per account, private or visible to anyone with the link."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from daskscope import units
 from daskscope.storage import schema
+from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import has
-from daskscope.storage.database import StorageError
-from daskscope.storage.sums import summed
-
-Row = dict[str, Any]
+from daskscope.storage.database import StorageError, of_row
+from daskscope.storage.upsert import summed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class NewReport:
-    """What is known of a report when it is uploaded."""
+    """A report to add."""
 
     filename: str
     title: str
-    kind: str
+    kind: Literal["recording", "html"]
     path: str
     nbytes: int
     visibility: str
@@ -38,52 +36,66 @@ class NewReport:
     expires_us: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(NewReport):
+    """A stored report."""
+
+    id: int
+    account_id: int
+    account: str
+    number: int
+    share: str
+    #: None if the user was deleted.
+    user_id: int | None
+    user: str | None
+    html_path: str
+    created_us: int
+
+
 def new_share() -> str:
-    """128 random bits."""
+    """Return 128 random bits as text."""
     return secrets.token_urlsafe(16)
 
 
 class ReportsFull(StorageError):
-    """An account has as many bytes of reports as it may."""
+    """The account has reached its maximum bytes of reports."""
 
     def __init__(self, used: int, limit: int) -> None:
         super().__init__(
-            f"The account's reports have {units.nbytes(used)} of the {units.nbytes(limit)} that are kept, and this one does not "
-            "fit. Delete some, or let them expire: daskscope reports delete N, daskscope reports change N --days 1. Whoever runs "
-            "the server can change the limit with --max-reports."
+            f"The account's reports use {units.nbytes(used)} of {units.nbytes(limit)}, and this one does not fit. "
+            "Delete some (daskscope reports delete N) or let them expire (daskscope reports change N --days 1). "
+            "The server's operator can raise the limit with --max-reports."
         )
 
 
-def used_nbytes(connection: Connection, account: int, now_us: int) -> int:
-    """Bytes of an account's reports; one that has expired counts no more, it is deleted within the hour."""
+def used_nbytes(tx: Transaction, account: int) -> int:
+    """Return the bytes of an account's reports, without expired ones, which are deleted within the hour."""
     reports = schema.reports
-    query = sa.select(summed(reports.c.nbytes)).where(reports.c.account_id == account, _current(now_us))
-    return int(connection.execute(query).scalar_one())
+    query = sa.select(summed(reports.c.nbytes)).where(reports.c.account_id == account, _current(tx.now_us))
+    return int(tx.execute(query).scalar_one())
 
 
-def add_report(
-    connection: Connection, account: int, user: int, report: NewReport, now_us: int, *, limit: int = 0
-) -> Row:
-    """Number a report and store it, where the account's reports stay within ``limit`` bytes (0: any number)."""
+def add_report(tx: Transaction, account: int, user: int, report: NewReport, *, limit: int = 0) -> Report:
+    """Number and store a report if the account's reports stay within ``limit`` bytes (0 means no limit)."""
     accounts, reports = schema.accounts, schema.reports
     mine = accounts.c.id == account
-    # The update locks the account's row: two uploads at once cannot get one number, nor both the last of the room.
-    connection.execute(sa.update(accounts).where(mine).values(last_report=accounts.c.last_report + 1))
-    used = used_nbytes(connection, account, now_us) if limit else 0
+    # The update locks the account's row: concurrent uploads cannot get the same number or exceed the limit.
+    tx.execute(sa.update(accounts).where(mine).values(last_report=accounts.c.last_report + 1))
+    used = used_nbytes(tx, account) if limit else 0
     if limit and used + report.nbytes > limit:
         raise ReportsFull(used, limit)
-    number = connection.execute(sa.select(accounts.c.last_report).where(mine)).scalar_one()
+    number = tx.execute(sa.select(accounts.c.last_report).where(mine)).scalar_one()
     values = {
-        **{name: value for name, value in vars(report).items() if name != "tags"},
+        **asdict(report),
         "tags": json.dumps(list(report.tags)),
         "account_id": account,
         "number": number,
         "share": new_share() if report.visibility == "public" else "",
         "user_id": user or None,
-        "created_us": now_us,
+        "created_us": tx.now_us,
     }
-    connection.execute(sa.insert(reports).values(values))
-    row = find_report(connection, account, number, now_us)
+    tx.execute(sa.insert(reports).values(values))
+    row = find_report(tx, account, number)
     assert row is not None
     return row
 
@@ -97,32 +109,34 @@ def _query() -> Any:
     )
 
 
+def _reports(tx: Transaction, query: Any) -> list[Report]:
+    rows = tx.execute(query).mappings()
+    return [of_row(Report, row, tags=tuple(json.loads(row["tags"] or "[]"))) for row in rows]
+
+
 def _current(now_us: int) -> Any:
     reports = schema.reports
     return sa.or_(reports.c.expires_us == 0, reports.c.expires_us > now_us)
 
 
-def find_report(connection: Connection, account: int, number: int, now_us: int) -> Row | None:
+def find_report(tx: Transaction, account: int, number: int) -> Report | None:
     reports = schema.reports
-    query = _query().where(reports.c.account_id == account, reports.c.number == number, _current(now_us))
-    row = connection.execute(query).mappings().one_or_none()
-    return dict(row) if row is not None else None
+    query = _query().where(reports.c.account_id == account, reports.c.number == number, _current(tx.now_us))
+    return next(iter(_reports(tx, query)), None)
 
 
-def find_shared(connection: Connection, share: str, now_us: int) -> Row | None:
-    """The public report a link stands for."""
+def find_shared(tx: Transaction, share: str) -> Report | None:
+    """Return the public report behind a share link."""
     reports = schema.reports
     if not share:
         return None
-    query = _query().where(reports.c.share == share, reports.c.visibility == "public", _current(now_us))
-    row = connection.execute(query).mappings().one_or_none()
-    return dict(row) if row is not None else None
+    query = _query().where(reports.c.share == share, reports.c.visibility == "public", _current(tx.now_us))
+    return next(iter(_reports(tx, query)), None)
 
 
 def list_reports(
-    connection: Connection,
+    tx: Transaction,
     account: int,
-    now_us: int,
     *,
     search: str = "",
     tag: str = "",
@@ -130,10 +144,10 @@ def list_reports(
     user: str = "",
     limit: int = 100,
     before: int | None = None,
-) -> list[Row]:
-    """Reports of an account, the newest first."""
+) -> list[Report]:
+    """Return the reports of an account, newest first."""
     reports, users = schema.reports, schema.users
-    query = _query().where(reports.c.account_id == account, _current(now_us))
+    query = _query().where(reports.c.account_id == account, _current(tx.now_us))
     if search:
         query = query.where(sa.or_(has(reports.c.title, search), has(reports.c.filename, search)))
     if tag:
@@ -144,21 +158,20 @@ def list_reports(
         query = query.where(users.c.name == user)
     if before is not None:
         query = query.where(reports.c.number < before)
-    query = query.order_by(reports.c.number.desc()).limit(limit)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return _reports(tx, query.order_by(reports.c.number.desc()).limit(limit))
 
 
-def change_report(connection: Connection, report: int, values: dict[str, Any]) -> None:
+def change_report(tx: Transaction, report: int, values: dict[str, Any]) -> None:
     reports = schema.reports
     if "tags" in values:
         values = {**values, "tags": json.dumps(list(values["tags"]))}
-    connection.execute(sa.update(reports).where(reports.c.id == report).values(values))
+    tx.execute(sa.update(reports).where(reports.c.id == report).values(values))
 
 
-def delete_report(connection: Connection, report: int) -> list[str]:
-    """Delete a report; the paths of its files."""
+def delete_report(tx: Transaction, report: int) -> list[str]:
+    """Delete a report and return the paths of its files."""
     reports = schema.reports
-    row = connection.execute(sa.select(reports.c.path, reports.c.html_path).where(reports.c.id == report)).one_or_none()
-    connection.execute(sa.delete(reports).where(reports.c.id == report))
-    # None: somebody else deleted it at the same moment.
+    row = tx.execute(sa.select(reports.c.path, reports.c.html_path).where(reports.c.id == report)).one_or_none()
+    tx.execute(sa.delete(reports).where(reports.c.id == report))
+    # None if another transaction has deleted it.
     return [path for path in row or () if path]

@@ -1,4 +1,4 @@
-"""How long things are kept: rows for some days or bytes, sums longer, and files nobody names not at all."""
+"""Retention: delete rows after some days or beyond some bytes, sums later, and files without a name."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ import time
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from daskscope.storage import schema
 from daskscope.storage.accounts import Account, list_accounts
+from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.audit import KEEP_DAYS, delete_events
 from daskscope.storage.blobs import BlobStore
-from daskscope.storage.clusters import delete_cluster
-from daskscope.storage.database import Database
+from daskscope.storage.clusters import remove_cluster
 from daskscope.storage.ingest import lock_run
-from daskscope.storage.sums import summed
+from daskscope.storage.upsert import summed
 
 DAY_US = 24 * 3600 * 1_000_000
-#: A file younger than this may be one that a compaction is just about to name.
+#: A compaction may be about to name a younger file.
 ORPHAN_AGE_S = 3600.0
-#: Runs dealt with in one transaction.
+#: Runs to delete in one transaction.
 STEP = 50
+#: Events of the audit log to delete in one transaction.
+AUDIT_STEP = 1_000
+#: Share of the runs, and number of runs or reports, that one pass may delete because of their age, whichever is more. Passes are an
+#: hour apart: a mistake is noticed before everything is gone, while a day's passes delete nine tenths of any server. In a steady
+#: state, less than a hundredth of the runs expires per day.
+MAX_SHARE, MIN_PASS = 10, 25
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the server keeps where an account says nothing."""
+    """The server's defaults for accounts without their own."""
 
     keep_rows_days: int
     keep_sums_days: int
@@ -33,82 +39,124 @@ class Limits:
 
 @dataclass
 class Removed:
-    """What a pass removed."""
+    """What a retention pass deleted."""
 
     runs: int = 0
     rows_of_runs: int = 0
     reports: int = 0
+    #: Whether more is due than one pass may delete; the next pass continues.
+    is_capped: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return bool(self.runs or self.rows_of_runs or self.reports)
 
 
-def apply_retention(database: Database, store: BlobStore, limits: Limits, now_us: int) -> Removed:
-    """Remove what is older than it may be."""
+@dataclass
+class _Budget:
+    """How much a pass may still delete because of its age."""
+
+    left: int
+
+    def step(self, most: int = STEP) -> int:
+        return min(most, self.left)
+
+
+def apply_retention(archive: Archive, limits: Limits, now_us: int) -> Removed:
+    """Delete what is older than its retention at the given time, at most as much as one pass may delete."""
     removed = Removed()
-    _expired_tokens(database, now_us)
-    with database.read() as connection:
-        accounts = list_accounts(connection)
+    _expired_tokens(archive, now_us)
+    _old_audit_events(archive, now_us)
+    with archive.read() as tx:
+        accounts = list_accounts(tx)
+        runs = int(tx.execute(sa.select(sa.func.count()).select_from(schema.runs)).scalar_one())
+    budget = _Budget(max(MIN_PASS, runs // MAX_SHARE))
     for account in accounts:
-        _expired_reports(database, store, account, now_us, removed)
+        removed.reports += _expired_reports(archive, account, now_us, budget)
         sums = account.preferences.keep_sums_days or limits.keep_sums_days
         if sums:
-            removed.runs += _remove(database, store, account, now_us - sums * DAY_US, whole=True)
+            removed.runs += _remove_old(archive, account, now_us - sums * DAY_US, budget)
         rows = account.preferences.keep_rows_days or limits.keep_rows_days
         if rows:
-            removed.rows_of_runs += _remove(database, store, account, now_us - rows * DAY_US, whole=False)
+            removed.rows_of_runs += _remove_old_rows(archive, account, now_us - rows * DAY_US, budget)
         if account.preferences.keep_rows_nbytes:
-            removed.rows_of_runs += _shrink(database, store, account)
+            removed.rows_of_runs += _shrink(archive, account)
+    removed.is_capped = budget.left == 0
     return removed
 
 
-def _remove(database: Database, store: BlobStore, account: Account, before_us: int, *, whole: bool) -> int:
-    runs, total = schema.runs, 0
-    while True:
-        old = sa.select(runs.c.id).where(runs.c.account_id == account.id, runs.c.received_us < before_us)
-        with database.write() as connection:
-            if not whole:
-                old = old.where(has_rows())
-            numbers = list(connection.execute(old.order_by(runs.c.id).limit(STEP)).scalars())
-            forget = delete_cluster if whole else delete_rows
-            paths = [path for number in numbers for path in forget(connection, number)]
-        _delete(store, paths)
+def _remove_old(archive: Archive, account: Account, before_us: int, budget: _Budget) -> int:
+    with archive.read() as tx:
+        old = list(tx.execute(_older(account, before_us).limit(budget.left)).scalars())
+    for run in old:
+        remove_cluster(archive, run)
+    budget.left -= len(old)
+    return len(old)
+
+
+def _remove_old_rows(archive: Archive, account: Account, before_us: int, budget: _Budget) -> int:
+    total = 0
+    while step := budget.step():
+        with archive.write() as tx:
+            numbers = list(tx.execute(_older(account, before_us).where(has_rows()).limit(step)).scalars())
+            paths = [path for number in numbers for path in delete_rows(tx, number)]
+        _delete(archive.store, paths)
         total += len(numbers)
-        if len(numbers) < STEP:
-            return total
+        budget.left -= len(numbers)
+        if len(numbers) < step:
+            break
+    return total
+
+
+def _older(account: Account, before_us: int) -> sa.Select[tuple[int]]:
+    runs = schema.runs
+    old = sa.select(runs.c.id).where(runs.c.account_id == account.id, runs.c.received_us < before_us)
+    return old.order_by(runs.c.id)
 
 
 def has_rows() -> sa.ColumnElement[bool]:
-    """Whether there are rows of a run besides its sums."""
+    """Return the SQL condition that a run has rows besides its sums."""
     runs, batches, files = schema.runs, schema.batches, schema.files
     buffered = sa.exists().where(batches.c.run_id == runs.c.id, batches.c.frame.is_not(None))
     return sa.or_(buffered, sa.exists().where(files.c.run_id == runs.c.id))
 
 
-def delete_rows(connection: Connection, run: int) -> list[str]:
-    """Delete a run's rows and keep its sums; the paths of the files that go."""
-    if not lock_run(connection, run):
+def delete_rows(tx: Transaction, run: int) -> list[str]:
+    """Delete a run's rows and keep its sums. Return the paths of its files."""
+    if not lock_run(tx, run):
         return []
     runs = schema.runs
     paths: list[str] = []
-    removed = runs.c.tasks_removed + stored_tasks(connection, run)
-    connection.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed, buffered_nbytes=0))
-    for table in (schema.files, schema.renderings):
-        paths += connection.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars()
-        connection.execute(sa.delete(table).where(table.c.run_id == run))
+    removed = runs.c.tasks_removed + stored_tasks(tx, run)
+    tx.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed, buffered_nbytes=0))
+    for table in (schema.files, schema.renderings, schema.replaced_files):
+        paths += tx.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars()
+        tx.execute(sa.delete(table).where(table.c.run_id == run))
     batches = schema.batches
-    connection.execute(sa.update(batches).where(batches.c.run_id == run).values(frame=None, damage=""))
+    tx.execute(sa.update(batches).where(batches.c.run_id == run).values(frame=None, damage=""))
     return paths
 
 
-def stored_tasks(connection: Connection, run: int) -> int:
-    """Rows of tasks that are stored, counted without reading them."""
+def stored_tasks(tx: Transaction, run: int) -> int:
+    """Count the stored task rows of a run without reading them."""
     files, batches = schema.files, schema.batches
     compacted = sa.select(summed(files.c.rows)).where(files.c.run_id == run, files.c.name == "tasks")
     buffered = sa.select(summed(batches.c.rows)).where(
         batches.c.run_id == run, batches.c.name == "tasks", batches.c.frame.is_not(None)
     )
-    return sum(int(connection.execute(query).scalar_one()) for query in (compacted, buffered))
+    return sum(int(tx.execute(query).scalar_one()) for query in (compacted, buffered))
 
 
-def _shrink(database: Database, store: BlobStore, account: Account) -> int:
+def stored_nbytes(tx: Transaction, account: int) -> int:
+    """Return the bytes of an account's recorded rows: its files, and the batches that are not compacted yet."""
+    runs, files = schema.runs, schema.files
+    mine = runs.c.account_id == account
+    compacted = sa.select(summed(files.c.nbytes)).join(runs, runs.c.id == files.c.run_id).where(mine)
+    buffered = sa.select(summed(runs.c.buffered_nbytes)).where(mine)
+    return sum(int(tx.execute(query).scalar_one()) for query in (compacted, buffered))
+
+
+def _shrink(archive: Archive, account: Account) -> int:
     """Delete the rows of the oldest runs until the account's files fit."""
     runs, files = schema.runs, schema.files
     total = summed(files.c.nbytes).label("nbytes")
@@ -120,38 +168,49 @@ def _shrink(database: Database, store: BlobStore, account: Account) -> int:
         .order_by(runs.c.received_us.desc())
     )
     kept, removed = 0, 0
-    with database.read() as connection:
-        sizes = connection.execute(query).all()
+    with archive.read() as tx:
+        sizes = tx.execute(query).all()
     for row in sizes:
         kept += row.nbytes
         if kept > account.preferences.keep_rows_nbytes:
-            with database.write() as connection:
-                paths = delete_rows(connection, row.id)
-            _delete(store, paths)
+            with archive.write() as tx:
+                paths = delete_rows(tx, row.id)
+            _delete(archive.store, paths)
             removed += 1
     return removed
 
 
-def _expired_reports(database: Database, store: BlobStore, account: Account, now_us: int, removed: Removed) -> None:
+def _expired_reports(archive: Archive, account: Account, now_us: int, budget: _Budget) -> int:
     reports = schema.reports
     expired = (reports.c.account_id == account.id) & (reports.c.expires_us > 0) & (reports.c.expires_us < now_us)
-    query = sa.select(reports.c.id, reports.c.path, reports.c.html_path).where(expired).limit(STEP)
-    while True:
-        with database.write() as connection:
-            rows = connection.execute(query).all()
-            connection.execute(sa.delete(reports).where(reports.c.id.in_([row.id for row in rows])))
-        _delete(store, [path for row in rows for path in (row.path, row.html_path) if path])
-        removed.reports += len(rows)
-        if len(rows) < STEP:
-            return
+    query = sa.select(reports.c.id, reports.c.path, reports.c.html_path).where(expired)
+    total = 0
+    while step := budget.step():
+        with archive.write() as tx:
+            rows = tx.execute(query.limit(step)).all()
+            tx.execute(sa.delete(reports).where(reports.c.id.in_([row.id for row in rows])))
+        _delete(archive.store, [path for row in rows for path in (row.path, row.html_path) if path])
+        total += len(rows)
+        budget.left -= len(rows)
+        if len(rows) < step:
+            break
+    return total
 
 
-def _expired_tokens(database: Database, now_us: int) -> None:
-    """Every cluster that registers gets a token of its own; nobody asks for it again once it is over."""
+def _expired_tokens(archive: Archive, now_us: int) -> None:
+    """Delete expired recorder tokens. Every registered cluster gets one."""
     tokens = schema.tokens
     old = (tokens.c.cluster != "") & (tokens.c.expires_us > 0) & (tokens.c.expires_us < now_us - DAY_US)
-    with database.write() as connection:
-        connection.execute(sa.delete(tokens).where(old))
+    with archive.write() as tx:
+        tx.execute(sa.delete(tokens).where(old))
+
+
+def _old_audit_events(archive: Archive, now_us: int) -> None:
+    before = now_us - KEEP_DAYS * DAY_US
+    deleted = AUDIT_STEP
+    while deleted == AUDIT_STEP:
+        with archive.write() as tx:
+            deleted = delete_events(tx, before, AUDIT_STEP)
 
 
 def _delete(store: BlobStore, paths: list[str]) -> None:
@@ -159,20 +218,21 @@ def _delete(store: BlobStore, paths: list[str]) -> None:
         store.delete(path)
 
 
-def orphans(connection: Connection, store: BlobStore, now_s: float | None = None) -> list[tuple[str, int]]:
-    """Files nobody names, with their sizes."""
+def orphans(tx: Transaction, now_s: float | None = None) -> list[tuple[str, int]]:
+    """Return files without a name, with their sizes."""
     now_s = time.time() if now_s is None else now_s
-    # The files first: one that is written and named while we look is then among the named.
-    found = [(path, size) for path, size, modified in store.list() if now_s - modified > ORPHAN_AGE_S]
+    # List the files first: a file that is written and named meanwhile is then among the named ones.
+    found = [(path, size) for path, size, modified in tx.store.list() if now_s - modified > ORPHAN_AGE_S]
     named: set[str] = set()
-    for column in (schema.files.c.path, schema.renderings.c.path, schema.reports.c.path, schema.reports.c.html_path):
-        named |= set(connection.execute(sa.select(column)).scalars())
+    tables = (schema.files, schema.renderings, schema.replaced_files, schema.reports)
+    for column in (*(table.c.path for table in tables), schema.reports.c.html_path):
+        named |= set(tx.execute(sa.select(column)).scalars())
     return [(path, size) for path, size in found if path not in named]
 
 
-def sweep(database: Database, store: BlobStore) -> int:
-    """Delete files nobody names; how many."""
-    with database.read() as connection:
-        paths = [path for path, _ in orphans(connection, store)]
-    _delete(store, paths)
+def sweep(archive: Archive) -> int:
+    """Delete files without a name and return how many."""
+    with archive.read() as tx:
+        paths = [path for path, _ in orphans(tx)]
+    _delete(archive.store, paths)
     return len(paths)

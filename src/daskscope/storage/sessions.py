@@ -1,94 +1,188 @@
-"""Browser sessions, and logins of a command line that wait to be confirmed in a browser."""
+"""Browser sessions, device sign-ins that wait for confirmation, and the one-time setup secret."""
 
 from __future__ import annotations
 
+import hmac
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.model.states import SCOPES
 from daskscope.storage import schema
+from daskscope.storage.archive import Transaction
+from daskscope.storage.database import insert
 from daskscope.storage.tokens import digest
 
 SESSION_US = 14 * 24 * 3600 * 1_000_000
+#: Hexadecimal digits of a session's ID.
+ID_LENGTH = 16
 LOGIN_US = 10 * 60 * 1_000_000
-#: Letters that are not taken for one another when read aloud or typed: 20 of them, 8 a code, ten minutes to guess one.
+#: Letters that are not confused when read aloud or typed: 20 letters, 8 per code, valid for ten minutes.
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
-def open_session(connection: Connection, user: int, agent: str, now_us: int) -> str:
-    secret = secrets.token_urlsafe(32)
-    values = {"digest": digest(secret), "user_id": user, "created_us": now_us, "expires_us": now_us + SESSION_US}
-    connection.execute(sa.insert(schema.sessions).values(agent=agent[:200], **values))
-    connection.execute(sa.delete(schema.sessions).where(schema.sessions.c.expires_us < now_us))
-    return secret
+@dataclass(frozen=True)
+class NewSession:
+    """The secrets of a new session."""
+
+    #: The value of its cookie.
+    cookie: str
+    #: What pages send in a header, see ``server.http.page_secret``.
+    page: str
 
 
-def session_user(connection: Connection, secret: str, now_us: int) -> int | None:
+@dataclass(frozen=True)
+class Session:
+    """A valid session."""
+
+    user_id: int
+    page_digest: str
+
+
+def open_session(tx: Transaction, user: int, agent: str, address: str = "", *, by_link: bool = False) -> NewSession:
+    new = NewSession(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+    digests = {"digest": digest(new.cookie), "page_digest": digest(new.page)}
+    times = {"created_us": tx.now_us, "expires_us": tx.now_us + SESSION_US}
+    values = {"user_id": user, "agent": agent[:200], "address": address, "by_link": int(by_link), **digests, **times}
+    tx.execute(sa.insert(schema.sessions).values(values))
+    tx.execute(sa.delete(schema.sessions).where(schema.sessions.c.expires_us < tx.now_us))
+    return new
+
+
+def find_session(tx: Transaction, cookie: str) -> Session | None:
     sessions = schema.sessions
-    query = sa.select(sessions.c.user_id).where(sessions.c.digest == digest(secret), sessions.c.expires_us > now_us)
-    return connection.execute(query).scalar()
+    mine = (sessions.c.digest == digest(cookie)) & (sessions.c.expires_us > tx.now_us)
+    return tx.row(Session, sa.select(sessions).where(mine))
 
 
-def close_session(connection: Connection, secret: str) -> None:
-    connection.execute(sa.delete(schema.sessions).where(schema.sessions.c.digest == digest(secret)))
+def close_session(tx: Transaction, secret: str) -> None:
+    tx.execute(sa.delete(schema.sessions).where(schema.sessions.c.digest == digest(secret)))
+
+
+@dataclass(frozen=True)
+class ListedSession:
+    """A session as its user sees it."""
+
+    #: The start of the digest of its cookie.
+    id: str
+    agent: str
+    address: str
+    created_us: int
+    expires_us: int
+
+
+def session_id(cookie: str) -> str:
+    """Return the ID that lists show for a session. Nobody can derive the cookie from it."""
+    return digest(cookie)[:ID_LENGTH]
+
+
+def list_sessions(tx: Transaction, user: int) -> list[ListedSession]:
+    sessions = schema.sessions
+    mine = (sessions.c.user_id == user) & (sessions.c.expires_us > tx.now_us)
+    number = sa.func.substr(sessions.c.digest, 1, ID_LENGTH).label("id")
+    query = sa.select(number, sessions.c.agent, sessions.c.address, sessions.c.created_us, sessions.c.expires_us)
+    return tx.rows(ListedSession, query.where(mine).order_by(sessions.c.created_us.desc()))
+
+
+def end_session(tx: Transaction, user: int, number: str) -> ListedSession | None:
+    """End a session of a user. Return None if there is no such session."""
+    found = next((session for session in list_sessions(tx, user) if session.id == number), None)
+    if found is not None:
+        sessions = schema.sessions
+        mine = (sessions.c.user_id == user) & sessions.c.digest.startswith(number, autoescape=True)
+        tx.execute(sa.delete(sessions).where(mine))
+    return found
 
 
 @dataclass(frozen=True)
 class Login:
-    """A login that waits, or that was decided."""
+    """A device sign-in: waiting or decided."""
 
     user_code: str
     label: str
     state: str
-    user: int | None
-    account: int | None
+    user_id: int | None
+    account_id: int | None
+    #: The IP address of the requester.
+    address: str
+    #: The host name that the requester states.
+    host: str
+    #: The requested scopes, separated by spaces.
+    scopes: str
 
 
-def begin_login(connection: Connection, label: str, now_us: int) -> tuple[str, str]:
-    """A new login: the secret the command line asks with, and the code a person compares."""
+def begin_login(
+    tx: Transaction, label: str, *, address: str = "", host: str = "", scopes: Collection[str] = ()
+) -> tuple[str, str]:
+    """Begin a device sign-in. Return the secret for the command line and the code for the user."""
     logins = schema.logins
-    connection.execute(sa.delete(logins).where(logins.c.expires_us < now_us))
+    tx.execute(sa.delete(logins).where(logins.c.expires_us < tx.now_us))
     secret = secrets.token_urlsafe(32)
     code = "".join(secrets.choice(LETTERS) for _ in range(8))
     code = f"{code[:4]}-{code[4:]}"
     values = {"device_digest": digest(secret), "user_code": code, "label": label[:200], "state": "waiting"}
-    connection.execute(sa.insert(logins).values(created_us=now_us, expires_us=now_us + LOGIN_US, **values))
+    values |= {"address": address, "host": host[:200], "scopes": " ".join(name for name in SCOPES if name in scopes)}
+    tx.execute(sa.insert(logins).values(created_us=tx.now_us, expires_us=tx.now_us + LOGIN_US, **values))
     return secret, code
 
 
-def count_waiting(connection: Connection, now_us: int) -> int:
-    """Logins that somebody may still confirm."""
+def count_waiting(tx: Transaction) -> int:
+    """Count the device sign-ins that can still be confirmed."""
     logins = schema.logins
-    query = sa.select(sa.func.count()).select_from(logins).where(logins.c.expires_us > now_us)
-    return int(connection.execute(query).scalar_one())
+    query = sa.select(sa.func.count()).select_from(logins).where(logins.c.expires_us > tx.now_us)
+    return int(tx.execute(query).scalar_one())
 
 
-def find_login(connection: Connection, user_code: str, now_us: int) -> Login | None:
+def find_login(tx: Transaction, user_code: str) -> Login | None:
     logins = schema.logins
-    query = sa.select(logins).where(logins.c.user_code == user_code.strip().upper(), logins.c.expires_us > now_us)
-    row = connection.execute(query).one_or_none()
-    return Login(row.user_code, row.label, row.state, row.user_id, row.account_id) if row is not None else None
+    query = sa.select(logins).where(logins.c.user_code == user_code.strip().upper(), logins.c.expires_us > tx.now_us)
+    return tx.row(Login, query)
 
 
-def decide_login(
-    connection: Connection, user_code: str, user: int, account: int, now_us: int, *, approve: bool
-) -> bool:
+def decide_login(tx: Transaction, user_code: str, user: int, account: int, *, approve: bool) -> bool:
     logins = schema.logins
-    waiting = (logins.c.user_code == user_code) & (logins.c.state == "waiting") & (logins.c.expires_us > now_us)
+    waiting = (logins.c.user_code == user_code) & (logins.c.state == "waiting") & (logins.c.expires_us > tx.now_us)
     values = {"state": "approved" if approve else "denied", "user_id": user, "account_id": account}
-    return bool(connection.execute(sa.update(logins).where(waiting).values(values)).rowcount)
+    return bool(tx.execute(sa.update(logins).where(waiting).values(values)).rowcount)
 
 
-def collect_login(connection: Connection, secret: str, now_us: int) -> Login | None:
-    """What became of a login; one that was approved can be collected once."""
+def collect_login(tx: Transaction, secret: str) -> Login | None:
+    """Return the result of a device sign-in. An approved one can be collected once."""
     logins = schema.logins
     mine = logins.c.device_digest == digest(secret)
-    query = sa.select(logins).where(mine, logins.c.expires_us > now_us)
-    row = connection.execute(query.with_for_update()).one_or_none()
-    if row is None or row.state == "used":
+    query = sa.select(logins).where(mine, logins.c.expires_us > tx.now_us)
+    login = tx.row(Login, query.with_for_update())
+    if login is None or login.state == "used":
         return None
-    if row.state == "approved":
-        connection.execute(sa.update(logins).where(mine).values(state="used"))
-    return Login(row.user_code, row.label, row.state, row.user_id, row.account_id)
+    if login.state == "approved":
+        tx.execute(sa.update(logins).where(mine).values(state="used"))
+    return login
+
+
+NAME = "setup"
+
+
+def offer_setup(tx: Transaction) -> str:
+    """Create a new setup secret that replaces the previous one. Empty if a user can already sign in."""
+    users = schema.users
+    # The user of a server that had no sign-in before has no password, so nobody can sign in as them.
+    if tx.execute(sa.select(users.c.id).where(users.c.password != "").limit(1)).scalar() is not None:
+        return ""
+    secret = secrets.token_urlsafe(24)
+    statement = insert(tx.connection, schema.facts).values(name=NAME, value=digest(secret))
+    changed = {"value": digest(secret)}
+    tx.execute(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
+    return secret
+
+
+def setup_matches(tx: Transaction, secret: str) -> bool:
+    facts = schema.facts
+    stored = tx.execute(sa.select(facts.c.value).where(facts.c.name == NAME)).scalar()
+    return bool(stored) and hmac.compare_digest(str(stored), digest(secret))
+
+
+def end_setup(tx: Transaction) -> bool:
+    """Invalidate the setup secret. Return whether it was still valid: of two concurrent uses only one succeeds."""
+    return bool(tx.execute(sa.delete(schema.facts).where(schema.facts.c.name == NAME)).rowcount)

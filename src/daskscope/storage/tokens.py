@@ -1,4 +1,4 @@
-"""Tokens: what programs prove themselves with. Only a digest is kept; the secret is shown once."""
+"""Tokens: credentials for programs. Only a digest is stored; the secret is shown once."""
 
 from __future__ import annotations
 
@@ -6,39 +6,63 @@ import hashlib
 import secrets
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.model.states import SCOPES, Scope
 from daskscope.storage import schema
-from daskscope.storage.database import StorageError
+from daskscope.storage.archive import Transaction
+from daskscope.storage.database import InvalidInput, of_row
 
-#: So that a secret scanner, or a person, knows what was found.
+#: A prefix that secret scanners and people recognise.
 PREFIX = "dscope_"
-SCOPES = ("ingest", "read", "write", "admin")
-#: ``used_us`` is written at most this often: a write for each request would make reading as dear as writing.
+#: Lifetime of a token unless its creator chooses another one.
+DEFAULT_DAYS = 90
+#: A token that expires within this time is marked, and the command line warns of it.
+EXPIRES_SOON_US = 14 * 24 * 3600 * 1_000_000
+#: ``used_us`` is written at most this often: a write per request would make reading as expensive as writing.
 USED_STEP_US = 60 * 1_000_000
+#: Lifetime of a recorder's token. It is renewed while the recorder uses it.
+INGEST_US = 90 * 24 * 3600 * 1_000_000
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token that is valid now."""
+    """A valid token."""
 
     id: int
     account: int
     user: int
     user_name: str
     scopes: frozenset[str]
-    #: The only cluster it may write to; empty: any of the account.
+    #: The only cluster it can write to; empty means any cluster of the account.
     cluster: str
     used_us: int
-    #: 0: never.
+    #: 0 means never.
     expires_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class ListedToken:
+    """A token as lists show it, with the numbers of recorder tokens and other tokens created with it."""
+
+    id: int
+    hint: str
+    label: str
+    scopes: list[Scope]
+    user: str
+    created_us: int
+    expires_us: int
+    used_us: int
+    revoked_us: int
+    recorders: int
+    children: int
+    expired: bool
+    expires_soon: bool
+
+
 def new_secret() -> str:
-    """32 random bytes with a checksum, so that a typo is told from a token that is not known."""
+    """Return 32 random bytes with a checksum, which tells a typo from an unknown token."""
     body = secrets.token_urlsafe(32)
     return f"{PREFIX}{body}{zlib.crc32(body.encode()):08x}"
 
@@ -53,21 +77,20 @@ def digest(secret: str) -> str:
 
 
 def create_token(
-    connection: Connection,
+    tx: Transaction,
     *,
     account: int,
     user: int,
     scopes: frozenset[str],
-    now_us: int,
     label: str = "",
     expires_us: int = 0,
     cluster: str = "",
     parent: int = 0,
 ) -> tuple[int, str]:
-    """A new token: its number and its secret. One with a ``parent`` ends when that token is revoked."""
+    """Create a token and return its number and secret. A token with a ``parent`` ends when the parent is revoked."""
     unknown = scopes - set(SCOPES)
     if unknown or not scopes:
-        raise StorageError(f"A token's scopes are some of {', '.join(SCOPES)}.")
+        raise InvalidInput(f"A token's scopes are some of {', '.join(SCOPES)}.")
     secret = new_secret()
     values = {
         "account_id": account,
@@ -77,72 +100,103 @@ def create_token(
         "label": label,
         "scopes": " ".join(scope for scope in SCOPES if scope in scopes),
         "cluster": cluster,
-        "created_us": now_us,
+        "created_us": tx.now_us,
         "expires_us": expires_us,
         "parent": parent,
     }
-    result = connection.execute(sa.insert(schema.tokens).values(values))
+    result = tx.execute(sa.insert(schema.tokens).values(values))
     return int(result.inserted_primary_key[0]), secret  # type: ignore[index]
 
 
-def find_token(connection: Connection, secret: str, now_us: int) -> Token | None:
-    """The token of a secret, where it is neither revoked nor expired and its user still belongs to the account.
+def find_token(tx: Transaction, secret: str) -> Token | None:
+    """Return the token of a secret if it is not revoked or expired and its user is still a member of the account.
 
-    Nor may the token it was made with be revoked or gone. That is looked up each time, although a revocation reaches those below
-    as well: another server that remembered the token for half a minute may have made one from it meanwhile.
+    All tokens it descends from must be valid too. This is checked each time although a revocation reaches all
+    descendants: another server that cached an ancestor for half a minute may have created one meanwhile.
     """
     tokens, users, members = schema.tokens, schema.users, schema.members
-    parent = tokens.alias("parent")
     query = (
         sa.select(tokens, users.c.name.label("user_name"), members.c.role)
         .join(users, users.c.id == tokens.c.user_id)
         .join(members, (members.c.user_id == users.c.id) & (members.c.account_id == tokens.c.account_id))
-        .outerjoin(parent, parent.c.id == tokens.c.parent)
-        .where(
-            tokens.c.digest == digest(secret),
-            tokens.c.revoked_us == 0,
-            sa.or_(tokens.c.parent == 0, parent.c.revoked_us == 0),
-            users.c.disabled_us == 0,
-            sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > now_us),
-        )
+        .where(tokens.c.digest == digest(secret), is_active(tx, tokens), users.c.disabled_us == 0)
     )
-    row = connection.execute(query).one_or_none()
-    if row is None:
+    row = tx.execute(query).one_or_none()
+    if row is None or not _has_valid_ancestors(tx, row.parent):
         return None
     scopes = frozenset(row.scopes.split()) & ALLOWED[row.role]
     return Token(row.id, row.account_id, row.user_id, row.user_name, scopes, row.cluster, row.used_us, row.expires_us)
 
 
-#: What a token may do at most, by its user's role at the moment: somebody made a viewer has no token that writes.
+def is_active(tx: Transaction, tokens: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a token is neither revoked nor expired."""
+    return (tokens.c.revoked_us == 0) & sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > tx.now_us)
+
+
+def _has_valid_ancestors(tx: Transaction, parent: int) -> bool:
+    """Return whether the chain of valid tokens from ``parent`` upwards ends at one that was created in a browser."""
+    tokens = schema.tokens
+    if not parent:
+        return True
+    first = sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == parent, is_active(tx, tokens))
+    chain = first.cte("chain", recursive=True)
+    chain = chain.union(
+        sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == chain.c.parent, is_active(tx, tokens))
+    )
+    return tx.execute(sa.select(chain.c.id).where(chain.c.parent == 0)).first() is not None
+
+
+#: The maximum scopes by the user's current role: a user who becomes a viewer has no token that can write.
 ALLOWED: dict[str, frozenset[str]] = {
     "viewer": frozenset({"read"}),
-    "member": frozenset({"ingest", "read", "write"}),
+    "member": frozenset({"ingest", "read", "write", "tokens"}),
     "owner": frozenset(SCOPES),
 }
 
 
-def has_cluster_token(connection: Connection, account: int, user: int, cluster: str) -> bool:
-    """Whether a user registered a cluster: there is a token for it that was not revoked."""
+def has_cluster_token(tx: Transaction, account: int, user: int, cluster: str) -> bool:
+    """Return whether a user has registered a cluster: it has a token that is not revoked."""
     tokens = schema.tokens
     mine = (tokens.c.account_id == account) & (tokens.c.user_id == user) & (tokens.c.cluster == cluster)
     query = sa.select(tokens.c.id).where(mine, tokens.c.revoked_us == 0).limit(1)
-    return connection.execute(query).scalar() is not None
+    return tx.execute(query).scalar() is not None
 
 
-def mark_used(connection: Connection, token: int, now_us: int) -> None:
-    connection.execute(sa.update(schema.tokens).where(schema.tokens.c.id == token).values(used_us=now_us))
+def mark_used(tx: Transaction, token: int) -> None:
+    tx.execute(sa.update(schema.tokens).where(schema.tokens.c.id == token).values(used_us=tx.now_us))
 
 
-def list_tokens(
-    connection: Connection, account: int, user: int | None, *, include_inactive: bool, now_us: int
-) -> list[dict[str, Any]]:
-    """The tokens of an account, or of one user in it; tokens of single clusters are counted below the one they were made with."""
+def renewed_us(tx: Transaction, token: Token) -> int:
+    """Extend a recorder's token in the last third of its life, and return when it expires: never later than its parent."""
+    if not token.cluster or not 0 < token.expires_us < tx.now_us + INGEST_US // 3:
+        return token.expires_us
+    tokens = schema.tokens
+    mine = tokens.c.id == token.id
+    parent = sa.select(tokens.c.expires_us).where(
+        tokens.c.id == sa.select(tokens.c.parent).where(mine).scalar_subquery()
+    )
+    wanted = tx.now_us + INGEST_US
+    expires_us = max(token.expires_us, min(wanted, tx.execute(parent).scalar() or wanted))
+    tx.execute(sa.update(tokens).where(mine).values(expires_us=expires_us))
+    return expires_us
+
+
+def list_tokens(tx: Transaction, account: int, user: int | None, *, include_inactive: bool) -> list[ListedToken]:
+    """Return the tokens of an account, or of one of its users.
+
+    Recorder tokens are counted at the token they were created with.
+    """
     tokens, users = schema.tokens, schema.users
     below = tokens.alias("below")
-    alive = (below.c.revoked_us == 0) & sa.or_(below.c.expires_us == 0, below.c.expires_us > now_us)
-    recorders = sa.select(sa.func.count()).select_from(below).where(below.c.parent == tokens.c.id, alive)
+    mine = (below.c.parent == tokens.c.id) & is_active(tx, below)
+    count = sa.select(sa.func.count()).select_from(below)
     query = (
-        sa.select(tokens, users.c.name.label("user"), recorders.scalar_subquery().label("recorders"))
+        sa.select(
+            tokens,
+            users.c.name.label("user"),
+            count.where(mine, below.c.cluster != "").scalar_subquery().label("recorders"),
+            count.where(mine, below.c.cluster == "").scalar_subquery().label("children"),
+        )
         .join(users, users.c.id == tokens.c.user_id)
         .where(tokens.c.account_id == account, tokens.c.cluster == "")
         .order_by(tokens.c.id)
@@ -150,27 +204,73 @@ def list_tokens(
     if user is not None:
         query = query.where(tokens.c.user_id == user)
     if not include_inactive:
-        query = query.where(tokens.c.revoked_us == 0, sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > now_us))
-    names = ("id", "hint", "label", "scopes", "user", "created_us", "expires_us", "used_us", "revoked_us", "recorders")
-    rows = [{name: row[name] for name in names} for row in connection.execute(query).mappings()]
-    return [{**row, "scopes": row["scopes"].split(), "expired": 0 < row["expires_us"] <= now_us} for row in rows]
+        query = query.where(is_active(tx, tokens))
+    return [_listed(tx, row) for row in tx.execute(query).mappings()]
+
+
+def _listed(tx: Transaction, row: sa.RowMapping) -> ListedToken:
+    expires = row["expires_us"]
+    soon = not row["revoked_us"] and tx.now_us < expires <= tx.now_us + EXPIRES_SOON_US
+    return of_row(
+        ListedToken, row, scopes=row["scopes"].split(), expired=0 < expires <= tx.now_us, expires_soon=soon
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class UserToken:
+    """An active token of a user in any account."""
+
+    account: str
+    hint: str
+    label: str
+    expires_us: int
+
+
+def tokens_of_user(tx: Transaction, user: int) -> list[UserToken]:
+    """Return the active tokens of a user in all accounts, without those of recorders."""
+    tokens, accounts = schema.tokens, schema.accounts
+    query = (
+        sa.select(accounts.c.name.label("account"), tokens.c.hint, tokens.c.label, tokens.c.expires_us)
+        .join(accounts, accounts.c.id == tokens.c.account_id)
+        .where(tokens.c.user_id == user, tokens.c.cluster == "", is_active(tx, tokens))
+        .order_by(tokens.c.id)
+    )
+    return tx.rows(UserToken, query)
 
 
 @dataclass(frozen=True)
 class Revoked:
     """What a revocation ended besides the token itself."""
 
-    #: Tokens of recorders that were made with it.
+    hint: str
+    label: str
+    user: int
+    #: Tokens of recorders, and other tokens, that were created with it or with such a token.
     recorders: int
+    children: int
 
 
-def revoke_token(connection: Connection, account: int, user: int | None, token: int, now_us: int) -> Revoked | None:
-    """Revoke a token of an account (of one user in it) with those of recorders made from it; None where there was none."""
+def revoke_token(tx: Transaction, account: int, user: int | None, token: int) -> Revoked | None:
+    """Revoke a token and all tokens that descend from it. Return None if there is no such token."""
     tokens = schema.tokens
     mine = (tokens.c.account_id == account) & (tokens.c.id == token) & (tokens.c.revoked_us == 0)
     if user is not None:
         mine &= tokens.c.user_id == user
-    if not connection.execute(sa.update(tokens).where(mine).values(revoked_us=now_us)).rowcount:
+    row = tx.execute(sa.select(tokens).where(mine)).one_or_none()
+    if row is None or not tx.execute(sa.update(tokens).where(mine).values(revoked_us=tx.now_us)).rowcount:
         return None
-    below = (tokens.c.parent == token) & (tokens.c.revoked_us == 0)
-    return Revoked(connection.execute(sa.update(tokens).where(below).values(revoked_us=now_us)).rowcount)
+    below = sa.select(tokens.c.id).where(tokens.c.parent == token).cte("below", recursive=True)
+    below = below.union(sa.select(tokens.c.id).where(tokens.c.parent == below.c.id))
+    alive = tokens.c.id.in_(sa.select(below.c.id)) & (tokens.c.revoked_us == 0)
+    # Count first: SQLite does not say how many rows an update with a recursive query changed.
+    clusters = list(tx.execute(sa.select(tokens.c.cluster).where(alive)).scalars())
+    tx.execute(sa.update(tokens).where(alive).values(revoked_us=tx.now_us))
+    recorders = sum(bool(cluster) for cluster in clusters)
+    return Revoked(row.hint, row.label, row.user_id, recorders, len(clusters) - recorders)
+
+
+def revoke_tokens_of_user(tx: Transaction, user: int) -> int:
+    """Revoke all tokens of a user in all accounts, including those of recorders. Return how many."""
+    tokens = schema.tokens
+    mine = (tokens.c.user_id == user) & (tokens.c.revoked_us == 0)
+    return tx.execute(sa.update(tokens).where(mine).values(revoked_us=tx.now_us)).rowcount

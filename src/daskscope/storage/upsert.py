@@ -1,6 +1,6 @@
-"""Add to roll-up rows, or replace entities' rows by newer ones: the same statements on both databases.
+"""Add to roll-up rows, or replace entity rows by newer ones, with the same statements on both databases.
 
-Statements are built once and kept: putting one together takes ten times as long as running it.
+Statements are built once and cached: building one takes ten times as long as running it.
 """
 
 from __future__ import annotations
@@ -10,32 +10,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
+from daskscope.analysis.limits import LARGEST
 from daskscope.storage import schema
+from daskscope.storage.archive import Transaction
 from daskscope.storage.database import insert_for
-from daskscope.storage.sums import saturated
 
 Row = dict[str, Any]
 Names = tuple[str, ...]
 
 
 def accumulate(
-    connection: Connection,
-    table: sa.Table,
-    rows: Sequence[Row],
-    *,
-    least: Names = (),
-    greatest: Names = (),
-    keep: Names = (),
+    tx: Transaction, table: sa.Table, rows: Sequence[Row], *, least: Names = (), greatest: Names = (), keep: Names = ()
 ) -> None:
-    """Add ``rows`` to the table's sums; ``least`` and ``greatest`` columns keep the extreme, ``keep`` what was there first.
+    """Add ``rows`` to the table's sums. ``least`` and ``greatest`` columns keep the extreme, ``keep`` the first value.
 
-    0 is no value: it never wins as the least. NULL is none either: it is not kept where there is something.
+    0 and NULL are not values: 0 never wins as the least, and NULL is not kept if there is a value.
     """
     if rows:
-        statement = _accumulating(connection.dialect.name, table.name, tuple(rows[0]), least, greatest, keep)
-        connection.execute(statement, _ordered(table, rows))
+        statement = _accumulating(tx.connection.dialect.name, table.name, tuple(rows[0]), least, greatest, keep)
+        tx.execute(statement, _ordered(table, rows))
 
 
 @functools.cache
@@ -60,11 +54,11 @@ def _accumulating(dialect: str, name: str, columns: Names, least: Names, greates
     return statement.on_conflict_do_update(index_elements=_key(table), set_=changes)
 
 
-def replace_older(connection: Connection, table: sa.Table, rows: Sequence[Row], newer: str = "seen_us") -> None:
-    """Put rows in place of the ones with the same key, unless those are newer: batches may come in any order."""
+def replace_older(tx: Transaction, table: sa.Table, rows: Sequence[Row], newer: str = "seen_us") -> None:
+    """Replace rows with the same key unless they are newer: batches may arrive in any order."""
     if rows:
-        statement = _replacing(connection.dialect.name, table.name, tuple(rows[0]), newer)
-        connection.execute(statement, _ordered(table, rows))
+        statement = _replacing(tx.connection.dialect.name, table.name, tuple(rows[0]), newer)
+        tx.execute(statement, _ordered(table, rows))
 
 
 @functools.cache
@@ -82,6 +76,31 @@ def _key(table: sa.Table) -> list[str]:
 
 
 def _ordered(table: sa.Table, rows: Sequence[Row]) -> list[Row]:
-    """By key: two servers that lock the same rows in the same order cannot block each other."""
+    """Sort by key: two servers that lock the same rows in the same order cannot deadlock."""
     names = _key(table)
     return sorted(rows, key=lambda row: tuple(row[name] for name in names))
+
+
+def saturated(column: Any, mine: Any) -> Any:
+    """Return a column plus an increment, limited to the largest stored number."""
+    if isinstance(column.type, sa.Float):
+        return column + mine
+    return sa.case((column > LARGEST - mine, LARGEST), else_=column + mine)
+
+
+def summed(value: Any) -> Any:
+    """Return the sum over some rows, 0 over none, limited to the largest stored number.
+
+    Add up floats, which are exact up to that number (2⁵³). SQLite's integer sum fails with "integer overflow" if 1,024
+    rows have the maximum; PostgreSQL returns a numeric that may not fit into 64 bits.
+    """
+    return _cut(sa.func.coalesce(sa.func.sum(sa.cast(value, sa.Float)), 0.0))
+
+
+def greatest_of(value: Any) -> Any:
+    """Return the greatest of some floats as an integer, limited in the same way."""
+    return _cut(sa.func.max(value))
+
+
+def _cut(value: Any) -> Any:
+    return sa.cast(sa.case((value > LARGEST, float(LARGEST)), else_=value), sa.BigInteger)

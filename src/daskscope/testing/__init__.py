@@ -1,10 +1,9 @@
-"""Fakes and factories for tests, ours and those of users.
+"""Factories for tests, of daskscope and of its users.
 
-Nothing in the package imports this one. What it makes goes through the real wire, so a test never sees a recording that
-could not have been written.
+No other package imports this one. Recordings are encoded and decoded by the real wire format, so that a test never sees one
+that could not have been written.
 """
 
-from daskscope.testing.clock import FakeClock
 from daskscope.testing.factories import make_columns, make_frames, make_recording
 
-__all__ = ["FakeClock", "make_columns", "make_frames", "make_recording"]
+__all__ = ["make_columns", "make_frames", "make_recording"]

@@ -1,4 +1,4 @@
-"""Recordings from a few literal rows: what a test does not care about is filled in."""
+"""Make columns, frames and recordings from literal rows; missing columns are filled in."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Table
+from daskscope.model.table import Table, concatenate
 from daskscope.model.tables import TABLES
 from daskscope.wire.decode import read_frame
-from daskscope.wire.file import concatenate
-from daskscope.wire.rows import Row, columns_of_rows, frames_of_rows
+from daskscope.wire.file import Row, columns_of_rows, frames_of_rows
 
 
 def make_columns(table: str, rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """All columns of a table, ready for ``encode_body``; what a row does not give is 0, ``""`` or an empty list."""
+    """Return all columns of a table, ready for ``encode_body``; missing values are 0, ``""`` or an empty list."""
     return columns_of_rows(table, rows)
 
 
 def make_frames(tables: Mapping[str, Sequence[Row]], *, cluster: str = "test-cluster", epoch: int = 1) -> list[bytes]:
-    """Sealed frames of all tables that have rows, numbered from 0."""
+    """Return sealed frames of all tables that have rows, numbered from 0."""
     return list(frames_of_rows(tables, cluster=cluster, epoch=epoch))
 
 
@@ -31,7 +30,7 @@ def make_recording(
     damage: str = "",
     damaged_bytes: int = 0,
 ) -> Recording:
-    """A recording of the given rows, encoded and decoded by the real wire; complete unless told otherwise."""
+    """Return a recording of the given rows, encoded and decoded by the real wire format; complete by default."""
     decoded = _decode(make_frames(tables))
     complete = {name: Completeness(table.rows) for name, table in decoded.items()}
     return Recording(source, decoded, {**complete, **(completeness or {})}, damage, damaged_bytes)

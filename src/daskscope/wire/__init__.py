@@ -1,5 +1,5 @@
-"""Batches to bytes and back: the only place that knows the format.
+"""Encode batches to bytes and decode them; only this package knows the wire format.
 
-``layout`` and the two ``encode`` modules travel into schedulers and workers and use the standard library alone.
-``file`` and the three ``decode`` modules read into numpy columns. The format is described in ``docs/wire-format.md``.
+``layout`` and the two ``encode`` modules are shipped to schedulers and workers, so they use the standard library alone.
+``file`` and the three ``decode`` modules read into numpy columns. The format is described in ``docs/reference/wire-format.md``.
 """

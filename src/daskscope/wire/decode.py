@@ -1,8 +1,8 @@
-"""Frames to numpy columns, trusting nothing.
+"""Decode frames into numpy columns without trusting them.
 
-A frame may come from a damaged disk or from somebody who wants to hurt the reader. Every claimed size is checked against
-a bound before anything is allocated, decompression stops at the claimed size, every byte must be accounted for, and whatever
-is wrong ends in one ``WireError`` that says what.
+A frame may come from a damaged disk or from an attacker. Every claimed size is checked against a limit before anything is
+allocated, decompression stops at the claimed size, every byte must belong to a column, and any problem raises a ``WireError``
+that describes it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from typing import Any
 from daskscope.errors import NewerFormat, WireError
 from daskscope.model.table import Table, Values, empty_values
 from daskscope.model.tables import SCHEMA_VERSION, TABLES, TableDef
-from daskscope.wire.decode_columns import ColumnReader, KeylessReader, brief, is_int64, parse_json
-from daskscope.wire.inflate import InflateError, inflater
+from daskscope.wire.decode_columns import (
+    ColumnReader,
+    InflateError,
+    KeylessReader,
+    brief,
+    inflater,
+    is_int64,
+    parse_json,
+)
 from daskscope.wire.layout import MAGIC, MAX_BODY, MAX_CLUSTER, MAX_DIRECTORY, MAX_HEADER, MAX_RAW, MAX_ROWS, PREFIX
 
 
@@ -25,7 +32,7 @@ class Incomplete(WireError):
 
 @dataclass(frozen=True)
 class Header:
-    """What a frame says about its batch."""
+    """A frame's description of its batch."""
 
     table: str
     schema: int
@@ -55,7 +62,7 @@ class Frame:
 
     @property
     def whole(self) -> bytes:
-        """The frame as it came."""
+        """The bytes of the frame."""
         return bytes(self.data)
 
     def table(self) -> Table:
@@ -63,12 +70,12 @@ class Frame:
         return decode_body(self.header, self.body)
 
     def without_keys(self) -> Table:
-        """Decode the body but for the text of its keys, which are empty: half the time of a batch of tasks."""
+        """Decode the body with empty keys, which halves the time for a batch of tasks."""
         return decode_body(self.header, self.body, KeylessReader)
 
 
 def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
-    """Read the frame that starts at ``offset``; raises ``Incomplete`` where the bytes end too early."""
+    """Read the frame that starts at ``offset``; raise ``Incomplete`` if the bytes end too early."""
     view = memoryview(data)[offset:]
     if len(view) < PREFIX.size:
         raise Incomplete(f"{len(view)} bytes left, a frame's prefix has {PREFIX.size}")
@@ -86,13 +93,13 @@ def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
 
 
 def decode_body(header: Header, body: bytes | memoryview, reads: type[ColumnReader] = ColumnReader) -> Table:
-    """The columns of one batch."""
+    """Decode the columns of one batch."""
     packed, plain = _decompress(header, memoryview(body))
     reader = reads(packed, plain, header.rows)
-    size = int.from_bytes(reader.take(4), "little")
+    size = int.from_bytes(reader.read_bytes(4), "little")
     if size > MAX_DIRECTORY:
         raise WireError(f"a column directory of {size} bytes is more than allowed")
-    directory = parse_json(reader.take(size))
+    directory = parse_json(reader.read_bytes(size))
     try:
         columns = _columns(reader, header.definition, directory)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
@@ -106,11 +113,11 @@ def decode_body(header: Header, body: bytes | memoryview, reads: type[ColumnRead
 def _columns(reader: ColumnReader, definition: TableDef, directory: Any) -> dict[str, Values]:
     columns: dict[str, Values] = {}
     for name, *spec in directory:
-        # Checked before decoding: a small directory could otherwise have a column decoded ten thousand times.
+        # Check before decoding: otherwise a small directory could make the reader decode a column ten thousand times.
         if name in columns:
             raise WireError(f"a frame holds column {brief(name)} twice")
         columns[name] = reader.column(definition.column(name).kind, spec, columns)
-    # What an older writer did not know yet.
+    # Columns that an older writer did not have.
     for column in definition.columns:
         if column.name not in columns:
             columns[column.name] = empty_values(column.kind, reader.rows)

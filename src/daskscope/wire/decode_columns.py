@@ -1,11 +1,12 @@
-"""The columns of a body: one method per encoding, each checking what it is told before it believes it."""
+"""Decode the columns of a body: one method per encoding, each checking its input first."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
 
@@ -26,17 +27,17 @@ class ColumnReader:
         self.rows = rows
         self.items = 0
 
-    def take(self, size: int) -> memoryview:
+    def read_bytes(self, size: int) -> memoryview:
         if type(size) is not int or not 0 <= size <= len(self.packed):
             raise WireError("a frame's columns are longer than its body")
-        taken, self.packed = self.packed[:size], self.packed[size:]
-        return taken
+        data, self.packed = self.packed[:size], self.packed[size:]
+        return data
 
-    def take_plain(self, size: int) -> memoryview:
+    def read_plain(self, size: int) -> memoryview:
         if type(size) is not int or not 0 <= size <= len(self.plain):
             raise WireError("a frame's plain columns are longer than its body")
-        taken, self.plain = self.plain[:size], self.plain[size:]
-        return taken
+        data, self.plain = self.plain[:size], self.plain[size:]
+        return data
 
     def check_finished(self) -> None:
         if len(self.packed) or len(self.plain):
@@ -46,19 +47,19 @@ class ColumnReader:
         if type(mask) is not int or not 0 <= mask <= 255:
             raise WireError(f"byte-plane mask {brief(mask)} is out of range")
         if mask == 1:
-            return np.frombuffer(self.take(rows), dtype=np.uint8).astype(np.int64)
-        # Put together in the narrowest integer that holds them: most columns have two planes of eight.
+            return np.frombuffer(self.read_bytes(rows), dtype=np.uint8).astype(np.int64)
+        # Combine the planes in the narrowest integer that holds them: most columns have two planes of eight.
         width = 2 if mask < 1 << 2 else 4 if mask < 1 << 4 else 8
         cells = np.zeros((rows, width), dtype=np.uint8)
         for k in range(width):
             if mask >> k & 1:
-                cells[:, k] = np.frombuffer(self.take(rows), dtype=np.uint8)
+                cells[:, k] = np.frombuffer(self.read_bytes(rows), dtype=np.uint8)
         whole = cells.view("<i8" if width == 8 else f"<u{width}").reshape(rows)
         return whole if width == 8 else whole.astype(np.int64)
 
     def strings(self, size: int) -> list[str]:
-        """A JSON array of strings; it may hold values no row uses."""
-        data = bytes(self.take(size))
+        """Read a JSON array of strings; it may contain values that no row uses."""
+        data = bytes(self.read_bytes(size))
         self.items += count_items(data)
         if self.items > MAX_ITEMS:
             raise WireError("a frame's string dictionaries hold more values than allowed")
@@ -144,7 +145,7 @@ class ColumnReader:
     def _strings(self, encoding: Any, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Strings:
         if encoding == "const":
             if type(spec[1]) is not str:
-                raise WireError("a constant string is no string")
+                raise WireError("a constant string is not a string")
             return Strings(np.zeros(rows, dtype=np.int32), object_array([spec[1]]))
         if encoding == "dict":
             values = object_array(self.strings(spec[1]))
@@ -179,9 +180,9 @@ class ColumnReader:
 
 
 class KeylessReader(ColumnReader):
-    """Passes over the text of keys: for sums over task rows it is the dearest column and of no use.
+    """Skips the text of keys, the most expensive column, for sums over task rows that do not need it.
 
-    Their bytes must still add up; what they say is checked by whoever reads them.
+    The number of their bytes is still checked; their content is checked when the keys are read.
     """
 
     def keys(self, spec: list[Any], groups: Any, rows: int) -> Strings:
@@ -190,7 +191,7 @@ class KeylessReader(ColumnReader):
 
 
 def parse_json(data: bytes | memoryview) -> Any:
-    """Standard JSON: UTF-8, no NaN, no infinities."""
+    """Parse standard JSON: UTF-8, no NaN, no infinities."""
     try:
         return json.loads(str(data, "utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -198,12 +199,12 @@ def parse_json(data: bytes | memoryview) -> Any:
 
 
 def is_int64(value: Any) -> bool:
-    """Whether a value from JSON is an integer (not a boolean) that a column can hold."""
+    """Return whether a value from JSON is an integer (not a boolean) that a column can hold."""
     return type(value) is int and INT64_MIN <= value <= INT64_MAX
 
 
 def brief(value: Any) -> str:
-    """A hostile value, named in an error: never long, never by walking into it."""
+    """Return a short text of a hostile value for an error message, without iterating over it."""
     if type(value) is str:
         return repr(value[:40])
     return str(value) if is_int64(value) else f"a {type(value).__name__}"
@@ -226,7 +227,7 @@ def _codes(codes: Array, count: int) -> Array:
 def _constant(kind: str, value: Any, rows: int) -> Array:
     if kind == "float":
         if type(value) not in (int, float):
-            raise WireError("a constant float is no number")
+            raise WireError("a constant float is not a number")
         return np.full(rows, float(value))
     if not is_int64(value):
         raise WireError("a constant integer is out of range")
@@ -237,3 +238,29 @@ def _empty(kind: str) -> Array | Strings:
     values = empty_values(kind, 0)
     assert not isinstance(values, Lists)
     return values
+
+
+class Inflate(Protocol):
+    """The common interface of the zlib and isal decompressors."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: memoryview, max_length: int, /) -> bytes: ...
+
+
+try:
+    from isal import isal_zlib
+except ImportError:  # pragma: no cover (the tests have it)
+    InflateError: tuple[type[Exception], ...] = (zlib.error,)
+
+    def inflater() -> Inflate:
+        return zlib.decompressobj()
+
+else:
+    # Its type stub declares the class as an instance.
+    InflateError = (zlib.error, cast("type[Exception]", isal_zlib.IsalError))
+
+    def inflater() -> Inflate:
+        return isal_zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""Task keys from bytes: the counterpart of ``encode_keys``."""
+"""Decode task keys, the counterpart of ``encode_keys``."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from daskscope.wire.layout import MAX_NAME, MAX_NAMES
 
 
 class Reader(Protocol):
-    def take(self, size: int) -> memoryview: ...
-    def take_plain(self, size: int) -> memoryview: ...
+    def read_bytes(self, size: int) -> memoryview: ...
+    def read_plain(self, size: int) -> memoryview: ...
     def planes(self, mask: int, rows: int) -> Array: ...
     def strings(self, size: int) -> list[str]: ...
 
 
 def decode_keys(reader: Reader, spec: list[Any], groups: Any, rows: int) -> Strings:
-    """The keys as text; ``groups`` is the decoded group column of the same batch."""
+    """Return the keys as text; ``groups`` is the decoded group column of the same batch."""
     _, shapes_size, parts = _checked_parts(spec, groups, rows)
     if len(parts) == 1:
         return Strings.of(_part(reader, parts[0], groups.codes, groups.values))
-    return _mixed(reader, parts, groups, np.frombuffer(reader.take(shapes_size), dtype=np.uint8))
+    return _mixed(reader, parts, groups, np.frombuffer(reader.read_bytes(shapes_size), dtype=np.uint8))
 
 
 def skip_keys(reader: Reader, spec: list[Any], groups: Any, rows: int) -> None:
-    """Pass over the bytes of a key column."""
+    """Skip the bytes of a key column."""
     _, shapes_size, parts = _checked_parts(spec, groups, rows)
     if len(parts) == 1:
         _skip_part(reader, parts[0], rows)
         return
-    shapes = np.frombuffer(reader.take(shapes_size), dtype=np.uint8)
+    shapes = np.frombuffer(reader.read_bytes(shapes_size), dtype=np.uint8)
     counts = np.bincount(shapes, minlength=256)
     _check_shapes(parts, shapes)
     for part in parts:
@@ -43,12 +43,12 @@ def skip_keys(reader: Reader, spec: list[Any], groups: Any, rows: int) -> None:
 def _skip_part(reader: Reader, part: list[Any], rows: int) -> None:
     shape, *spec = part
     if shape == TEXT:
-        reader.take(spec[0])
+        reader.read_bytes(spec[0])
     elif shape == HEX:
-        reader.take_plain(16 * rows)
+        reader.read_plain(16 * rows)
     else:
         for mask in _integer_masks(shape, spec):
-            reader.take(rows * mask.bit_count())
+            reader.read_bytes(rows * mask.bit_count())
 
 
 def _checked_parts(spec: list[Any], groups: Any, rows: int) -> tuple[Any, int, list[Any]]:
@@ -92,7 +92,7 @@ def _part(reader: Reader, part: list[Any], codes: Array, groups: Array) -> list[
     if shape == HEX:
         return _hashes(reader, spec, _per_row(codes, _checked_names(codes, groups)))
     masks = _integer_masks(shape, spec)
-    # The name is quoted once per group instead of once per row: half the time.
+    # Quoting the name once per group instead of once per row halves the time.
     heads = _per_row(codes, [f"({name!r}, " for name in _checked_names(codes, groups)])
     columns = [map(str, reader.planes(mask, len(codes)).tolist()) for mask in masks]
     tails = columns[0] if len(columns) == 1 else map(", ".join, zip(*columns, strict=True))
@@ -109,12 +109,12 @@ def _texts(reader: Reader, spec: list[Any], rows: int) -> list[str]:
 def _hashes(reader: Reader, spec: list[Any], names: list[str]) -> list[str]:
     if spec[0] != 16 * len(names):
         raise WireError("a key column's hashes do not match its rows")
-    digits = reader.take_plain(spec[0]).hex()
+    digits = reader.read_plain(spec[0]).hex()
     return [f"{name}-{digits[32 * i : 32 * i + 32]}" for i, name in enumerate(names)]
 
 
 def _checked_names(codes: Array, groups: Array) -> list[str]:
-    """The groups' names, the ones no row uses left empty."""
+    """Return the groups' names; those that no row uses are empty."""
     names = [""] * len(groups)
     for code in np.unique(codes).tolist():
         names[code] = groups[code]
@@ -124,7 +124,7 @@ def _checked_names(codes: Array, groups: Array) -> list[str]:
 
 
 def _per_row(codes: Array, names: list[str]) -> list[str]:
-    """One name a row, after a look at how much text that will be: one long name times many rows is a bomb."""
+    """Return one name per row, after checking the total length: one long name times many rows could exhaust the memory."""
     lengths = np.fromiter(map(len, names), dtype=np.int64, count=len(names))
     if int(lengths[codes].sum()) > MAX_NAMES:
         raise WireError("a key column is put together from more text than allowed")

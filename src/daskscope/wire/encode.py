@@ -1,11 +1,11 @@
-"""Turn columns into a body and a body into a sealed frame, with the standard library alone.
+"""Encode columns into a body and a body into a frame, with the standard library alone.
 
-This runs inside other people's schedulers, so its cost is the design: integers are delta- or gap-coded by C-level ``map``
-calls (40 to 90 ns a value), split into byte planes by strided slices, and planes that are all zero are left out; strings go
-through a per-batch dictionary; what cannot be compressed (key hashes) is stored beside the zlib stream instead of being
-pushed through it. Together 8 to 12 bytes and about 1 µs a task, most of it with the interpreter lock released.
+This runs inside users' schedulers, so it is designed for low cost: integers are delta- or gap-coded by C-level ``map`` calls
+(40 to 90 ns per value) and split into byte planes by strided slices, and planes of zeros are left out. Strings go through a
+per-batch dictionary. Incompressible data (key hashes) is stored beside the zlib stream instead of in it. In total this takes
+8 to 12 bytes and about 1 µs per task, most of it with the interpreter lock released.
 
-A body can be encoded in one process (a worker) and sealed in another (the scheduler, which owns the sequence numbers).
+A body can be encoded in one process (a worker) and sealed in another (the scheduler, which assigns the sequence numbers).
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from .layout import (
 
 Spec = list[Any]
 
-#: Rows from which a body is compressed at level 1, below at level 6, which takes 2 to 7 times as long for 5 to 8 % fewer bytes. A
-#: recorder in a hurry hands over a thousand tasks at a time; smaller batches are closed by the clock, every four seconds at most.
-#: On a slow cluster nearly all are, and each costs 2.5 kB before its first row: 0.3 ms more buy 1.1 of 15 bytes a task.
-HURRIED = 1_000
+#: Bodies with at least this many rows are compressed at level 1, smaller ones at level 6, which takes 2 to 7 times as long for 5 to
+#: 8 % fewer bytes. A busy recorder hands over batches of a thousand tasks and more; smaller batches are closed by a timer, every
+#: two seconds. On a slow cluster nearly all are small, and each costs 2.5 kB before its first row: 0.3 ms more save 1.1 of 15 bytes
+#: per task.
+FAST_ROWS = 1_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Const:
 
 @dataclass(frozen=True)
 class Coded:
-    """Strings already interned: one small code a row, and the value of each code."""
+    """Strings that are already interned: one small code per row, and the value of each code."""
 
     codes: Sequence[int]
     values: Sequence[str]
@@ -61,7 +62,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class CodedIntegers:
-    """Integers of which few are distinct (thread identifiers): one small code a row, and the value of each code."""
+    """Integers of which few are distinct (thread identifiers): one small code per row, and the value of each code."""
 
     codes: Sequence[int]
     values: Sequence[int]
@@ -69,7 +70,7 @@ class CodedIntegers:
 
 @dataclass(frozen=True)
 class Delta:
-    """An integer column whose neighbours are close: stored as differences (``time`` columns always are)."""
+    """An integer column with small differences between rows, stored as these (``time`` columns always are)."""
 
     values: Sequence[int]
 
@@ -109,7 +110,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class Body:
-    """An encoded batch that has no place in a sequence yet."""
+    """An encoded batch without a sequence number."""
 
     table: str
     rows: int
@@ -120,7 +121,7 @@ class Body:
 
 
 class BodyWriter:
-    """Collects the buffers and the directory of one body."""
+    """Collects the buffers and the column directory of one body."""
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -130,10 +131,12 @@ class BodyWriter:
         self.items = 0
 
     def pack(self, data: bytes) -> int:
+        """Add data to the compressed part; return its size."""
         self.packed.append(data)
         return len(data)
 
     def store(self, data: bytes) -> int:
+        """Add data to the plain part, which is not compressed; return its size."""
         self.plain.append(data)
         return len(data)
 
@@ -143,7 +146,7 @@ class BodyWriter:
         return self.pack(data)
 
     def planes(self, values: array[int] | array[float] | bytes) -> int:
-        """Store values as byte planes, as many as they have bytes; return the mask of the planes that are not all zero."""
+        """Store values as byte planes, one per byte of a value; return the mask of the planes that are not all zero."""
         if isinstance(values, bytes):
             self.packed.append(values)
             return 1
@@ -160,28 +163,28 @@ class BodyWriter:
     def finish(self) -> tuple[int, bytes]:
         directory = json.dumps(self.directory, separators=(",", ":")).encode()
         raw = b"".join((len(directory).to_bytes(4, "little"), directory, *self.packed))
-        packed = zlib.compress(raw, 1 if self.rows >= HURRIED else 6)
+        packed = zlib.compress(raw, 1 if self.rows >= FAST_ROWS else 6)
         plain = b"".join(self.plain)
         size, data = len(raw) + len(plain), b"".join((len(packed).to_bytes(4, "little"), packed, plain))
-        # A reader refuses what is beyond these bounds, so nothing beyond them may be written.
+        # Readers refuse bodies beyond these limits.
         if len(directory) > MAX_DIRECTORY or self.items > MAX_ITEMS or size > MAX_RAW or len(data) > MAX_BODY:
-            raise ValueError(f"a batch of {self.rows} rows and {size} bytes is too large; split it")
+            raise ValueError(f"A batch of {self.rows} rows and {size} bytes is too large. Split it.")
         return size, data
 
 
 def encode_body(table: str, columns: Mapping[str, Any]) -> Body:
-    """Encode all columns of ``table``; every one must be there and have the same number of rows.
+    """Encode all columns of ``table``; none may be missing, and all must have the same number of rows.
 
-    Raises ``ValueError`` for what no reader could read: missing columns, lengths that differ, no rows or too many.
+    Raises ``ValueError`` for missing columns, differing lengths, and no or too many rows, which no reader accepts.
     """
     definition = TABLES[table]
     if columns.keys() != set(definition.names):
-        raise ValueError(f"{table} lacks or does not have {sorted(columns.keys() ^ set(definition.names))}")
+        raise ValueError(f"{table}: missing or unknown columns {sorted(columns.keys() ^ set(definition.names))}")
     rows = _count_rows(columns)
     if not 0 < rows <= MAX_ROWS:
         raise ValueError(f"a batch has 1 to {MAX_ROWS} rows, not {rows}")
     writer = BodyWriter(rows)
-    for column in _base_first(definition.columns, columns):
+    for column in _order_by_base(definition.columns, columns):
         writer.directory.append([column.name, *_column(writer, column, columns)])
     t0, t1 = _time_range(definition.time, columns)
     raw, data = writer.finish()
@@ -191,10 +194,10 @@ def encode_body(table: str, columns: Mapping[str, Any]) -> Body:
 def seal(
     body: Body, *, cluster: str, epoch: int, sequence: int, kept: int, dropped: int, schema: int = SCHEMA_VERSION
 ) -> bytes:
-    """Give a body its place in a cluster's sequence.
+    """Return the frame of a body with its sequence number.
 
-    ``kept`` and ``dropped`` count the rows of this table since the epoch began, this batch included, so that a reader
-    knows exactly what it is missing, also where whole batches were lost on the way.
+    ``kept`` and ``dropped`` count the rows of this table since the epoch began, including this batch, so that a reader
+    knows exactly how many rows are missing, even if whole batches were lost on the way.
     """
     if len(cluster) > MAX_CLUSTER or sequence < 0 or dropped < 0 or kept < body.rows:
         raise ValueError(f"no reader accepts {cluster=}, {sequence=}, {kept=} of {body.rows} rows, {dropped=}")
@@ -220,12 +223,12 @@ def seal(
 
 
 def microseconds(seconds: Iterable[float]) -> array[int]:
-    """Whole microseconds of float seconds, by C-level calls only."""
+    """Convert float seconds to whole microseconds, by C-level calls only."""
     return array("q", map(round, map((1e6).__mul__, seconds)))
 
 
-def _base_first(definitions: Sequence[Column], columns: Mapping[str, Any]) -> list[Column]:
-    """The columns in an order in which a reader has a column's base before the column itself."""
+def _order_by_base(definitions: Sequence[Column], columns: Mapping[str, Any]) -> list[Column]:
+    """Order the columns so that a reader decodes a column's base before the column itself."""
 
     def depth(name: str, seen: tuple[str, ...] = ()) -> int:
         if name in seen or name not in columns:
@@ -273,7 +276,7 @@ def _ungapped(values: Any, columns: Mapping[str, Any]) -> Iterable[int]:
 
 
 def _column(writer: BodyWriter, column: Column, columns: Mapping[str, Any]) -> Spec:
-    """Encode one column; the result is its directory entry without the name."""
+    """Encode one column; return its directory entry without the name."""
     values = columns[column.name]
     if column.kind.endswith("[]"):
         return _lists(writer, column, values)
@@ -301,7 +304,7 @@ def _constant(writer: BodyWriter, column: Column, value: Any) -> Spec:
 
 def _derived(writer: BodyWriter, column: Column, values: Via | Runs, columns: Mapping[str, Any]) -> Spec:
     if column.kind != "str":
-        raise ValueError(f"column {column.name} holds no strings and cannot be a {type(values).__name__}")
+        raise ValueError(f"column {column.name} is not a string column and cannot be a {type(values).__name__}")
     if isinstance(values, Runs):
         if len(values.starts) != len(values.values):
             raise ValueError(f"column {column.name} has {len(values.starts)} runs of {len(values.values)} values")
@@ -311,12 +314,12 @@ def _derived(writer: BodyWriter, column: Column, values: Via | Runs, columns: Ma
         return ["runs", list(values.starts), writer.pack_strings(values.values)]
     base = columns[values.column]
     if not isinstance(base, (Coded, Via, Runs)) or len(base.values) != len(values.values):
-        raise ValueError(f"column {column.name} needs a coded column with as many values, {values.column} is none")
+        raise ValueError(f"column {column.name} needs a coded column with as many values, which {values.column} is not")
     return ["via", values.column, writer.pack_strings(values.values)]
 
 
 def _texts(values: Any, columns: Mapping[str, Any], rows: int) -> Sequence[str]:
-    """A string column written out, one text a row."""
+    """Return a string column as one text per row."""
     if isinstance(values, Const):
         return [values.value] * rows
     if isinstance(values, Coded):
@@ -326,7 +329,7 @@ def _texts(values: Any, columns: Mapping[str, Any], rows: int) -> Sequence[str]:
         return list(chain.from_iterable(repeat(v, b - a) for v, a, b in zip(values.values, edges, edges[1:])))
     if isinstance(values, Via):
         base = columns[values.column]
-        # Rows of the base are told apart by their position among its values, whatever the base itself is based on.
+        # All columns of a chain of Via have the same codes: those of the column at its end.
         while isinstance(base, Via):
             base = columns[base.column]
         same = Runs(base.starts, values.values) if isinstance(base, Runs) else Coded(base.codes, values.values)
@@ -353,7 +356,7 @@ def scalars(writer: BodyWriter, kind: str, values: Any) -> Spec:
 
 
 def integers(writer: BodyWriter, values: Any, *, delta: bool) -> Spec:
-    """Encode integers as they are, or as differences to the value before where that makes them small."""
+    """Encode integers as they are or, with ``delta``, as differences to the previous value."""
     if isinstance(values, range) and values.step == 1:
         return ["delta", values.start, 0, writer.planes(b"\0" + b"\1" * (len(values) - 1))]
     if not delta:
@@ -364,18 +367,18 @@ def integers(writer: BodyWriter, values: Any, *, delta: bool) -> Spec:
     deltas = list(map(sub, ints[1:], ints))
     least = min(0, min(deltas, default=0))
     if least:
-        # Times go back now and then; lifted above zero, the differences need two or three planes instead of eight.
+        # Times sometimes go back; shifted above zero, the differences need two or three planes instead of eight.
         deltas = list(map(sub, deltas, repeat(least)))
     try:
         array("q", (least,))
         return ["delta", ints[0], least, writer.planes(_narrow([0, *deltas]))]
     except OverflowError:
-        # Differences that need more than 64 bits; nobody's times have them.
+        # Differences of more than 64 bits, which do not occur in real times.
         return ["int", writer.planes(ints)]
 
 
 def _narrow(values: Any) -> array[int] | bytes:
-    """One byte a value or four where all are small and not negative: fewer planes to look at."""
+    """Return values as one or four bytes each if all are small and not negative, so that there are fewer planes to check."""
     if isinstance(values, list) and 0 <= values[0] < 256:
         try:
             return bytes(values)
@@ -403,7 +406,7 @@ def _strings(writer: BodyWriter, values: Any) -> Spec:
 
 
 def _code_planes(writer: BodyWriter, codes: Sequence[int], distinct: int) -> int:
-    # One byte a code and no splitting: most batches have fewer than 256 distinct values.
+    # One byte per code and a single plane: most batches have fewer than 256 distinct values.
     return writer.planes(bytes(list(codes)) if distinct <= 256 else array("I", codes))
 
 
@@ -422,7 +425,7 @@ def _lists(writer: BodyWriter, column: Column, values: Any) -> Spec:
     count = _length(flat)
     if len(lengths) != writer.rows or sum(lengths) != count or count > MAX_VALUES:
         raise ValueError(f"column {column.name} has {len(lengths)} lists of {count} values, not {writer.rows}")
-    # The lengths come first in the body: a reader needs them to read the values.
+    # The lengths come first in the body, because a reader needs them to read the values.
     lengths_spec = integers(writer, lengths, delta=False)
     return ["list", lengths_spec, count, scalars(writer, column.kind[:-2], flat) if count else ["const", 0]]
 

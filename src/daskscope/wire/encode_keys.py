@@ -1,14 +1,14 @@
-"""Task keys to bytes: the most expensive column, taken apart.
+"""Encode task keys, the most expensive column.
 
 A key is usually its group's name plus something small: ``('sum-3f…', 4, 0)`` is the group and two integers, ``inc-<32 hex>`` the
-group and 16 bytes. Rows are split into these shapes; the reader puts the text together again, byte for byte:
+group and 16 bytes. Rows are split by these shapes, and the reader rebuilds the text byte for byte:
 
 - ``TUPLE + n``: a tuple of the group's name and n integers: n integer columns
-- ``HEX``: the group's name, a dash and 32 lower-case hex digits: 16 bytes beside the zlib stream, where they cost nothing
+- ``HEX``: the group's name, a dash and 32 lower-case hex digits: 16 bytes beside the zlib stream, which need no compression
 - ``TEXT``: anything else, in full
 
-A whole batch of one shape is checked by a handful of C-level calls (0.15 µs a key); looking at each key in Python
-(0.5 µs) is left to batches that mix shapes.
+A batch of one shape is checked as a whole by a few C-level calls (0.15 µs per key); only batches of mixed shapes are checked key
+by key in Python (0.5 µs per key).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TEXT = 0
 HEX = 1
 #: Shapes above this are tuples; the number of integers is the shape minus this.
 TUPLE = 16
-#: Longer tuples are rare and go through as text.
+#: Longer tuples are rare and are stored as text.
 MAX_INTEGERS = 8
 
 
@@ -35,26 +35,26 @@ def encode_keys(writer: BodyWriter, keys: Sequence[Any], groups: Sequence[str]) 
     """Encode keys (strings and tuples); ``groups`` has the name of each key's group."""
     names = list(groups)
     if max(map(len, set(names))) > MAX_NAME:
-        # A reader puts no text together from a name this long; nobody has such names.
+        # Readers build no keys from names this long, which do not occur in practice.
         return ["keys", 0, [[TEXT, *_texts(writer, keys)]]]
     lengths = [len(key) if type(key) is tuple else 0 for key in keys]
     if lengths.count(lengths[0]) == len(lengths):
-        whole = _whole(keys, names, lengths[0])
+        whole = _encode_whole(keys, names, lengths[0])
         if whole is not None:
             return ["keys", 0, [[whole.shape, *whole.write(writer)]]]
     return _mixed(writer, keys, names, lengths)
 
 
 def _mixed(writer: BodyWriter, keys: Sequence[Any], names: list[str], lengths: list[int]) -> list[Any]:
-    """Keys of several shapes: each length is tried as a whole first, the rest is looked at key by key."""
+    """Encode keys of several shapes: try all keys of one length as a whole first, then check the rest key by key."""
     shapes = bytearray(len(keys))
     parts: dict[int, Hexes | Tuples] = {}
     for length in set(lengths):
         rows = [row for row, n in enumerate(lengths) if n == length]
-        mine, named = [keys[row] for row in rows], [names[row] for row in rows]
-        whole = _whole(mine, named, length)
+        part_keys, part_names = [keys[row] for row in rows], [names[row] for row in rows]
+        whole = _encode_whole(part_keys, part_names, length)
         if whole is None:
-            chosen = [(row, _shape(key, name)) for row, key, name in zip(rows, mine, named)]
+            chosen = [(row, _shape(key, name)) for row, key, name in zip(rows, part_keys, part_names)]
         else:
             parts[whole.shape] = whole
             chosen = [(row, whole.shape) for row in rows]
@@ -70,16 +70,20 @@ def _part(
 ) -> list[Any]:
     whole = parts.get(shape)
     if whole is None:
-        mine = [key for key, s in zip(keys, shapes) if s == shape]
+        part_keys = [key for key, s in zip(keys, shapes) if s == shape]
         if shape == TEXT:
-            return _texts(writer, mine)
-        whole = Hexes(bytes.fromhex("".join([key[-32:] for key in mine]))) if shape == HEX else Tuples(_columns(mine))
+            return _texts(writer, part_keys)
+        whole = (
+            Hexes(bytes.fromhex("".join([key[-32:] for key in part_keys])))
+            if shape == HEX
+            else Tuples(_columns(part_keys))
+        )
     return whole.write(writer)
 
 
 @dataclass(frozen=True)
 class Hexes:
-    """Keys that are their group's name, a dash and a hash."""
+    """Keys made of their group's name, a dash and a hash."""
 
     hashes: bytes
     shape: int = HEX
@@ -90,7 +94,7 @@ class Hexes:
 
 @dataclass(frozen=True)
 class Tuples:
-    """Keys that are their group's name and integers, as columns of integers."""
+    """Keys made of their group's name and integers, as columns of integers."""
 
     columns: list[array[int] | bytes]
 
@@ -102,10 +106,10 @@ class Tuples:
         return [writer.planes(column) for column in self.columns]
 
 
-def _whole(keys: Sequence[Any], names: list[str], length: int) -> Hexes | Tuples | None:
-    """Keys of one length as one shape, or None where they have to be looked at one by one."""
+def _encode_whole(keys: Sequence[Any], names: list[str], length: int) -> Hexes | Tuples | None:
+    """Return keys of one length as one shape, or None if they must be checked one by one."""
     if length == 0:
-        return _whole_hexes(keys, names)
+        return _encode_hexes(keys, names)
     if not 1 < length <= MAX_INTEGERS + 1:
         return None
     head, *columns = zip(*keys)
@@ -117,14 +121,14 @@ def _whole(keys: Sequence[Any], names: list[str], length: int) -> Hexes | Tuples
         return None
 
 
-def _whole_hexes(keys: Sequence[Any], names: list[str]) -> Hexes | None:
+def _encode_hexes(keys: Sequence[Any], names: list[str]) -> Hexes | None:
     try:
         tails = "".join([key[-32:] for key in keys])
         hashes = bytes.fromhex(tails)
         heads = [key[:-32] for key in keys]
     except (TypeError, ValueError):
         return None
-    # fromhex also takes blanks and capitals, which would come back as something else.
+    # fromhex also accepts blanks and capitals, which would decode to another text.
     same = len(hashes) == 16 * len(keys) and hashes.hex() == tails and heads == [name + "-" for name in names]
     return Hexes(hashes) if same else None
 
@@ -135,7 +139,7 @@ def _columns(keys: Sequence[Any]) -> list[array[int] | bytes]:
 
 
 def smallest(values: Sequence[int]) -> array[int] | bytes:
-    """Integers in one byte each where they fit, which most chunk numbers do, else in eight; raises OverflowError beyond."""
+    """Store integers in one byte each if they fit, as most chunk numbers do, else in eight; raise OverflowError beyond that."""
     try:
         return bytes(values)
     except ValueError:

@@ -1,24 +1,26 @@
-"""Recording files: a magic, then frames one after the other.
+"""Read and write recording files: a magic, then frames one after the other.
 
-A writer only ever appends whole frames, so a file cut off by ``kill -9`` or a full disk is good up to its last whole batch.
+Writers append whole frames only, so a file cut off by ``kill -9`` or a full disk is readable up to its last whole batch.
 A directory of such files (a spool, written in segments) reads as one recording.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from daskscope.errors import NewerFormat, NotARecording, RecordingError, WireError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Array, Lists, Strings, Table, Values, object_array
-from daskscope.model.tables import TABLES, TableDef
+from daskscope.model.table import Table, concatenate
+from daskscope.model.tables import TABLES, Column
 from daskscope.wire.decode import Frame, Header, Incomplete, read_frame
 from daskscope.wire.decode_columns import is_int64, parse_json
+from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.layout import FILE_MAGIC
 
 SUFFIX = ".daskscope"
@@ -26,7 +28,7 @@ SUFFIX = ".daskscope"
 
 @dataclass
 class _Stream:
-    """What has been read of one table of one epoch of one cluster."""
+    """The batches read so far of one table, epoch and cluster."""
 
     batches: dict[int, Table] = field(default_factory=dict)
     first: Header | None = None
@@ -40,7 +42,7 @@ class _Stream:
         self.kept, self.dropped = max(self.kept, header.kept), max(self.dropped, header.dropped)
 
     def completeness(self, *, from_start: bool) -> Completeness:
-        """Against the writer's counters; a recording that began in mid-epoch does not miss what was written before."""
+        """Compare with the writer's counters. In a recording that begins mid-epoch, earlier rows do not count as missing."""
         assert self.first is not None
         rows = sum(table.rows for table in self.batches.values())
         before, dropped_before = (0, 0) if from_start else (self.first.kept - self.first.rows, self.first.dropped)
@@ -49,11 +51,11 @@ class _Stream:
 
 @dataclass
 class _Reading:
-    """What has been read so far, and what was wrong with it."""
+    """Everything read so far, and its damage."""
 
     streams: dict[tuple[int, str, str], _Stream] = field(default_factory=dict)
     sequences: dict[tuple[int, str], set[int]] = field(default_factory=dict)
-    #: Batches that are there but cannot be read; the damage tells of them.
+    #: Sequence numbers of batches that cannot be read; they count as damage, not as missing.
     unreadable: dict[tuple[int, str], set[int]] = field(default_factory=dict)
     damage: str = ""
     damaged_bytes: int = 0
@@ -64,12 +66,12 @@ class _Reading:
             try:
                 frame = read_frame(memoryview(data), offset)
             except Incomplete:
-                self.damaged(f"{name} is cut off", len(data) - offset)
+                self.add_damage(f"{name} is cut off", len(data) - offset)
                 return
             except NewerFormat as error:
                 raise NewerFormat(f"{name} cannot be read: {error}.") from None
             except WireError as error:
-                self.damaged(f"{name} is damaged ({error})", len(data) - offset)
+                self.add_damage(f"{name} is damaged ({error})", len(data) - offset)
                 return
             offset += frame.size
             self.add(frame, name)
@@ -82,57 +84,57 @@ class _Reading:
         try:
             table = frame.table()
         except WireError as error:
-            # The checksum is right, so the next frame begins where this one says: only this batch is lost.
-            self.damaged(f"{name} holds a batch that cannot be read ({error})", frame.size)
+            # The checksum is right, so the frame's size is too: only this batch is lost.
+            self.add_damage(f"{name} holds a batch that cannot be read ({error})", frame.size)
             self.unreadable.setdefault((header.epoch, header.cluster), set()).add(header.sequence)
             return
         seen.add(header.sequence)
         self.streams.setdefault((header.epoch, header.cluster, header.table), _Stream()).add(header, table)
 
-    def damaged(self, why: str, size: int) -> None:
+    def add_damage(self, why: str, size: int) -> None:
         self.damage = self.damage or why
         self.damaged_bytes += size
 
     def recording(self, source: str) -> Recording:
         tables, completeness = {}, {}
-        counted = {life: self._dropped(life) for life in self.sequences}
+        counted = {cluster_epoch: self._dropped_rows(cluster_epoch) for cluster_epoch in self.sequences}
         for name, definition in TABLES.items():
-            mine = {key: stream for key, stream in sorted(self.streams.items()) if key[2] == name}
-            if mine:
-                batches = [stream.batches[n] for stream in mine.values() for n in sorted(stream.batches)]
+            streams = {key: stream for key, stream in sorted(self.streams.items()) if key[2] == name}
+            if streams:
+                batches = [stream.batches[n] for stream in streams.values() for n in sorted(stream.batches)]
                 tables[name] = latest(concatenate(definition, batches))
-            parts = {key[:2]: s.completeness(from_start=0 in self.sequences[key[:2]]) for key, s in mine.items()}
-            for life, dropped in counted.items():
+            parts = {key[:2]: s.completeness(from_start=0 in self.sequences[key[:2]]) for key, s in streams.items()}
+            for cluster_epoch, dropped in counted.items():
                 if dropped.get(name):
-                    part = parts.get(life, Completeness())
-                    parts[life] = replace(part, dropped=max(part.dropped, dropped[name]))
+                    part = parts.get(cluster_epoch, Completeness())
+                    parts[cluster_epoch] = replace(part, dropped=max(part.dropped, dropped[name]))
             if parts:
                 columns = zip(*map(astuple, parts.values()), strict=True)
                 completeness[name] = Completeness(*(sum(column) for column in columns))
         missing = sum(map(self._missing_batches, self.sequences))
         return Recording(source, tables, completeness, self.damage, self.damaged_bytes, missing)
 
-    def _missing_batches(self, life: tuple[int, str]) -> int:
-        """Numbers between the first batch and the last that no batch has."""
-        there = self.sequences[life] | self.unreadable.get(life, set())
-        return max(there) - min(there) + 1 - len(there)
+    def _missing_batches(self, cluster_epoch: tuple[int, str]) -> int:
+        """Return how many sequence numbers between the first and the last batch are missing."""
+        found = self.sequences[cluster_epoch] | self.unreadable.get(cluster_epoch, set())
+        return max(found) - min(found) + 1 - len(found)
 
-    def _dropped(self, life: tuple[int, str]) -> dict[str, int]:
-        """What the cluster's own rows say was dropped, by table.
+    def _dropped_rows(self, cluster_epoch: tuple[int, str]) -> dict[str, int]:
+        """Return the dropped rows by table, according to the rows of ``clusters``.
 
-        A frame tells of its own table only: where no frame of a table came after rows of it were dropped, or none at all, nobody
-        else does. Of a recording that began in mid-epoch the first row has what was dropped before.
+        A frame reports drops of its own table only, so drops after a table's last frame are only in ``clusters``. In a recording
+        that begins mid-epoch, the first row of ``clusters`` has the drops from before.
         """
-        stream = self.streams.get((*life, "clusters"))
+        stream = self.streams.get((*cluster_epoch, "clusters"))
         if stream is None:
             return {}
         texts = [text for n in sorted(stream.batches) for text in stream.batches[n]["dropped"].tolist()]
-        before = {} if 0 in self.sequences[life] else rows_by_table(texts[0])
+        before = {} if 0 in self.sequences[cluster_epoch] else rows_by_table(texts[0])
         return {name: max(0, rows - before.get(name, 0)) for name, rows in rows_by_table(texts[-1]).items()}
 
 
 def rows_by_table(text: str) -> dict[str, int]:
-    """Counts of rows; a text that holds none is no reason to read nothing."""
+    """Parse counts of rows by table; invalid text gives no counts, so that the rest of the recording stays readable."""
     try:
         counts = parse_json(text.encode("utf-8", "replace")) if text else {}
     except WireError:
@@ -145,8 +147,8 @@ def rows_by_table(text: str) -> dict[str, int]:
 def read_recording(path: str | Path) -> Recording:
     """Read a recording file, or a directory of them, up to the last whole batch.
 
-    Batches with a sequence number that was read before are ignored, so that a segment may be there twice. Several clusters
-    and epochs are merged into one recording.
+    Batches with a known sequence number are ignored, so a segment may be present twice. Several clusters and epochs are merged
+    into one recording.
     """
     path, reading = Path(path), _Reading()
     for file in _files(path):
@@ -155,42 +157,8 @@ def read_recording(path: str | Path) -> Recording:
     return reading.recording(str(path))
 
 
-def concatenate(definition: TableDef, tables: list[Table]) -> Table:
-    """One table from the batches of it."""
-    if len(tables) == 1:
-        return tables[0]
-    return Table(definition, {name: _join([table.columns[name] for table in tables]) for name in definition.names})
-
-
-def _join(parts: list[Values]) -> Values:
-    first = parts[0]
-    if isinstance(first, np.ndarray):
-        return np.concatenate(parts)  # type: ignore[arg-type]
-    if isinstance(first, Strings):
-        return _join_strings([part for part in parts if isinstance(part, Strings)])
-    lists = [part for part in parts if isinstance(part, Lists)]
-    offsets = np.concatenate(([0], np.cumsum(np.concatenate([part.lengths for part in lists])))).astype(np.int64)
-    flat = _join([part.flat for part in lists if len(part.flat)] or [lists[0].flat])
-    assert not isinstance(flat, Lists)
-    return Lists(offsets, flat)
-
-
-def _join_strings(parts: list[Strings]) -> Strings:
-    texts = [part.texts for part in parts if part.texts is not None]
-    if len(texts) == len(parts):
-        return Strings.from_texts(np.concatenate(texts))
-    index: dict[str, int] = {}
-    codes: list[Array] = []
-    for part in parts:
-        mapping = np.fromiter(
-            (index.setdefault(value, len(index)) for value in part.values), dtype=np.int32, count=len(part.values)
-        )
-        codes.append(mapping[part.codes] if len(mapping) else part.codes)
-    return Strings(np.concatenate(codes), object_array(list(index)))
-
-
 def latest(table: Table) -> Table:
-    """The last row per key of an entity table, in order of first appearance; fact tables as they are."""
+    """Return the last row per key of an entity table, in order of first appearance; fact tables unchanged."""
     key = table.definition.key
     if not key:
         return table
@@ -204,17 +172,17 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(path.rglob(f"*{SUFFIX}"))
         if not files:
-            raise NotARecording(f"{path} is a directory without {SUFFIX} files in it; name a recording file.")
+            raise NotARecording(f"{path} is a directory without {SUFFIX} files. Name a recording file.")
         return files
     if not path.exists():
         raise RecordingError(f"{path} does not exist. Record a run with: with daskscope.record({path.name!r}): ...")
     if not path.is_file():
-        raise NotARecording(f"{path} is neither a file nor a directory; name a recording file.")
+        raise NotARecording(f"{path} is neither a file nor a directory. Name a recording file.")
     return [path]
 
 
 class _bytes:
-    """The bytes of a recording file, mapped rather than read."""
+    """Maps the bytes of a recording file into memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -230,7 +198,7 @@ class _bytes:
         return self.map
 
     def __exit__(self, *exc: object) -> None:
-        # Columns may still look into the map through memory views; it is closed when the last of them goes.
+        # Columns may still have memory views of the map; it is closed when the last of them is deleted.
         self.map = None  # type: ignore[assignment]
 
 
@@ -245,9 +213,48 @@ def _check_start(path: Path, start: bytes) -> None:
     raise NotARecording(f"{path} is not a daskscope recording. Recordings are written by daskscope.record().")
 
 
-def write_frames(path: str | Path, frames: Iterable[bytes]) -> None:
-    """Write a complete recording file."""
-    with Path(path).open("wb") as file:
-        file.write(FILE_MAGIC)
-        for frame in frames:
-            file.write(frame)
+#: One row by column name; missing columns are empty.
+Row = Mapping[str, Any]
+
+#: Rows of one frame, as many as the recorder writes; readers accept up to ``layout.MAX_ROWS``.
+FRAME_ROWS = 20_000
+
+
+def columns_of_rows(table: str, rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """Return all columns of a table for ``encode_body``; values missing in a row are 0, ``""`` or an empty list."""
+    definition = TABLES[table]
+    unknown = {name for row in rows for name in row} - set(definition.names)
+    if unknown:
+        raise KeyError(f"{table} has no column {', '.join(sorted(unknown))}")
+    empty = {column.name: _empty(column) for column in definition.columns}
+    return {name: [row.get(name, value) for row in rows] for name, value in empty.items()}
+
+
+def frames_of_rows(tables: Mapping[str, Sequence[Row]], *, cluster: str, epoch: int) -> Iterator[bytes]:
+    """Yield the frames of all tables that have rows, numbered from 0."""
+    sequence = 0
+    for table, rows in tables.items():
+        for first in range(0, len(rows), FRAME_ROWS):
+            part = rows[first : first + FRAME_ROWS]
+            body = encode_body(table, columns_of_rows(table, part))
+            yield seal(body, cluster=cluster, epoch=epoch, sequence=sequence, kept=first + len(part), dropped=0)
+            sequence += 1
+
+
+def _empty(column: Column) -> Any:
+    if column.kind.endswith("[]"):
+        return []
+    return {"str": "", "float": 0.0}.get(column.kind, 0)
+
+
+def frames_of_table(
+    table: Table, *, cluster: str, epoch: int, sequence: int, kept: int = 0, dropped: int = 0
+) -> Iterator[bytes]:
+    """Yield the frames of one table, numbered from ``sequence``; the last one carries ``kept`` and ``dropped``."""
+    for first in range(0, table.rows, FRAME_ROWS):
+        part = table.take(np.arange(first, min(first + FRAME_ROWS, table.rows)))
+        body = encode_body(table.name, {name: part[name].tolist() for name in table.definition.names})
+        last = first + part.rows == table.rows
+        count = max(first + part.rows, kept if last else 0)
+        yield seal(body, cluster=cluster, epoch=epoch, sequence=sequence, kept=count, dropped=dropped if last else 0)
+        sequence += 1

@@ -1,6 +1,6 @@
 import type { Block, DType } from "./schema.gen";
 
-/** A column as it arrives: base64 from a page, bytes from a server. */
+/** A compressed column: base64 in a page, bytes from a server. */
 export type Raw = string | ArrayBuffer;
 export type Numbers = Uint8Array | Uint16Array | Uint32Array | Float32Array | Float64Array;
 
@@ -27,7 +27,7 @@ export async function inflate(raw: Raw): Promise<Uint8Array<ArrayBuffer>> {
 
 const WIDTH: Record<Exclude<DType, "utf8">, number> = { u8: 1, u16: 2, u32: 4, f32: 4, f64: 8, mini: 2 };
 
-/** Puts the byte planes together: first all lowest bytes, then all second bytes, and so on. */
+/** Combine byte planes to numbers. The planes hold all lowest bytes, then all second bytes, and so on. */
 export function unplane(planes: Uint8Array<ArrayBuffer>, dtype: Exclude<DType, "utf8">, length: number): Numbers {
   const k = WIDTH[dtype];
   if (planes.length < length * k) throw new Error(`A column is too short: ${planes.length} of ${length * k} bytes`);
@@ -38,7 +38,7 @@ export function unplane(planes: Uint8Array<ArrayBuffer>, dtype: Exclude<DType, "
     return out;
   }
   if (dtype === "mini") {
-    // Nine bits and how far they are shifted; numbers below 512 are themselves.
+    // Small floats: nine bits and a shift. Numbers below 512 are stored as they are.
     const out = new Float64Array(length);
     for (let i = 0; i < length; i++) {
       const shift = planes[length + i];
@@ -50,7 +50,8 @@ export function unplane(planes: Uint8Array<ArrayBuffer>, dtype: Exclude<DType, "
     const out = new Uint32Array(length);
     const b = length * 2;
     const c = length * 3;
-    for (let i = 0; i < length; i++) out[i] = planes[i] | (planes[length + i] << 8) | (planes[b + i] << 16) | (planes[c + i] << 24);
+    for (let i = 0; i < length; i++)
+      out[i] = planes[i] | (planes[length + i] << 8) | (planes[b + i] << 16) | (planes[c + i] << 24);
     return dtype === "u32" ? out : new Float32Array(out.buffer);
   }
   const out = new Uint8Array(length * k);

@@ -1,6 +1,6 @@
 // Written by scripts/gen-types from src/daskscope/report/schema.py. Change it there.
 
-export const SCHEMA = 1;
+export const SCHEMA = 2;
 
 export type Category = "cpu" | "noncpu" | "serialize" | "disk" | "transfer" | "failed" | "idle";
 
@@ -13,8 +13,8 @@ export const CATEGORIES: readonly Category[] = ["cpu", "noncpu", "serialize", "d
 /**
  * A binary column: zlib over the byte planes of little-endian values (``utf8``: over lines of text).
  *
- * ``mini`` are whole numbers to three digits in 16 bits: codes below 512 are the number, others are 256 plus their low byte, times
- * two to the power of their high byte less one.
+ * ``mini`` are whole numbers to three digits in 16 bits: a code below 512 is the number itself, others are 256 plus the low
+ * byte, times two to the power of the high byte less one.
  */
 export interface Block {
   block: string;
@@ -22,21 +22,21 @@ export interface Block {
   length: number;
 }
 
-/** The first thing a reader sees: what happened, and why, in words. */
+/** The headline: how the run ended, and why. */
 export interface Answer {
   status: Status;
   headline: string;
   reason: string;
 }
 
-/** Dollars, estimated at the prices the recording was made with. */
+/** Dollars, estimated at the prices in the recording. */
 export interface Cost {
   total: number;
   idle: number;
   formula: string;
 }
 
-/** The whole run in numbers; lengths in microseconds. */
+/** Totals of the whole run; durations in microseconds. */
 export interface Totals {
   duration_us: number;
   tasks: number;
@@ -56,18 +56,27 @@ export interface Totals {
   memory_limit: number;
   spilled: number;
   transferred: number;
+  shuffled: number;
   parallelism: number;
   cost: Cost | null;
 }
 
-/** A part of all thread time. The parts add up to ``Totals.thread_us``. */
-export interface Share {
-  category: Category;
+/** A reason for waiting or idle thread time. */
+export interface Reason {
+  reason: string;
   label: string;
   us: number;
 }
 
-/** What could be saved at most: time of the run or of all threads, the part of it, and what was added up. */
+/** A category of thread time. All of them add up to ``Totals.thread_us``. */
+export interface Share {
+  category: Category;
+  label: string;
+  us: number;
+  reasons: Reason[];
+}
+
+/** The estimated saving, an upper bound: wall time or thread time, its share, and what was added up. */
 export interface Gain {
   us: number;
   of: "run" | "threads";
@@ -75,7 +84,7 @@ export interface Gain {
   how: string;
 }
 
-/** A fact worth knowing and what follows from it; ``gain`` is missing where it cannot be said. */
+/** A finding with its evidence and a suggestion; ``gain`` is null if it cannot be estimated. */
 export interface Finding {
   kind: string;
   title: string;
@@ -87,7 +96,7 @@ export interface Finding {
   gain: Gain | null;
 }
 
-/** All executions of one task prefix, the longest total first; lengths in microseconds. */
+/** All executions of one task prefix, longest total first; durations in microseconds. */
 export interface Prefix {
   prefix: string;
   count: number;
@@ -107,7 +116,7 @@ export interface Prefix {
   intervals_us: Record<string, number>;
 }
 
-/** One worker's life. */
+/** One worker from joining to leaving. */
 export interface Worker {
   worker: string;
   name: string;
@@ -129,7 +138,7 @@ export interface Worker {
   recomputed_us: number;
 }
 
-/** One compute, persist or submit wave with the code that asked for it. */
+/** One ``compute()``, ``persist()`` or ``submit()`` call, with its calling code. */
 export interface Computation {
   computation: string;
   state: string;
@@ -159,7 +168,7 @@ export interface Group {
   dependencies: number[];
 }
 
-/** A distributed.span. */
+/** A span of ``distributed.span``. */
 export interface Span {
   span: string;
   name: string;
@@ -183,7 +192,7 @@ export interface Error {
   keys: string[];
 }
 
-/** Something that happened, or a log line (``kind`` is then its level). */
+/** An event, or a log line, whose ``kind`` is its level. */
 export interface Event {
   time_us: number;
   source: string;
@@ -193,7 +202,12 @@ export interface Event {
   repeats: number;
 }
 
-/** One execution on the critical path; ``wait_us`` passed between its last input and its start. */
+/**
+ * One execution on the critical path.
+ *
+ * ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, and the rest. With
+ * ``same_thread`` the step before did not produce an input, but occupied the thread.
+ */
 export interface Step {
   key: string;
   prefix: string;
@@ -201,32 +215,39 @@ export interface Step {
   start_us: number;
   stop_us: number;
   wait_us: number;
+  queue_us: number;
+  transfer_us: number;
+  scheduler_us: number;
+  same_thread: boolean;
 }
 
-/** The chain of executions that the end had to wait for; lengths in microseconds. */
+/** The chain of executions that determined when a computation ended, the longest one; durations in microseconds. */
 export interface CriticalPath {
   known: boolean;
+  computation: string;
   length_us: number;
   compute_us: number;
   wait_us: number;
+  queue_us: number;
+  transfer_us: number;
+  scheduler_us: number;
   bound_us: number;
   by_prefix: [string, number][];
   steps: Step[];
   of: number;
 }
 
-/** The time axis of all cubes: ``count`` bins of ``width_us`` from the start of the report. */
+/** The time axis of all cubes: ``count`` bins of ``width_us``, beginning at the start of the report. */
 export interface Bins {
   count: number;
   width_us: number;
 }
 
 /**
- * Sums by key and bin, one row per cell that is not empty.
+ * Sums by key and bin, one row per non-empty cell.
  *
- * ``keys`` names the key columns in order with the values that their codes stand for; ``columns`` has a block of codes for each,
- * a block ``bin`` and a block for each measure. Where there are very many keys, ``step`` bins are taken together, and a row has
- * the first of them.
+ * ``keys`` has the key columns in order, each with the texts of its codes; ``columns`` has a block of codes for each, a block
+ * ``bin`` and a block for each measure. If there are very many keys, ``step`` bins are merged, and a row has the first of them.
  */
 export interface Cube {
   keys: Record<string, string[]>;
@@ -236,7 +257,7 @@ export interface Cube {
   columns: Record<string, Block>;
 }
 
-/** One thread of a worker (a position in the report's workers); its bars are ``first`` to ``first + count``. */
+/** One thread of a worker (its position in the report's workers); its bars are ``first`` to ``first + count``. */
 export interface Lane {
   worker: number;
   thread: number;
@@ -248,18 +269,17 @@ export interface Lane {
 /**
  * The task stream: bars sorted by lane and start.
  *
- * Columns of bars: ``gap`` (ticks since the end of the bar before in its lane, of the first since the start of the report;
- * zigzag), ``duration`` (microseconds), ``action`` (position in ``actions``). Action 0 is the execution itself, and the bars of
- * action 0 are the tasks 0, 1, 2 … in order. Other bars have a value in ``owner``: the task they belong to, counted from the next
- * one (zigzag).
+ * Columns of bars: ``gap`` (ticks since the end of the previous bar in the lane, or since the start of the report; zigzag),
+ * ``duration`` (microseconds), ``action`` (position in ``actions``). Action 0 is the execution itself, and the bars of action 0
+ * are the tasks 0, 1, 2 … in order. Each other bar has a value in ``owner``: its task, counted from the next task (zigzag).
  *
- * Columns of tasks: ``prefix`` (position in the report's prefixes), ``status``, ``type``, ``computation`` (positions; of
- * computations one more than that, 0 is none), ``nbytes``, ``wait`` (ticks between assignment and start), ``queue`` (ticks between
- * becoming runnable and assignment).
+ * Columns of tasks: ``prefix`` (position in the report's prefixes), ``status`` and ``type`` (positions), ``computation``
+ * (position plus one; 0 means none), ``nbytes``, ``wait`` (ticks between assignment and start), ``queue`` (ticks between becoming
+ * runnable and assignment).
  *
- * Keys are texts with numbers taken out: ``template`` (position in ``templates``; where there is no such column the prefix is the
- * position) and ``number0``, ``number1`` … for each U+0000 in it. Where ``templates`` is empty, ``key`` (utf8) has a line a task,
- * JSON where a key has line breaks.
+ * Keys are templates and numbers: ``template`` (position in ``templates``; without this column the prefix is the position) and
+ * ``number0``, ``number1`` … for each U+0000 in the template. If ``templates`` is empty, ``key`` (utf8) has a line per task, as
+ * JSON if the key has line breaks.
  */
 export interface Stream {
   tick_us: number;
@@ -274,17 +294,18 @@ export interface Stream {
   columns: Record<string, Block>;
 }
 
-/** Samples of workers on the grid of the bins, a row a worker, NaN where there is none; one block a measure. */
+/** Samples by worker (row) and bin (column), NaN without a sample; one block per measure. */
 export interface Series {
   workers: string[];
   measures: Record<string, Block>;
 }
 
 /**
- * Stacks as a tree of nodes (parents before children; a parent is a node plus one, 0 is none) and samples over their ends.
+ * Stacks as a tree of nodes (parents before children; a parent is a node plus one, 0 means none), and samples by node.
  *
- * ``frames`` are file, function, line and whose code it is. The cube's ``stack`` codes are nodes. ``seconds_per_sample`` scales
- * counts of ``compute`` samples to the compute time that was recorded.
+ * ``frames`` are file, function, line and owner of the code. The cube's ``stack`` codes are nodes. ``seconds_per_sample``
+ * scales counts of ``compute`` samples to the recorded compute time. ``got`` of ``expected`` samples were taken. ``note`` says
+ * why there are no stacks of event loops.
  */
 export interface Flame {
   frames: ([string, string, number, "user" | "lib" | "native" | "dask"])[];
@@ -294,12 +315,13 @@ export interface Flame {
   seconds_per_sample: number;
   got: number;
   expected: number;
+  note: string;
 }
 
 /**
- * Dependencies between tasks of the stream, in the order of the tasks; ``of`` counts all that were recorded.
+ * Dependencies between tasks of the stream, in the order of the tasks; ``of`` is the number recorded.
  *
- * ``tasks`` are differences to the row before, ``dependencies`` the distance from the task back to its dependency (zigzag).
+ * ``tasks`` are differences to the previous row, ``dependencies`` the distance from the task back to its dependency (zigzag).
  */
 export interface Edges {
   tasks: Block;
@@ -315,7 +337,7 @@ export interface ReportColumn {
   meaning: string;
 }
 
-/** Rows of a table of the recording; ``rows`` of ``of`` are here. ``data`` (utf8) has a line a column: a JSON array. */
+/** The first ``rows`` of ``of`` rows of a table of the recording. ``data`` (utf8) has a JSON array per column, one per line. */
 export interface ReportTable {
   name: string;
   row: string;
@@ -326,16 +348,16 @@ export interface ReportTable {
   data: Block;
 }
 
-/** A label and its text, for lists of facts. */
+/** A labelled fact. */
 export interface Fact {
   label: string;
   text: string;
 }
 
 /**
- * Everything.
+ * The whole report.
  *
- * ``view`` is what is shown first, ``calling_code`` the code that asked for the report, ``failure`` the traceback of the exception
+ * ``view`` is the view shown first, ``calling_code`` the code around the report, ``failure`` the traceback of the exception
  * that ended its block.
  */
 export interface Report {
@@ -368,10 +390,12 @@ export interface Report {
   time_by_prefix: Cube;
   time_by_worker: Cube;
   time_by_span: Cube;
+  idle_by_reason: Cube;
   counts: Cube;
   activities: Cube;
   transfers: Cube;
   series: Series;
+  scheduler: Series;
   flame: Flame;
   stream: Stream;
   edges: Edges;

@@ -1,16 +1,14 @@
 // Written by scripts/gen-types from src/daskscope/server/contract.py. Change it there.
 
-export type ClusterState = "running" | "idle" | "finished" | "lost";
+import type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState } from "./states.gen";
 
-export type ComputationState = "running" | "done" | "erred" | "cancelled" | "lost";
-
-export type ErrorState = "open" | "resolved" | "ignored" | "regressed";
+export type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState };
 
 export type Role = "viewer" | "member" | "owner";
 
-export type Scope = "ingest" | "read" | "write" | "admin";
+export type Scope = "ingest" | "read" | "write" | "admin" | "tokens";
 
-/** What something cost, by which formula. */
+/** A cost and its formula. */
 export interface Money {
   total: number;
   busy: number;
@@ -31,6 +29,7 @@ export interface Cluster {
   address: string;
   account: string;
   state: ClusterState;
+  outcome: ClusterOutcome;
   status: string;
   reason: string;
   created: string | null;
@@ -69,7 +68,7 @@ export interface Cluster {
   url: string;
 }
 
-/** A part of an account's clusters, and how many there are in each state. */
+/** A page of an account's clusters, and the number of clusters in each state. */
 export interface ClusterList {
   items: Cluster[];
   next: string | null;
@@ -77,7 +76,7 @@ export interface ClusterList {
   busy: Record<string, number[]>;
 }
 
-/** Executions of one prefix, added up; lengths in seconds. */
+/** Executions of one prefix, summed; durations in seconds. */
 export interface Prefix {
   prefix: string;
   tasks: number;
@@ -93,7 +92,7 @@ export interface Prefix {
   mean: number;
 }
 
-/** A worker's life. */
+/** A worker. */
 export interface Worker {
   server_id: string;
   worker: string;
@@ -131,6 +130,7 @@ export interface OneCluster {
   address: string;
   account: string;
   state: ClusterState;
+  outcome: ClusterOutcome;
   status: string;
   reason: string;
   created: string | null;
@@ -174,7 +174,7 @@ export interface OneCluster {
   prefixes: Prefix[];
 }
 
-/** A cluster over time, in steps of the same length; workers, threads and busy threads are averages over each. */
+/** A cluster over time, in equal steps; workers, threads and busy threads are averages per step. */
 export interface History {
   start: string | null;
   step: number;
@@ -204,7 +204,7 @@ export interface Explanation {
   cost_so_far: number;
 }
 
-/** One compute, persist or submit wave. */
+/** A computation: one ``compute()``, ``persist()`` or ``submit()`` call. */
 export interface Computation {
   id: string;
   cluster_id: string;
@@ -283,7 +283,7 @@ export interface Failure {
   url: string;
 }
 
-/** Failures that are the same. */
+/** An error group: errors with the same fingerprint. */
 export interface ErrorGroup {
   fingerprint: string;
   type: string;
@@ -299,7 +299,7 @@ export interface ErrorGroup {
   url: string;
 }
 
-/** A group with its failures in each of the last hours, oldest first. */
+/** An error group with its errors per hour, oldest first. */
 export interface ListedError {
   fingerprint: string;
   type: string;
@@ -316,7 +316,7 @@ export interface ListedError {
   hours: number[];
 }
 
-/** A group with its latest failures, and by package the versions it was seen with. */
+/** An error group with its latest errors, and the versions it was seen with, by package. */
 export interface OneError {
   fingerprint: string;
   type: string;
@@ -335,7 +335,7 @@ export interface OneError {
   latest: Failure[];
 }
 
-/** A report at the server. */
+/** A report on the server. */
 export interface HostedReport {
   id: number;
   filename: string;
@@ -356,23 +356,25 @@ export interface HostedReport {
   tags: string[];
 }
 
-/** An account somebody belongs to. */
+/** An account of the caller. */
 export interface Membership {
   name: string;
   role: Role;
 }
 
-/** Who asks. */
+/** The caller. */
 export interface Me {
   user: string;
   kind: "token" | "session" | "local";
   admin: boolean;
   account: string | null;
-  scopes: ("ingest" | "read" | "write" | "admin")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
+  expires: string | null;
   accounts: Membership[];
+  warnings: string[];
 }
 
-/** Somebody who belongs to an account. */
+/** A member of an account. */
 export interface Member {
   name: string;
   email: string;
@@ -380,22 +382,77 @@ export interface Member {
   since: string | null;
 }
 
-/** A token without its secret, and how many recorders write with one made from it. */
+/** A token without its secret, and the numbers of recorder tokens and other tokens created with it. */
 export interface Token {
   id: number;
   hint: string;
   label: string;
-  scopes: ("ingest" | "read" | "write" | "admin")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
   user: string;
   expired: boolean;
+  expires_soon: boolean;
   recorders: number;
+  children: number;
   created: string | null;
   expires: string | null;
   used: string | null;
   revoked: string | null;
 }
 
-/** What an account decides for itself; 0 days or bytes: as the server says. */
+/** A new browser session. Its cookie works only together with the page secret. */
+export interface Opened {
+  user: string;
+  page_secret: string;
+}
+
+/** A user of the server, as its administrators see it. */
+export interface ServerUser {
+  name: string;
+  email: string;
+  admin: boolean;
+  created: string | null;
+  disabled: string | null;
+}
+
+/** A link that works once. */
+export interface SignInLink {
+  url: string;
+  expires: string | null;
+}
+
+/** A browser session of the caller. */
+export interface BrowserSession {
+  id: string;
+  agent: string;
+  address: string;
+  created: string | null;
+  expires: string | null;
+  current: boolean;
+}
+
+/** Who did what, when and from where. */
+export interface AuditEvent {
+  id: number;
+  time: string | null;
+  server: boolean;
+  user: string;
+  action: AuditAction;
+  subject: string;
+  address: string;
+  details: Record<string, unknown>;
+}
+
+/** The sign-in of a command line. The server knows the address; the requester states the rest. */
+export interface DeviceSignIn {
+  user_code: string;
+  state: string;
+  address: string;
+  host: string;
+  label: string;
+  scopes: string[];
+}
+
+/** Preferences of an account; 0 days or bytes means the server's default. */
 export interface AccountPreferences {
   visibility: "public" | "private";
   keep_rows_days: number;
@@ -406,14 +463,14 @@ export interface AccountPreferences {
   price_overrides: Record<string, Record<string, number>>;
 }
 
-/** A cluster that computes, and how far it is. */
+/** A running cluster and its progress. */
 export interface Running {
   cluster: Cluster;
   done: number;
   total: number;
 }
 
-/** What an account used on one day (UTC). */
+/** Usage of an account on one day (UTC). */
 export interface Day {
   day: string;
   tasks: number;
@@ -424,14 +481,14 @@ export interface Day {
   cost_idle: number;
 }
 
-/** Compute time of a member in a week, which begins on a Monday. */
+/** Compute time of a member in a week, which starts on Monday. */
 export interface WeekCell {
   user: string;
   week: string;
   compute_seconds: number;
 }
 
-/** What a team wants to know first. */
+/** What the home page shows. */
 export interface Overview {
   states: Record<string, number>;
   running: Running[];
@@ -445,7 +502,7 @@ export interface Overview {
   reports: HostedReport[];
 }
 
-/** What one day, user, cluster or prefix used; a prefix has a share of what busy threads cost, and no threads of its own. */
+/** Usage of one day, user, cluster or prefix. A prefix has a share of the cost of busy threads, but no threads. */
 export interface UsageLine {
   name: string;
   label: string;
@@ -460,7 +517,7 @@ export interface UsageLine {
   cost_idle: number;
 }
 
-/** What an account used in some days. */
+/** Usage of an account over some days. */
 export interface Usage {
   by: "day" | "user" | "cluster" | "prefix";
   items: UsageLine[];

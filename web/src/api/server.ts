@@ -1,4 +1,7 @@
-/** Asking the server. Only this file and `source.ts` fetch. */
+/** The HTTP API. Only `server.ts`, `events.ts` and `source.ts` use the network. */
+
+import { subscribe } from "./events";
+import { pageHeaders } from "./page-secret";
 
 export class ApiError extends Error {
   constructor(
@@ -17,52 +20,52 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** The path a reverse proxy serves us under; empty at the top. */
-export function rootPath(): string {
-  return document.querySelector('meta[name="daskscope-root"]')?.getAttribute("content") ?? "";
-}
-
-/** One account of the server. */
+/** The API of one account. */
 export class Api {
   constructor(
     readonly root: string,
     readonly account: string,
   ) {}
 
-  address(path: string, query: Query = {}): string {
+  url(path: string, query: Query = {}): string {
     const search = new URLSearchParams();
-    for (const [name, value] of Object.entries({ ...query, account: this.account || undefined })) if (value !== undefined && value !== "") search.set(name, String(value));
+    for (const [name, value] of Object.entries({ ...query, account: this.account || undefined }))
+      if (value !== undefined && value !== "") search.set(name, String(value));
     const text = search.toString();
     return `${this.root}/api/v1/${path}${text ? `?${text}` : ""}`;
   }
 
   get<T>(path: string, query?: Query): Promise<T> {
-    return this.ask<T>("GET", this.address(path, query));
+    return this.request<T>("GET", this.url(path, query));
   }
 
   send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, query?: Query): Promise<T> {
-    return this.ask<T>(method, this.address(path, query), body ?? (method === "DELETE" ? undefined : {}));
+    return this.request<T>(method, this.url(path, query), body ?? (method === "DELETE" ? undefined : {}));
   }
 
-  private async ask<T>(method: string, address: string, body?: unknown): Promise<T> {
+  private async request<T>(method: string, url: string, body?: unknown): Promise<T> {
     let response: Response;
     try {
-      response = await fetch(address, { method, headers: body === undefined ? {} : { "Content-Type": "application/json" }, body: body === undefined ? undefined : JSON.stringify(body) });
+      response = await fetch(url, {
+        method,
+        headers: { ...pageHeaders(), ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
+        body: body === undefined ? undefined : JSON.stringify(body),
+      });
     } catch {
-      throw new ApiError(0, "away", "The server did not answer.");
+      throw new ApiError(0, "unreachable", "The server did not respond.");
     }
     const answer: unknown = await response.json().catch(() => null);
     if (response.ok) return answer as T;
     const error = (answer as { error?: { code?: string; message?: string } } | null)?.error;
-    throw new ApiError(response.status, error?.code ?? "failed", error?.message ?? `The server answered ${response.status}.`);
+    throw new ApiError(
+      response.status,
+      error?.code ?? "failed",
+      error?.message ?? `The server responded with status ${response.status}.`,
+    );
   }
 
-  /** Ids of clusters that change, as they do. */
+  /** Subscribe to the IDs of changed clusters. Returns a function that unsubscribes. */
   live(changed: (clusters: string[]) => void, state: (open: boolean) => void): () => void {
-    const stream = new EventSource(this.address("live"));
-    stream.addEventListener("changed", (event) => changed(JSON.parse((event as MessageEvent<string>).data) as string[]));
-    stream.addEventListener("open", () => state(true));
-    stream.addEventListener("error", () => state(false));
-    return () => stream.close();
+    return subscribe(this.url("live"), (event, data) => event === "changed" && changed(JSON.parse(data)), state);
   }
 }

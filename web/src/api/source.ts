@@ -1,18 +1,20 @@
-import { type Raw, decodeLines, decodeNumbers, type Numbers } from "./decode";
+import { decodeLines, decodeNumbers, inflate, type Numbers, type Raw } from "./decode";
+import { pageHeaders } from "./page-secret";
 import { type Block, type Report, SCHEMA } from "./schema.gen";
 
-/** Where a report comes from. Nothing else in the viewer reads the page or the network. */
+/** Where a report comes from: the page itself or a server. */
 export interface Source {
   report(): Promise<Report>;
-  /** The compressed bytes of a column, as they are. */
+  /** Return the compressed bytes of a column. */
   raw(block: Block): Promise<Raw>;
 }
 
 class EmbeddedSource implements Source {
-  constructor(private readonly json: Element) {}
+  constructor(private readonly packed: Element) {}
 
   async report(): Promise<Report> {
-    return JSON.parse(this.json.textContent) as Report;
+    const text = new TextDecoder().decode(await inflate(this.packed.textContent.trim()));
+    return JSON.parse(text) as Report;
   }
 
   async raw(block: Block): Promise<Raw> {
@@ -23,10 +25,18 @@ class EmbeddedSource implements Source {
 }
 
 export class HttpSource implements Source {
-  /** Which making of the document was read: its columns must be of the same one. */
+  /** Version of the document. Its columns must come from the same version. */
   private tag = "";
 
-  constructor(private readonly prefix: string) {}
+  private readonly prefix: string;
+  private readonly parameters: URLSearchParams;
+
+  /** `address` is the folder of the document, with its query parameters if it has any. */
+  constructor(address: string) {
+    const [path = "", query = ""] = address.split("?");
+    this.prefix = path.replace(/\/$/, "");
+    this.parameters = new URLSearchParams(query);
+  }
 
   async report(): Promise<Report> {
     const response = await this.get("report.json");
@@ -35,20 +45,23 @@ export class HttpSource implements Source {
   }
 
   async raw(block: Block): Promise<Raw> {
-    return (await this.get(`blocks/${encodeURIComponent(block.block)}${this.tag ? `?of=${encodeURIComponent(this.tag)}` : ""}`)).arrayBuffer();
+    return (await this.get(`blocks/${encodeURIComponent(block.block)}`, { of: this.tag })).arrayBuffer();
   }
 
-  private async get(path: string): Promise<Response> {
-    const response = await fetch(`${this.prefix.replace(/\/$/, "")}/${path}`);
-    if (!response.ok) throw new Error(`The server answered ${response.status} for ${path}`);
+  private async get(path: string, extra: Record<string, string> = {}): Promise<Response> {
+    const parameters = new URLSearchParams(this.parameters);
+    for (const [name, value] of Object.entries(extra)) if (value) parameters.set(name, value);
+    const query = parameters.size > 0 ? `?${parameters}` : "";
+    const response = await fetch(`${this.prefix}/${path}${query}`, { headers: pageHeaders() });
+    if (!response.ok) throw new Error(`The server responded with status ${response.status} for ${path}`);
     return response;
   }
 }
 
-/** The data that came with the page, else the server the page names, else nothing. */
+/** Return the source embedded in the page, or the server that the page names, or null. */
 export function pickSource(): Source | null {
-  const json = document.getElementById("daskscope-report");
-  if (json) return new EmbeddedSource(json);
+  const packed = document.getElementById("daskscope-report");
+  if (packed) return new EmbeddedSource(packed);
   const prefix = document.querySelector('meta[name="daskscope-source"]')?.getAttribute("content");
   return prefix ? new HttpSource(prefix) : null;
 }
@@ -56,17 +69,19 @@ export function pickSource(): Source | null {
 export async function loadReport(source: Source): Promise<Report> {
   const report = await source.report();
   if (report.schema !== SCHEMA) {
-    throw new Error(`This page reads reports of version ${SCHEMA}, and this one has version ${report.schema}. Make it again with the daskscope that made the recording.`);
+    throw new Error(
+      `This viewer supports report version ${SCHEMA}, but the report has version ${report.schema}. Create the report again from the recording.`,
+    );
   }
   return report;
 }
 
-/** Decodes each column once. */
+/** Columns of a report, each decoded once. */
 export class Columns {
   private readonly numbersOf = new Map<string, Promise<Numbers>>();
   private readonly linesOf = new Map<string, Promise<string[]>>();
 
-  /** ``gate``: columns are not read before it opens, so that the first picture has the machine for itself. */
+  /** Columns load only after `gate` resolves, so that the first paint does not compete with them. */
   constructor(
     readonly source: Source,
     private readonly gate: Promise<void> = Promise.resolve(),

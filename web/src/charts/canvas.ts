@@ -7,7 +7,7 @@ export interface Surface {
   ratio: number;
 }
 
-/** A canvas of this size in CSS pixels, sharp on every screen. */
+/** Resize a canvas to CSS pixels at the resolution of the screen, and clear it. */
 export function surface(canvas: HTMLCanvasElement, width: number, height: number): Surface | null {
   const ratio = Math.min(devicePixelRatio || 1, 3);
   const w = Math.max(1, Math.round(width * ratio));
@@ -24,7 +24,7 @@ export function surface(canvas: HTMLCanvasElement, width: number, height: number
   return { g, width, height, ratio };
 }
 
-/** Diagonal lines: nothing was there. */
+/** Fill a rectangle with diagonal lines, which mean "no worker" or "idle". */
 export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, h: number): void {
   if (w <= 0 || h <= 0) return;
   g.save();
@@ -44,8 +44,8 @@ export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: numb
   g.restore();
 }
 
-/** Cuts a text with an ellipsis so that it fits. */
-export function fit(g: CanvasRenderingContext2D, text: string, width: number): string {
+/** Truncate a text with an ellipsis so that it fits. */
+export function truncate(g: CanvasRenderingContext2D, text: string, width: number): string {
   if (g.measureText(text).width <= width) return text;
   let lo = 0;
   let hi = Math.min(text.length, Math.ceil(width / 3));

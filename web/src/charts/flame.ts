@@ -1,10 +1,11 @@
 import type { FlameNode } from "../model/flame";
 import { percent } from "../model/format";
-import { fit, surface } from "./canvas";
+import { surface, truncate } from "./canvas";
 import { css, font } from "./theme";
 
 export const FLAME_ROW = 20;
-const LEAST = 0.6;
+/** Thinner frames are not drawn, in pixels. */
+const MIN_WIDTH = 0.6;
 
 export interface FlameBox {
   node: FlameNode;
@@ -13,8 +14,8 @@ export interface FlameBox {
   y: number;
 }
 
-/** Frames of the zoomed part, with their callers above over the full width; frames too thin to see are left out. */
-export function layFlame(top: FlameNode, focus: FlameNode, width: number): { boxes: FlameBox[]; rows: number } {
+/** Place the frames below `focus`, with its callers above over the full width. Leaves out frames too thin to see. */
+export function layOutFlame(focus: FlameNode, width: number): { boxes: FlameBox[]; rows: number } {
   const boxes: FlameBox[] = [];
   let rows = 0;
   const scale = focus.total > 0 ? width / focus.total : 0;
@@ -22,16 +23,24 @@ export function layFlame(top: FlameNode, focus: FlameNode, width: number): { box
   const stack: FlameNode[] = [focus];
   for (let node = stack.pop(); node; node = stack.pop()) {
     const w = node.total * scale;
-    if (w < LEAST) continue;
+    if (w < MIN_WIDTH) continue;
     boxes.push({ node, x: (node.at - focus.at) * scale, width: w, y: node.depth });
     rows = Math.max(rows, node.depth + 1);
     stack.push(...node.children);
   }
-  void top;
+
   return { boxes, rows };
 }
 
-export function drawFlame(canvas: HTMLCanvasElement, width: number, rows: number, boxes: readonly FlameBox[], all: number, search: string, hovered: FlameNode | null): void {
+export function drawFlame(
+  canvas: HTMLCanvasElement,
+  width: number,
+  rows: number,
+  boxes: readonly FlameBox[],
+  all: number,
+  search: string,
+  hovered: FlameNode | null,
+): void {
   const s = surface(canvas, width, Math.max(1, rows) * FLAME_ROW);
   if (!s) return;
   const { g } = s;
@@ -53,7 +62,7 @@ export function drawFlame(canvas: HTMLCanvasElement, width: number, rows: number
       if (!match) g.globalAlpha = 0.7;
       g.fillStyle = css(match ? `--fl-${node.whose}-on` : "--text-3");
       const share = w > 150 && all > 0 ? ` ${percent(node.total / all)}` : "";
-      const name = fit(g, node.name, w - 10 - share.length * 6.6);
+      const name = truncate(g, node.name, w - 10 - share.length * 6.6);
       g.fillText(name, x + 5, y * FLAME_ROW + 10);
       if (share && name === node.name) {
         g.globalAlpha *= 0.8;

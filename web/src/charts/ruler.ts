@@ -7,9 +7,9 @@ export const RULER_HEIGHT = 68;
 const BASE = 46;
 
 export interface RulerData {
-  /** Thread time by category (fixed order) and bin. */
+  /** Thread time by category (in the order of CATEGORIES) and bin. */
   series: readonly Float64Array[];
-  /** Thread time that one bin can hold at most. */
+  /** Maximum thread time of a bin. */
   capacity: number;
   marks: readonly { t: number; colour: string }[];
 }
@@ -18,8 +18,15 @@ const FADED = 0.2;
 
 const COLOURS = ["--act-cpu", "--act-noncpu", "--act-serialize", "--act-disk", "--act-transfer", "--act-failed"];
 
-/** Busy threads by activity over the whole run, with the selected time in ink; ``only`` is the category that does not fade. */
-export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerData, axis: Axis, selection: Selection, only: number): void {
+/** Draw busy threads by activity over the whole run, and the selection. All categories but `only` are faded; -1 fades none. */
+export function drawRuler(
+  canvas: HTMLCanvasElement,
+  width: number,
+  data: RulerData,
+  axis: Axis,
+  selection: Selection,
+  only: number,
+): void {
   const s = surface(canvas, width, RULER_HEIGHT);
   if (!s) return;
   const { g } = s;
@@ -76,8 +83,16 @@ export function drawRuler(canvas: HTMLCanvasElement, width: number, data: RulerD
   }
 }
 
-/** Ticks and clock labels of a time axis; returns where they are. */
-export function drawTicks(g: CanvasRenderingContext2D, width: number, t0: number, t1: number, yTick: number, yText: number, grid = 0): void {
+/** Draw ticks and labels of a time axis. */
+export function drawTicks(
+  g: CanvasRenderingContext2D,
+  width: number,
+  t0: number,
+  t1: number,
+  yTick: number,
+  yText: number,
+  grid = 0,
+): void {
   const step = tickStep(t1 - t0, width / 84);
   g.font = font(11);
   g.textBaseline = "top";

@@ -1,8 +1,11 @@
-/** Colours of the current theme for canvases, and a way to hear of changes. */
+/** Colours of the current theme for canvases, and theme changes. */
 
 const listeners = new Set<() => void>();
+
 let cache = new Map<string, string>();
+
 let probe: HTMLElement | null = null;
+
 export type Theme = "system" | "light" | "dark";
 
 export function css(name: string): string {
@@ -22,9 +25,11 @@ export function css(name: string): string {
 
 let pixel: CanvasRenderingContext2D | null = null;
 
-/** A colour as the 32 bits of a pixel (little-endian: alpha first). */
+/** Return a colour as a 32-bit pixel, little-endian with alpha in the highest byte. */
 export function pixelOf(name: string, alpha = 1): number {
-  pixel ??= Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  pixel ??= Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", {
+    willReadFrequently: true,
+  });
   if (!pixel) return 0xff000000;
   pixel.clearRect(0, 0, 1, 1);
   pixel.fillStyle = css(name);
@@ -52,7 +57,7 @@ export function theme(): Theme {
   return set === "light" || set === "dark" ? set : "system";
 }
 
-/** An explicit choice is kept where the browser lets us; otherwise the system decides. */
+/** Set the theme and remember it if the browser allows. */
 export function setTheme(next: Theme): void {
   if (next === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = next;
@@ -60,17 +65,17 @@ export function setTheme(next: Theme): void {
     if (next === "system") localStorage.removeItem("daskscope-theme");
     else localStorage.setItem("daskscope-theme", next);
   } catch {
-    // A page in a sandbox has no storage; the choice then lasts as long as the page.
+    // Sandboxed pages have no storage; the choice lasts until the page closes.
   }
   changed();
 }
 
 export function startTheme(): void {
   try {
-    const kept = localStorage.getItem("daskscope-theme");
-    if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+    const saved = localStorage.getItem("daskscope-theme");
+    if (saved === "light" || saved === "dark") document.documentElement.dataset.theme = saved;
   } catch {
-    // As above.
+    // Sandboxed pages have no storage.
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   addEventListener("beforeprint", () => {
@@ -85,4 +90,10 @@ export function startTheme(): void {
     else delete document.documentElement.dataset.theme;
     changed();
   });
+}
+
+/** Switch between light and dark. */
+export function switchTheme(): void {
+  const dark = theme() === "dark" || (theme() === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+  setTheme(dark ? "light" : "dark");
 }

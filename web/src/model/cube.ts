@@ -5,7 +5,7 @@ import type { Columns } from "../api/source";
 /** A cube with its columns in memory. */
 export interface CubeData {
   rows: number;
-  /** Bins taken together; a row has the first of them. */
+  /** Number of bins merged into one; rows have the index of the first. */
   step: number;
   keys: Record<string, string[]>;
   codes: Record<string, Numbers>;
@@ -19,7 +19,7 @@ export interface BinRange {
   b1: number;
 }
 
-/** Keeps rows whose code of a key is this one. */
+/** Filter: required code per key. */
 export type Where = Record<string, number>;
 
 export async function loadCube(cube: Cube, columns: Columns): Promise<CubeData> {
@@ -36,7 +36,7 @@ export async function loadCube(cube: Cube, columns: Columns): Promise<CubeData> 
   return { rows: cube.rows, step: cube.step, keys: cube.keys, codes, bin, measures };
 }
 
-/** A test for rows: inside the bins, and with the codes that are asked for. */
+/** Return a function that tests whether a row is in the range and has the required codes. */
 function matcher(cube: CubeData, range: BinRange | null, where: Where): (row: number) => boolean {
   const wanted = Object.entries(where).filter(([key]) => cube.codes[key]);
   const { bin, step } = cube;
@@ -48,8 +48,15 @@ function matcher(cube: CubeData, range: BinRange | null, where: Where): (row: nu
   };
 }
 
-/** Sums of a measure by the codes of one key. */
-export function sumBy(cube: CubeData, key: string, measure: string, range: BinRange | null, where: Where = {}, size = cube.keys[key]?.length ?? 0): Float64Array {
+/** Sum a measure by the codes of a key. */
+export function sumBy(
+  cube: CubeData,
+  key: string,
+  measure: string,
+  range: BinRange | null,
+  where: Where = {},
+  size = cube.keys[key]?.length ?? 0,
+): Float64Array {
   const out = new Float64Array(size);
   const codes = cube.codes[key];
   const values = cube.measures[measure];
@@ -59,8 +66,15 @@ export function sumBy(cube: CubeData, key: string, measure: string, range: BinRa
   return out;
 }
 
-/** Sums by two keys: ``out[code of first][code of second]``. */
-export function sumByTwo(cube: CubeData, first: string, second: string, measure: string, range: BinRange | null, where: Where = {}): Float64Array[] {
+/** Sum a measure by two keys: `out[code of first][code of second]`. */
+export function sumByTwo(
+  cube: CubeData,
+  first: string,
+  second: string,
+  measure: string,
+  range: BinRange | null,
+  where: Where = {},
+): Float64Array[] {
   const width = cube.keys[second]?.length ?? 0;
   const out = (cube.keys[first] ?? []).map(() => new Float64Array(width));
   const a = cube.codes[first];
@@ -80,13 +94,20 @@ export function total(cube: CubeData, measure: string, range: BinRange | null, w
   return sum;
 }
 
-/** A measure over all bins, one series a code of the key. */
-export function overTime(cube: CubeData, key: string, measure: string, bins: number, where: Where = {}): Float64Array[] {
+/** Return a measure over all bins, one series per code of the key. */
+export function overTime(
+  cube: CubeData,
+  key: string,
+  measure: string,
+  bins: number,
+  where: Where = {},
+): Float64Array[] {
   const out = (cube.keys[key] ?? []).map(() => new Float64Array(bins));
   const codes = cube.codes[key];
   const values = cube.measures[measure];
   if (!codes || !values) return out;
   const ok = matcher(cube, null, where);
-  for (let row = 0; row < cube.rows; row++) if (ok(row) && cube.bin[row] < bins) out[codes[row]][cube.bin[row]] += values[row];
+  for (let row = 0; row < cube.rows; row++)
+    if (ok(row) && cube.bin[row] < bins) out[codes[row]][cube.bin[row]] += values[row];
   return out;
 }

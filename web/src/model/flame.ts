@@ -3,7 +3,7 @@ import type { Flame } from "../api/schema.gen";
 
 export type Whose = "user" | "lib" | "native" | "dask";
 
-/** A frame of the graph: one function below one caller, all its lines together. */
+/** A frame of the graph: one function below one caller, with all its lines. */
 export interface FlameNode {
   name: string;
   file: string;
@@ -13,7 +13,7 @@ export interface FlameNode {
   children: FlameNode[];
   total: number;
   self: number;
-  /** Where it begins, in samples. */
+  /** Start position in samples. */
   at: number;
 }
 
@@ -25,7 +25,7 @@ export interface LineTime {
   self: number;
 }
 
-/** Stacks of a report: nodes point to frames and to their callers (plus one; 0 is none). */
+/** Stacks of a report. Nodes refer to frames, parents to nodes (index plus one; 0 for roots). */
 export interface Stacks {
   frames: Flame["frames"];
   nodes: Numbers;
@@ -36,11 +36,27 @@ function parentOf(parents: Numbers, node: number): number {
   return parents[node] - 1;
 }
 
-function child(parent: FlameNode, byName: Map<string, FlameNode>, frame: Flame["frames"][number], id: number, ids: Map<FlameNode, number>): FlameNode {
+function child(
+  parent: FlameNode,
+  byName: Map<string, FlameNode>,
+  frame: Flame["frames"][number],
+  id: number,
+  ids: Map<FlameNode, number>,
+): FlameNode {
   const key = `${id}\u0000${frame[0]}\u0000${frame[1]}`;
   let found = byName.get(key);
   if (!found) {
-    found = { name: frame[1], file: frame[0], whose: frame[3], depth: parent.depth + 1, parent, children: [], total: 0, self: 0, at: 0 };
+    found = {
+      name: frame[1],
+      file: frame[0],
+      whose: frame[3],
+      depth: parent.depth + 1,
+      parent,
+      children: [],
+      total: 0,
+      self: 0,
+      at: 0,
+    };
     parent.children.push(found);
     byName.set(key, found);
     ids.set(found, ids.size);
@@ -52,7 +68,7 @@ function root(name: string): FlameNode {
   return { name, file: "", whose: "dask", depth: 0, parent: null, children: [], total: 0, self: 0, at: 0 };
 }
 
-/** Sums each node's own samples up to the root. */
+/** Build the graph from the outermost callers down. */
 export function topDown(stacks: Stacks, self: Float64Array, name: string): FlameNode {
   const { frames, nodes, parents } = stacks;
   const n = nodes.length;
@@ -78,7 +94,7 @@ export function topDown(stacks: Stacks, self: Float64Array, name: string): Flame
   return place(top);
 }
 
-/** The same samples by the function that was running, with its callers below it. */
+/** Build the graph from the running functions, with their callers below. */
 export function bottomUp(stacks: Stacks, self: Float64Array, name: string): FlameNode {
   const { frames, nodes, parents } = stacks;
   const top = root(name);
@@ -92,13 +108,13 @@ export function bottomUp(stacks: Stacks, self: Float64Array, name: string): Flam
     for (let node = i; node >= 0; node = parentOf(parents, node)) {
       at = child(at, byName, frames[nodes[node]], ids.get(at) ?? 0, ids);
       at.total += own;
+      if (node === i) at.self += own;
     }
-    at.self += own;
   }
   return place(top);
 }
 
-/** Puts the longest first and gives each node its place. */
+/** Sort children by total, largest first, and set their positions. */
 function place(top: FlameNode): FlameNode {
   const stack = [top];
   for (let node = stack.pop(); node; node = stack.pop()) {
@@ -113,7 +129,7 @@ function place(top: FlameNode): FlameNode {
   return top;
 }
 
-/** Lines by the samples in which they themselves ran, the longest first. */
+/** Return the lines by self time, largest first. */
 export function byLine(stacks: Stacks, self: Float64Array): LineTime[] {
   const sums = new Float64Array(stacks.frames.length);
   for (let i = 0; i < stacks.nodes.length; i++) sums[stacks.nodes[i]] += self[i];
@@ -133,7 +149,7 @@ export function flatten(top: FlameNode): FlameNode[] {
   return out;
 }
 
-/** The last parts of a path. */
+/** Shorten a path to its last parts, or to the part below site-packages. */
 export function shortFile(file: string): string {
   const parts = file.split(/[\\/]/);
   const site = parts.lastIndexOf("site-packages");

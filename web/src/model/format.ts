@@ -1,14 +1,16 @@
-/** Numbers for people: the same texts as daskscope/units.py, from the same rules. Times are microseconds. */
+/** Formatting of numbers, with the same rules as daskscope/units.py. Times are in microseconds. */
 
 const MS = 1_000;
 const S = 1_000_000;
 const MIN = 60 * S;
 const HOUR = 60 * MIN;
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+/** For numbers where nothing happened. */
 export const NOTHING = "–";
+/** For values that were not recorded. */
 export const UNKNOWN = "not recorded";
 
-/** Python's round: halves go to the even neighbour. */
+/** Round like Python: halves go to the even neighbour. */
 function round(x: number): number {
   const down = Math.floor(x);
   const rest = x - down;
@@ -16,9 +18,9 @@ function round(x: number): number {
   return down % 2 === 0 ? down : down + 1;
 }
 
-/** Python's f"{x:.2f}": a number exactly between two goes to the even one; toFixed would take the larger. */
+/** Format like Python's f"{x:.2f}": halves go to the even neighbour, where toFixed takes the larger one. */
 function fixed(x: number, digits: number): string {
-  // Only then can a binary number lie exactly between; others only seem to after the multiplication.
+  // Only these binary numbers are exact halves; others only look like halves after the multiplication.
   const between = Number.isInteger(x * 2 ** (digits + 1)) && Math.abs((x * 10 ** digits) % 1) === 0.5;
   return (between ? round(x * 10 ** digits) / 10 ** digits : x).toFixed(digits);
 }
@@ -46,7 +48,12 @@ export function duration(us: number): string {
   return `${commas(Math.floor(hours / 24))} d ${hours % 24} h`;
 }
 
-/** How long something is past: `now`, `40 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */
+/** Format a duration, or a dash if it is zero: nothing happened. */
+export function durationOrDash(us: number): string {
+  return us === 0 ? NOTHING : duration(us);
+}
+
+/** Format how long ago something happened: `now`, `40 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */
 export function ago(us: number): string {
   const s = us / 1e6;
   if (s < 10) return "now";
@@ -58,12 +65,17 @@ export function ago(us: number): string {
   return days < 60 ? `${Math.floor(days / 7)} weeks ago` : `${count(Math.floor(days / 30))} months ago`;
 }
 
-/** An amount of money: `$0`, `<$0.01`, `$1.24`, `$1,240`. */
+/** Format an amount of money for a table cell: `$0`, `<$0.01`, `$1.24`, `$1,240`. */
 export function dollars(x: number): string {
   if (x < 0) return `-${dollars(-x)}`;
   if (x < 0.005) return x > 0 ? "<$0.01" : "$0";
   const digits = x < 999.995 ? 2 : 0;
   return `$${x.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+/** Format an amount of money for a sentence or a metric: `less than $0.01` instead of `<$0.01`. */
+export function money(x: number): string {
+  return x > 0 && x < 0.005 ? "less than $0.01" : dollars(x);
 }
 
 export function nbytes(n: number): string {
@@ -78,7 +90,7 @@ export function nbytes(n: number): string {
   return value < 1000 ? `${three(value)} ${BINARY[power]}` : `${commas(round(value))} ${BINARY[power]}`;
 }
 
-/** A part and its whole: "727 of 1,024 GiB" share the part's unit while the whole is short in it, "608 MiB of 23.5 GiB" do not. */
+/** Format a part and its whole, in one unit if the whole is short in it: "727" and "1,024 GiB", but "608 MiB" and "23.5 GiB". */
 export function nbytesOf(part: number, whole: number): [string, string] {
   const power = part < 1024 ? 0 : Math.min(Math.trunc(Math.log2(part) / 10), BINARY.length - 1);
   const [inside, all] = [part / 1024 ** power, whole / 1024 ** power];
@@ -102,7 +114,7 @@ export function percent(x: number): string {
   return x > 0 && x < 0.0995 ? `${fixed(100 * x, 1)} %` : `${commas(round(100 * x))} %`;
 }
 
-/** Python's %g with four digits and thousands separated. */
+/** Format like Python's %g with four digits and thousands separators. */
 function general(value: number): string {
   if (value === 0) return "0";
   const exponent = Math.floor(Math.log10(Math.abs(Number(value.toPrecision(4)))));
@@ -118,7 +130,13 @@ function general(value: number): string {
 
 export function quantity(value: number, unit: string): string {
   if (!Number.isFinite(value * S)) {
-    const text = Number.isNaN(value) ? "nan" : value === Infinity ? "inf" : value === -Infinity ? "-inf" : value.toExponential().replace(/e\+?/, "e+");
+    const text = Number.isNaN(value)
+      ? "nan"
+      : value === Infinity
+        ? "inf"
+        : value === -Infinity
+          ? "-inf"
+          : value.toExponential().replace(/e\+?/, "e+");
     return `${text} ${unit}`.trimEnd();
   }
   if (unit === "seconds") return duration(value * S);
@@ -129,13 +147,14 @@ export function quantity(value: number, unit: string): string {
 
 export function moment(us: number): string {
   if (us === 0) return NOTHING;
+  if (!Number.isFinite(us)) return UNKNOWN;
   const when = new Date(Math.floor(us / S) * 1000);
   const year = when.getUTCFullYear();
   if (Number.isNaN(when.getTime()) || year < 1 || year > 9999) return `${BigInt(us)} µs since 1970`;
   return when.toISOString().replace(".000Z", "Z");
 }
 
-/** A moment inside a run, counted from its start: 2:21.6. ``step`` says how fine the axis is. */
+/** Format a time since the start of the run, as in 2:21.6. `step` is the resolution of the axis. */
 export function clock(us: number, step = 100_000): string {
   const digits = step >= S ? 0 : step >= 100_000 ? 1 : step >= 10_000 ? 2 : step >= MS ? 3 : 6;
   const unit = 10 ** (6 - digits);
@@ -147,14 +166,14 @@ export function clock(us: number, step = 100_000): string {
   return `${us < 0 && whole ? "-" : ""}${head}:${seconds}`;
 }
 
-/** A stretch of a run as two moments, as fine as tells them apart. */
+/** Format a range of time since the start of the run, as in 0:01.2 to 0:03.4. */
 export function span(from: number, to: number): string {
   const step = to - from >= 20 * S ? S : 100_000;
   const [a, b] = [clock(from, step), clock(to, step)];
   return a === b ? a : `${a} to ${b}`;
 }
 
-/** Percentages of one whole that add up to 100. */
+/** Format percentages that add up to 100. */
 export function shares(values: readonly number[]): string[] {
   const total = values.reduce((a, b) => a + b, 0);
   if (total <= 0) return values.map(() => "0 %");

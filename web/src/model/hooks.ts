@@ -3,26 +3,26 @@ import { useContext, useEffect, useMemo, useReducer, useState } from "preact/hoo
 import type { Category } from "../api/schema.gen";
 import type { CubeData } from "./cube";
 import type { CubeName, Model } from "./model";
-import { FOLLOWING, type Params, type State, type View } from "./nav";
+import { FILTERED_BY_ACTIVITY, type Params, type State, type View } from "./nav";
 import type { Selection } from "./time";
 
 export const ModelContext = createContext<Model | null>(null);
 
 export function useModel(): Model {
   const model = useContext(ModelContext);
-  if (!model) throw new Error("There is no report");
+  if (!model) throw new Error("useModel needs a ModelContext");
   return model;
 }
 
-/** The state of the page; draws again when it changes. */
+/** Return the state of the page and re-render when it changes. */
 export function useNav(): State {
   const { nav } = useModel();
-  const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => nav.subscribe(() => again(0)), [nav]);
+  const [, rerender] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => nav.subscribe(() => rerender(0)), [nav]);
   return nav.state;
 }
 
-/** The current view alone: the frame of the page does not change with the selection. */
+/** Return the current view. Re-renders only when the view changes, not with the selection. */
 export function useView(): View {
   const { nav } = useModel();
   const [view, set] = useState(nav.state.view);
@@ -30,18 +30,18 @@ export function useView(): View {
   return view;
 }
 
-/** The activity that is looked at alone, where the view follows it. */
+/** Return the activity filter if the view supports it. */
 export function useActivity(): Category | null {
   const { activity, view } = useNav();
-  return FOLLOWING.includes(view) ? activity : null;
+  return FILTERED_BY_ACTIVITY.includes(view) ? activity : null;
 }
 
 export function useSelection(): Selection {
   return useNav().selection;
 }
 
-/** The selection once it rests: for sums and tables, which need not follow every step of a drag. */
-export function useSettled(): Selection {
+/** Return the selection once it has not changed for 90 ms: for sums and tables, which are too slow to follow a drag. */
+export function useSettledSelection(): Selection {
   const now = useSelection();
   const [settled, set] = useState(now);
   useEffect(() => {
@@ -52,7 +52,14 @@ export function useSettled(): Selection {
   return settled;
 }
 
-/** Where filters and switches live: the part of the address that belongs to what is shown. */
+/** Return the middle of each selected bin, in microseconds since the start: the x axis of plots. */
+export function useBinCenters(): Float64Array {
+  const { axis } = useModel();
+  const { b0, b1 } = useSettledSelection();
+  return useMemo(() => Float64Array.from({ length: b1 - b0 }, (_, i) => (b0 + i + 0.5) * axis.width), [b0, b1]);
+}
+
+/** Stores filters and settings of a view in the URL. */
 export interface ParamStore {
   readonly params: Params;
   set(params: Readonly<Record<string, string | undefined>>): void;
@@ -61,18 +68,18 @@ export interface ParamStore {
 
 export const ParamContext = createContext<ParamStore | null>(null);
 
-/** A filter or switch of what is shown, and how to set it. */
+/** Return a parameter of the URL and a function that sets it. */
 export function useParam(name: string, otherwise = ""): [string, (value: string) => void] {
   const store = useContext(ParamContext);
-  if (!store) throw new Error("There is no address to keep a filter in");
-  const [, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => store.subscribe(() => again(0)), [store]);
+  if (!store) throw new Error("useParam needs a ParamContext");
+  const [, rerender] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => store.subscribe(() => rerender(0)), [store]);
   return [store.params[name] ?? otherwise, (next) => store.set({ [name]: next === otherwise ? undefined : next })];
 }
 
 export type Loaded<T> = { value: T; error: null } | { value: null; error: string | null };
 
-/** A promise's value; the old one stays until the new one is there. */
+/** Return the value of a promise. The old value stays until the new one arrives. */
 export function useAsync<T>(make: () => Promise<T>, deps: readonly unknown[]): Loaded<T> {
   const [state, set] = useState<Loaded<T>>({ value: null, error: null });
   useEffect(() => {
@@ -93,7 +100,7 @@ export function useCube(name: CubeName): CubeData | null {
   return useAsync(() => model.cube(name), [model, name]).value;
 }
 
-/** Something computed from a cube, null until it is loaded. */
+/** Return a value computed from a cube; null until the cube is loaded. */
 export function useFromCube<T>(name: CubeName, compute: (cube: CubeData) => T, deps: readonly unknown[]): T | null {
   const cube = useCube(name);
   return useMemo(() => (cube ? compute(cube) : null), [cube, ...deps]);

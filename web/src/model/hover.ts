@@ -1,4 +1,4 @@
-/** The moment under the pointer, shared by every chart with a time axis. Not in the URL, and not worth a redraw of the page. */
+/** The hovered time, shared by all charts with a time axis. Not part of the page state: a change must not re-render the page. */
 
 let now: number | null = null;
 const listeners = new Set<(t: number | null) => void>();

@@ -1,19 +1,27 @@
 import type { Cube, Report, Worker } from "../api/schema.gen";
 import { Columns, type Source } from "../api/source";
-import { StreamClient } from "../charts/stream/client";
+import { LOST_VERDICTS, VERDICT_TEXT } from "../api/states.gen";
 import { type CubeData, loadCube } from "./cube";
 import { sharedLength } from "./names";
 import { Nav, VIEWS } from "./nav";
+import type { TaskStream } from "./stream";
 import type { Axis } from "./time";
 
-export type CubeName = "time_by_prefix" | "time_by_worker" | "time_by_span" | "counts" | "activities" | "transfers" | "flame";
+export type CubeName =
+  | "time_by_prefix"
+  | "time_by_worker"
+  | "time_by_span"
+  | "idle_by_reason"
+  | "counts"
+  | "activities"
+  | "transfers"
+  | "flame";
 
-/** One report: the document, its columns on demand, and the state of the page. */
+/** A report: its document, its columns on demand, and the state of the page. */
 export class Model {
   readonly columns: Columns;
   readonly axis: Axis;
   readonly nav: Nav;
-  readonly stream: StreamClient;
   private readonly cubes = new Map<CubeName, Promise<CubeData>>();
   private readonly rank = new Map<string, number>();
   private readonly shared: number;
@@ -22,13 +30,20 @@ export class Model {
   constructor(
     readonly report: Report,
     source: Source,
+    readonly stream: TaskStream,
+    /** False for charts inside another page. */
+    inUrl = true,
   ) {
-    this.axis = { length: Math.max(1, report.stop_us - report.start_us), width: report.bins.width_us, bins: report.bins.count };
-    this.nav = new Nav(this.axis, VIEWS.find((v) => v === report.view) ?? "overview");
-    this.stream = new StreamClient(source, report);
-    const streamFirst = report.stream.bars > 0 && (this.nav.state.view === "overview" || this.nav.state.view === "stream");
+    this.axis = {
+      length: Math.max(1, report.stop_us - report.start_us),
+      width: report.bins.width_us,
+      bins: report.bins.count,
+    };
+    this.nav = new Nav(this.axis, VIEWS.find((v) => v === report.view) ?? "overview", inUrl);
+    const streamFirst =
+      inUrl && report.stream.bars > 0 && (this.nav.state.view === "overview" || this.nav.state.view === "stream");
     this.columns = new Columns(source, streamFirst ? this.stream.painted : Promise.resolve());
-    report.prefixes.forEach((p, i) => this.rank.set(p.prefix, i));
+    for (const [i, p] of report.prefixes.entries()) this.rank.set(p.prefix, i);
     for (const w of report.workers) this.workerAt.set(w.worker, w);
     this.shared = sharedLength(report.workers.map((w) => w.name || w.worker));
   }
@@ -43,36 +58,41 @@ export class Model {
     return found;
   }
 
-  /** Microseconds since the start of the report. */
+  /** Convert a timestamp to microseconds since the start of the report. */
   since(us: number): number {
     return us - this.report.start_us;
   }
 
-  /** The colour of a prefix: its rank by total time in the whole run. */
+  /** Return the CSS variable of a prefix colour, by its rank of total time in the whole run. */
   colour(prefix: string): string {
     const rank = this.rank.get(prefix) ?? 99;
     return rank < 12 ? `--cat-${rank + 1}` : "--cat-rest";
   }
 
-  /** A worker's name, or its address where it has none. */
+  /** Return the name of a worker, or its address if it has no name. */
   worker(address: string): string {
     return this.workerAt.get(address)?.name || address;
   }
 
-  /** The same where there is little room: without what the names of all workers begin with. */
-  brief(address: string): string {
+  /** Return the name of a worker without the beginning that all names share. */
+  shortWorker(address: string): string {
     const name = this.worker(address);
     return this.shared > 0 && this.workerAt.has(address) ? `…${name.slice(this.shared)}` : name;
   }
 
-  /** When a worker left, or the end of the report. */
+  /** Return when a worker left, or the end of the report. */
   stopOf(worker: Worker): number {
     return worker.stop_us > 0 ? this.since(worker.stop_us) : this.axis.length;
   }
 }
 
-const LOST = new Set(["memory kill", "vanished", "lost connection"]);
+const LOST: ReadonlySet<string> = new Set(LOST_VERDICTS);
 
-export function isLost(worker: Worker): boolean {
+/** Return why a worker left, in words; "" while it is connected. */
+export function verdictText(worker: { verdict: string }): string {
+  return VERDICT_TEXT[worker.verdict] ?? worker.verdict;
+}
+
+export function isLost(worker: { verdict: string }): boolean {
   return LOST.has(worker.verdict);
 }

@@ -1,25 +1,39 @@
 import { CATEGORIES, type Category } from "../api/schema.gen";
-import { type Axis, select, type Selection, wholeRun } from "./time";
+import { type Axis, type Selection, select, wholeRun } from "./time";
 
 export const VIEWS = [
-  "overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors", "code", "groups", "events", "path", "tables",
+  "overview",
+  "stream",
+  "profile",
+  "fine",
+  "memory",
+  "bandwidth",
+  "workers",
+  "errors",
+  "code",
+  "groups",
+  "events",
+  "path",
+  "environment",
+  "tables",
 ] as const;
 export type View = (typeof VIEWS)[number];
-/** Views whose numbers follow the chosen activity. */
-export const FOLLOWING: readonly View[] = ["overview", "stream", "fine"];
+/** Views that the activity filter applies to. */
+export const FILTERED_BY_ACTIVITY: readonly View[] = ["overview", "stream", "fine"];
 export type Params = Readonly<Record<string, string>>;
 
 export interface State {
   view: View;
   selection: Selection;
-  /** The part of thread time that is looked at alone, null for all; like the selected time it stays from view to view. */
+  /** Activity filter, null for all. Like the selection it applies to all views. */
   activity: Category | null;
-  /** Filters, switches and the selected item of the view. */
+  /** Filters, settings and the open item of the view. */
   params: Params;
 }
 
 export function parseHash(hash: string, axis: Axis, first: View = "overview"): State {
-  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [path, ...rest] = hash.replace(/^#\/?/, "").split("?");
+  const query = rest.join("?");
   const view = VIEWS.find((v) => v === path) ?? first;
   const params: Record<string, string> = Object.fromEntries(new URLSearchParams(query));
   const range = /^(-?[\d.]+)-([\d.]+)$/.exec(params.t ?? "");
@@ -41,22 +55,24 @@ export function toHash(state: State): string {
   return `#${state.view}${text ? `?${text}` : ""}`;
 }
 
-/** The state of the page; it lives in the URL. Opening a view or choosing an activity adds an entry to the history, everything else replaces it. */
+/** The state of the page, stored in the URL. Opening a view or choosing an activity adds a history entry, other changes replace it. */
 export class Nav {
   state: State;
   private readonly listeners = new Set<() => void>();
   private timer = 0;
   private written = Number.NEGATIVE_INFINITY;
 
+  /** `inUrl` is false for charts inside another page: their selection is not in the URL. */
   constructor(
     readonly axis: Axis,
     private readonly first: View,
+    readonly inUrl = true,
   ) {
-    this.state = parseHash(location.hash, axis, first);
-    addEventListener("popstate", this.onPop);
+    this.state = parseHash(inUrl ? location.hash : "", axis, first);
+    if (inUrl) addEventListener("popstate", this.onPop);
   }
 
-  /** Ends listening: another page takes over the address. */
+  /** Stop listening: another page takes over the URL. */
   close(): void {
     clearTimeout(this.timer);
     removeEventListener("popstate", this.onPop);
@@ -68,7 +84,7 @@ export class Nav {
 
   private readonly onPop = () => {
     this.state = parseHash(location.hash, this.axis, this.first);
-    this.tell();
+    this.notify();
   };
 
   subscribe(listener: () => void): () => void {
@@ -85,21 +101,21 @@ export class Nav {
     scrollTo(0, 0);
   }
 
-  /** Looks at one activity alone; the same one again, or null, takes that back. */
-  pick(activity: Category | null): void {
+  /** Filter by an activity. The same activity again, or null, clears the filter. */
+  filterActivity(activity: Category | null): void {
     this.push({ ...this.state, activity: activity === this.state.activity ? null : activity });
   }
 
   private push(state: State): void {
     this.write();
     this.state = state;
-    history.pushState(null, "", toHash(state));
-    // The first change to the new entry is written at once: a quick Back must not lose it.
+    if (this.inUrl) history.pushState(null, "", toHash(state));
+    // Write the next change at once, so that a quick Back does not lose it.
     this.written = Number.NEGATIVE_INFINITY;
-    this.tell();
+    this.notify();
   }
 
-  /** Changes filters and switches; what is undefined is taken away. */
+  /** Set parameters; undefined removes one. */
   set(params: Readonly<Record<string, string | undefined>>): void {
     const next = { ...this.state.params };
     for (const [key, value] of Object.entries(params)) {
@@ -107,10 +123,10 @@ export class Nav {
       else next[key] = value;
     }
     this.state = { ...this.state, params: next };
-    this.later();
+    this.scheduleWrite();
   }
 
-  /** The address of what is shown now. */
+  /** Return the URL of the current state. */
   link(): string {
     this.write();
     return location.href;
@@ -118,25 +134,26 @@ export class Nav {
 
   select(selection: Selection): void {
     this.state = { ...this.state, selection };
-    this.later();
+    this.scheduleWrite();
   }
 
-  /** At once, then at most 4 times a second: browsers allow about 200 changes in 30 s, and a drag makes one with every move. */
-  private later(): void {
+  /** Write at most 4 times a second: browsers allow about 200 changes in 30 s, and a drag changes the state with every move. */
+  private scheduleWrite(): void {
     clearTimeout(this.timer);
     if (performance.now() - this.written > 250) this.write();
     else this.timer = window.setTimeout(() => this.write(), 250);
-    this.tell();
+    this.notify();
   }
 
   private write(): void {
     clearTimeout(this.timer);
+    if (!this.inUrl) return;
     if (toHash(this.state) === (location.hash || `#${this.first}`)) return;
     this.written = performance.now();
     history.replaceState(null, "", toHash(this.state));
   }
 
-  private tell(): void {
+  private notify(): void {
     for (const listener of this.listeners) listener();
   }
 }

@@ -1,7 +1,7 @@
 import type { ParamStore } from "./hooks";
 import type { Params } from "./nav";
 
-/** The path and the parameters of the address; the hash belongs to the viewer. */
+/** The path and parameters of the URL. The hash belongs to the viewer. */
 export class Router implements ParamStore {
   parts: readonly string[];
   params: Params;
@@ -11,19 +11,24 @@ export class Router implements ParamStore {
     [this.parts, this.params] = this.read();
     addEventListener("popstate", () => {
       [this.parts, this.params] = this.read();
-      this.tell();
+      this.notify();
     });
   }
 
   private read(): [string[], Params] {
-    const path = location.pathname.startsWith(this.root) ? location.pathname.slice(this.root.length) : location.pathname;
-    const parts = path.split("/").filter(Boolean).map((part) => {
-      try {
-        return decodeURIComponent(part);
-      } catch {
-        return part;
-      }
-    });
+    const path = `${location.pathname}/`.startsWith(`${this.root}/`)
+      ? location.pathname.slice(this.root.length)
+      : location.pathname;
+    const parts = path
+      .split("/")
+      .filter(Boolean)
+      .map((part) => {
+        try {
+          return decodeURIComponent(part);
+        } catch {
+          return part;
+        }
+      });
     return [parts, Object.fromEntries(new URLSearchParams(location.search))];
   }
 
@@ -38,16 +43,18 @@ export class Router implements ParamStore {
     history.pushState(null, "", href);
     [this.parts, this.params] = this.read();
     scrollTo(0, 0);
-    this.tell();
+    this.notify();
   }
 
-  /** Changes filters in place: no entry of the history for each letter typed. */
+  /** Set parameters without a history entry, because search fields set one per keystroke. */
   set(params: Readonly<Record<string, string | undefined>>): void {
     const next: Record<string, string | undefined> = { ...this.params, ...params };
     const href = this.href(this.parts, next);
     if (href !== location.pathname + location.search) history.replaceState(null, "", href + location.hash);
-    this.params = Object.fromEntries(Object.entries(next).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""));
-    this.tell();
+    this.params = Object.fromEntries(
+      Object.entries(next).filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+    );
+    this.notify();
   }
 
   subscribe(listener: () => void): () => void {
@@ -55,7 +62,7 @@ export class Router implements ParamStore {
     return () => this.listeners.delete(listener);
   }
 
-  private tell(): void {
+  private notify(): void {
     for (const listener of this.listeners) listener();
   }
 }

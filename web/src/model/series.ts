@@ -2,21 +2,26 @@ import type { Numbers } from "../api/decode";
 import type { Series } from "../api/schema.gen";
 import type { Columns } from "../api/source";
 
-/** Samples of one measure: a row a worker, a value a bin. */
+/** Samples of one measure: one row per worker, one value per bin. */
 export interface SeriesData {
   workers: string[];
   bins: number;
   values: Numbers;
 }
 
-export async function loadSeries(series: Series, measure: string, bins: number, columns: Columns): Promise<SeriesData | null> {
+export async function loadSeries(
+  series: Series,
+  measure: string,
+  bins: number,
+  columns: Columns,
+): Promise<SeriesData | null> {
   const block = series.measures[measure];
   if (!block) return null;
-  return { workers: series.workers, bins, values: held(await columns.numbers(block), bins) };
+  return { workers: series.workers, bins, values: fillGaps(await columns.numbers(block), bins) };
 }
 
-/** Between two samples of a worker the first one still stands; before its first and after its last there is nothing. */
-export function held(values: Numbers, bins: number): Numbers {
+/** Fill the gaps between two samples of a worker with the first one. Before the first and after the last sample there is no value. */
+export function fillGaps(values: Numbers, bins: number): Numbers {
   const out = values.slice();
   for (let from = 0; from + bins <= out.length; from += bins) {
     let last = from + bins - 1;
@@ -30,7 +35,7 @@ export function rowOf(data: SeriesData, worker: number): Numbers {
   return data.values.subarray(worker * data.bins, (worker + 1) * data.bins);
 }
 
-/** The largest sample in the bins, NaN where there is none. */
+/** Return the largest sample in the bins, NaN if there is none. */
 export function peak(data: SeriesData, worker: number, b0: number, b1: number): number {
   let most = Number.NaN;
   const row = rowOf(data, worker);
@@ -38,7 +43,7 @@ export function peak(data: SeriesData, worker: number, b0: number, b1: number): 
   return most;
 }
 
-/** All workers together; NaN where no worker was sampled. */
+/** Return the sum of all workers per bin, NaN where no worker was sampled. */
 export function sumWorkers(data: SeriesData, b0: number, b1: number): Float64Array {
   const out = new Float64Array(b1 - b0).fill(Number.NaN);
   data.workers.forEach((_, w) => {

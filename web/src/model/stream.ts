@@ -1,13 +1,25 @@
 import type { Numbers } from "../api/decode";
 import type { Stream } from "../api/schema.gen";
 
-/** Columns that are needed to draw the stream. */
+/** Columns needed to draw the stream. */
 export const DRAWN_COLUMNS = ["gap", "duration", "action", "owner", "prefix", "status"] as const;
-/** Columns that are needed when a task is asked for. */
-export const DETAIL_COLUMNS = ["type", "nbytes", "wait", "queue", "computation", "template", "number0", "number1", "number2", "number3", "key"] as const;
+/** Columns needed for task details. */
+export const DETAIL_COLUMNS = [
+  "type",
+  "nbytes",
+  "wait",
+  "queue",
+  "computation",
+  "template",
+  "number0",
+  "number1",
+  "number2",
+  "number3",
+  "key",
+] as const;
 export type StreamColumn = (typeof DRAWN_COLUMNS)[number] | Exclude<(typeof DETAIL_COLUMNS)[number], "key">;
 
-/** Bars and tasks ready to be searched; times in ticks since the start of the report. */
+/** Decoded bars and tasks. Times are in ticks since the start of the report. */
 export interface StreamData {
   bars: number;
   tasks: number;
@@ -27,7 +39,11 @@ export function unzigzag(n: number): number {
   return n % 2 === 0 ? n / 2 : -(n + 1) / 2;
 }
 
-export function decodeStream(stream: Pick<Stream, "lanes" | "bars" | "tasks" | "tick_us">, columns: Partial<Record<StreamColumn, Numbers>>, end: number): StreamData {
+export function decodeStream(
+  stream: Pick<Stream, "lanes" | "bars" | "tasks" | "tick_us">,
+  columns: Partial<Record<StreamColumn, Numbers>>,
+  end: number,
+): StreamData {
   const { bars, tasks, tick_us: tick } = stream;
   const gap = columns.gap ?? new Uint32Array(bars);
   const duration = columns.duration ?? new Uint32Array(bars);
@@ -41,7 +57,7 @@ export function decodeStream(stream: Pick<Stream, "lanes" | "bars" | "tasks" | "
       end += (g & 1) === 0 ? g / 2 : -(g + 1) / 2;
       start[i] = end;
       length[i] = duration[i] / tick;
-      // Where the writer thought it ends: gaps are counted in whole ticks.
+      // The writer rounds ends to whole ticks, and gaps count from there.
       end += Math.floor(length[i] + 0.5);
     }
   }
@@ -61,35 +77,42 @@ export function decodeStream(stream: Pick<Stream, "lanes" | "bars" | "tasks" | "
   return { bars, tasks, end, start, length, action, task, bar, columns };
 }
 
-/** The key of a task, where keys are templates with numbers. */
-export function keyOf(stream: Pick<Stream, "templates">, columns: Partial<Record<StreamColumn, Numbers>>, task: number): string {
+/** Return the key of a task from its template and numbers. */
+export function keyOf(
+  stream: Pick<Stream, "templates">,
+  columns: Partial<Record<StreamColumn, Numbers>>,
+  task: number,
+): string {
   const which = columns.template ?? columns.prefix;
   const parts = (stream.templates[which ? which[task] : 0] ?? "").split("\0");
   const numbers = [columns.number0, columns.number1, columns.number2, columns.number3];
   return parts.map((part, i) => (i === 0 ? part : `${numbers[i - 1]?.[task] ?? ""}${part}`)).join("");
 }
 
-/** What a bar looks like: 0 to 11 prefixes by rank, then these. */
-export const LOOK = { rest: 12, failed: 13, transfer: 14, disk: 15, serialize: 16, count: 17 } as const;
+/** Bar styles: 0 to 11 are prefixes by rank, the others follow. */
+export const BAR_STYLE = { rest: 12, failed: 13, transfer: 14, disk: 15, serialize: 16, count: 17 } as const;
 
-export function looksOf(data: StreamData, actions: readonly string[], statuses: readonly string[]): Uint8Array {
-  const looks = new Uint8Array(data.bars);
-  const byAction = actions.map((name) => (name.startsWith("disk") ? LOOK.disk : name.startsWith("transfer") ? LOOK.transfer : LOOK.serialize));
+export function barStyles(data: StreamData, actions: readonly string[], statuses: readonly string[]): Uint8Array {
+  const styles = new Uint8Array(data.bars);
+  const byAction = actions.map((name) =>
+    name.startsWith("disk") ? BAR_STYLE.disk : name.startsWith("transfer") ? BAR_STYLE.transfer : BAR_STYLE.serialize,
+  );
   const failed = statuses.map((name) => name !== "ok" && name !== "finished" && name !== "memory");
   const { prefix, status } = data.columns;
   for (let i = 0; i < data.bars; i++) {
     const act = data.action[i];
     if (act !== 0) {
-      looks[i] = byAction[act] ?? LOOK.serialize;
+      styles[i] = byAction[act] ?? BAR_STYLE.serialize;
       continue;
     }
     const t = data.task[i];
-    looks[i] = status && failed[status[t]] ? LOOK.failed : Math.min(prefix ? prefix[t] : LOOK.rest, LOOK.rest);
+    styles[i] =
+      status && failed[status[t]] ? BAR_STYLE.failed : Math.min(prefix ? prefix[t] : BAR_STYLE.rest, BAR_STYLE.rest);
   }
-  return looks;
+  return styles;
 }
 
-/** The first bar in [from, to) that starts at or after ``t``. */
+/** Return the first bar in [from, to) that starts at or after `t`. */
 export function lowerBound(start: Float64Array, from: number, to: number, t: number): number {
   let lo = from;
   let hi = to;
@@ -99,4 +122,57 @@ export function lowerBound(start: Float64Array, from: number, to: number, t: num
     else hi = mid;
   }
   return lo;
+}
+
+/** What to draw. A row shows one lane, or several if there are more lanes than pixels. */
+export interface StreamView {
+  t0: number;
+  t1: number;
+  width: number;
+  height: number;
+  /** Triples: y, first lane, lanes. */
+  rows: Int32Array;
+  rowHeight: number;
+  /** Colour of each bar style as a 32-bit pixel. */
+  palette: Uint32Array;
+  /** Pixels left free after wide bars, to separate neighbours. */
+  gap: number;
+}
+
+/** Details of a task. Times are in ticks. */
+export interface TaskDetail {
+  task: number;
+  lane: number;
+  start: number;
+  stop: number;
+  prefix: number;
+  status: number;
+  type: number;
+  nbytes: number;
+  wait: number;
+  queue: number;
+  /** Index of the computation plus one; 0 for none. */
+  computation: number;
+  key: string;
+  parts: { action: number; start: number; stop: number }[];
+}
+
+/** What the pages can ask about the bars of the task stream. */
+export interface TaskStream {
+  /** Resolves when the bars can be searched. */
+  readonly ready: Promise<void>;
+  /** Resolves with the first paint, or after a timeout. */
+  readonly painted: Promise<void>;
+  /** Return the pixels of a view. Give the buffer back with `recycle` once they are on the screen. */
+  draw(view: StreamView): Promise<ArrayBuffer>;
+  recycle(pixels: ArrayBuffer): void;
+  /** Return the task at `t` in one of the lanes, or the nearest within `slack`; -1 if there is none. */
+  hit(lane: number, lanes: number, t: number, slack: number): Promise<number>;
+  detail(task: number): Promise<TaskDetail | null>;
+  /** Return the task next to another one: `across` in its lane, `down` in other lanes; itself if there is none. */
+  beside(task: number, across: number, down: number): Promise<number>;
+  /** Return the first task in [t0, t1) of the topmost lane that has one; -1 if there is none. */
+  first(t0: number, t1: number): Promise<number>;
+  tasksIn(t0: number, t1: number, limit: number): Promise<{ rows: TaskDetail[]; of: number }>;
+  find(text: string, limit: number): Promise<{ task: number; key: string }[]>;
 }

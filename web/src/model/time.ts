@@ -7,14 +7,14 @@ export interface Axis {
   bins: number;
 }
 
-/** A stretch of time and the bins whose sums speak of it. */
+/** A range of time and the bins that cover it. */
 export interface Selection extends BinRange {
   t0: number;
   t1: number;
   whole: boolean;
 }
 
-/** Stretches of at least this many bins begin and end at bins, so that sums are exact. */
+/** Selections of at least this many bins snap to bins, so that sums are exact. */
 const SNAP_FROM = 4;
 
 export function wholeRun(axis: Axis): Selection {
@@ -25,7 +25,7 @@ export function select(axis: Axis, from: number, to: number): Selection {
   let t0 = Math.max(0, Math.min(from, to));
   let t1 = Math.min(axis.length, Math.max(from, to));
   if (!(t1 - t0 > 0)) return wholeRun(axis);
-  let b0 = Math.floor(t0 / axis.width + 1e-9);
+  let b0 = Math.min(axis.bins - 1, Math.floor(t0 / axis.width + 1e-9));
   let b1 = Math.ceil(t1 / axis.width - 1e-9);
   if (t1 - t0 >= SNAP_FROM * axis.width) {
     b0 = Math.round(t0 / axis.width);
@@ -38,7 +38,7 @@ export function select(axis: Axis, from: number, to: number): Selection {
   return { t0, t1, b0, b1: Math.max(b1, b0 + 1), whole };
 }
 
-/** Zooms by a factor (below 1: nearer) around ``at``, never beyond the run nor below 20 µs. */
+/** Zoom by a factor (below 1: zoom in) around `at`, within the run and not below 20 µs. */
 export function zoom(axis: Axis, now: Selection, factor: number, at = (now.t0 + now.t1) / 2): Selection {
   const length = Math.min(axis.length, Math.max(20, (now.t1 - now.t0) * factor));
   const share = (at - now.t0) / (now.t1 - now.t0);
@@ -52,10 +52,13 @@ export function pan(axis: Axis, now: Selection, share: number): Selection {
   return select(axis, t0, t0 + length);
 }
 
-/** Steps of 1, 2, 5 (and 15, 30 s of minutes) so that about ``ticks`` labels fit. */
+/** Return a round step (1, 2, 5, or parts of minutes and hours) so that about `ticks` labels fit. */
 export function tickStep(length: number, ticks: number): number {
   const want = length / Math.max(1, ticks);
-  const steps = [1e6, 2e6, 5e6, 10e6, 15e6, 30e6, 60e6, 120e6, 300e6, 600e6, 900e6, 1800e6, 3600e6, 7200e6, 14400e6, 43200e6, 86400e6];
+  const steps = [
+    1e6, 2e6, 5e6, 10e6, 15e6, 30e6, 60e6, 120e6, 300e6, 600e6, 900e6, 1800e6, 3600e6, 7200e6, 14400e6, 43200e6,
+    86400e6,
+  ];
   if (want > 0.5e6) return steps.find((s) => s >= want) ?? 86400e6 * Math.ceil(want / 86400e6);
   const power = 10 ** Math.floor(Math.log10(Math.max(want, 1)));
   return [1, 2, 5, 10].map((m) => m * power).find((s) => s >= want) ?? 10 * power;

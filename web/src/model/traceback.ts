@@ -1,20 +1,21 @@
-/** A Python traceback taken apart, so that library frames can be folded. */
+/** Parsing of Python tracebacks, to collapse library frames. */
 
 export interface Frame {
   file: string;
   line: number;
   name: string;
   code: string[];
-  mine: boolean;
+  isUserCode: boolean;
 }
 
 export interface Fold {
-  mine: boolean;
+  isUserCode: boolean;
   frames: Frame[];
 }
 
 const HEAD = /^\s*File "(.*)", line (\d+)(?:, in (.*))?$/;
-const THEIRS = /site-packages|dist-packages|[\\/]lib[\\/]python\d|[\\/]lib64[\\/]|^<frozen|[\\/](distributed|dask)[\\/]|[\\/]Lib[\\/]/;
+const LIBRARY =
+  /site-packages|dist-packages|[\\/]lib[\\/]python\d|[\\/]lib64[\\/]|^<frozen|[\\/](distributed|dask)[\\/]|[\\/]Lib[\\/]/;
 
 export function parseTraceback(text: string): { frames: Frame[]; rest: string[] } {
   const frames: Frame[] = [];
@@ -23,7 +24,7 @@ export function parseTraceback(text: string): { frames: Frame[]; rest: string[] 
   for (const line of text.split("\n")) {
     const head = HEAD.exec(line);
     if (head) {
-      now = { file: head[1], line: Number(head[2]), name: head[3] ?? "", code: [], mine: !THEIRS.test(head[1]) };
+      now = { file: head[1], line: Number(head[2]), name: head[3] ?? "", code: [], isUserCode: !LIBRARY.test(head[1]) };
       frames.push(now);
     } else if (now && /^\s{2,}/.test(line)) {
       now.code.push(line.replace(/^ {4}/, ""));
@@ -35,20 +36,23 @@ export function parseTraceback(text: string): { frames: Frame[]; rest: string[] 
   return { frames, rest };
 }
 
-/** Innermost first; neighbours of the same kind together, so that other people's frames fold into one line. */
+/** Group the frames, innermost first. Adjacent library frames form one group, which can be collapsed. */
 export function fold(frames: readonly Frame[]): Fold[] {
   const out: Fold[] = [];
   for (const frame of [...frames].reverse()) {
     const last = out.at(-1);
-    if (last && !last.mine && !frame.mine) last.frames.push(frame);
-    else out.push({ mine: frame.mine, frames: [frame] });
+    if (last && !last.isUserCode && !frame.isUserCode) last.frames.push(frame);
+    else out.push({ isUserCode: frame.isUserCode, frames: [frame] });
   }
   return out;
 }
 
-/** Names of the packages that frames come from. */
+/** Return the names of the packages of the frames. */
 export function packages(frames: readonly Frame[]): string {
-  const names = new Set(frames.map((f) => /(?:site|dist)-packages[\\/]([^\\/]+)/.exec(f.file)?.[1]?.replace(/\.py$/, "") ?? "Python"));
+  const names = new Set(
+    frames.map((f) => /(?:site|dist)-packages[\\/]([^\\/]+)/.exec(f.file)?.[1]?.replace(/\.py$/, "") ?? "Python"),
+  );
   const list = [...names];
-  return list.length > 3 ? `${list.slice(0, 3).join(", ")} and others` : list.join(" and ");
+  const last = list.length > 3 ? "others" : list.pop();
+  return list.length > 0 ? `${list.slice(0, 3).join(", ")} and ${last}` : (last ?? "");
 }

@@ -9,10 +9,10 @@ export interface Pair {
   us: number;
 }
 
-/** Bytes a second while the transfers ran. */
+/** Return the bytes per second of transfer time. */
 export const rate = (p: { nbytes: number; us: number }) => (p.us > 0 ? p.nbytes / (p.us / 1e6) : 0);
 
-/** What went from whom to whom in the bins. */
+/** Sum the transfers of the bins by sender and receiver. */
 export function pairs(cube: CubeData, b0: number, b1: number): Pair[] {
   const found = new Map<number, Pair>();
   const n = cube.keys.destination.length;
@@ -23,7 +23,14 @@ export function pairs(cube: CubeData, b0: number, b1: number): Pair[] {
     const key = source[row] * n + destination[row];
     let pair = found.get(key);
     if (!pair) {
-      pair = { source: cube.keys.source[source[row]], destination: cube.keys.destination[destination[row]], count: 0, nbytes: 0, compressed: 0, us: 0 };
+      pair = {
+        source: cube.keys.source[source[row]],
+        destination: cube.keys.destination[destination[row]],
+        count: 0,
+        nbytes: 0,
+        compressed: 0,
+        us: 0,
+      };
       found.set(key, pair);
     }
     pair.count += m.count[row];

@@ -1,12 +1,25 @@
 import type { Computation } from "../api/schema.gen";
-import { clock, count, counted, duration } from "../model/format";
+import { type CodeBlock, codeBlocks } from "../model/code";
+import { clock, counted, duration } from "../model/format";
 import { useModel, useSelection } from "../model/hooks";
 import { select } from "../model/time";
-import { copy, Empty, Panel, ViewHead } from "../widgets/basics";
+import { Empty, Panel, ViewHead } from "../widgets/basics";
+import { copy } from "../widgets/clipboard";
 import { Pill, type PillState } from "../widgets/icon";
 import { TimeRuler } from "../widgets/time-ruler";
 
-const STATES: Record<string, PillState> = { finished: "finished", done: "finished", memory: "finished", ok: "finished", erred: "erred", error: "erred", processing: "running", running: "running", lost: "lost", cancelled: "idle" };
+const STATES: Record<string, PillState> = {
+  finished: "finished",
+  done: "finished",
+  memory: "finished",
+  ok: "finished",
+  erred: "erred",
+  error: "erred",
+  processing: "running",
+  running: "running",
+  lost: "lost",
+  cancelled: "idle",
+};
 
 export function Code() {
   const { report } = useModel();
@@ -15,56 +28,104 @@ export function Code() {
       <ViewHead title="Code" note={counted(report.computations.length, "computation")} />
       <TimeRuler />
       {report.calling_code && (
-        <Panel title="The block that was recorded" class="mt">
+        <Panel title="Recorded block" class="mt">
           <pre class="src" tabIndex={0} style="margin-top:2px">
-            {report.calling_code.split("\n").map((line, i) => <span key={i}><i>{i + 1}</i> {line}</span>)}
+            {report.calling_code.split("\n").map((line, i) => (
+              <span key={i}>
+                <i>{i + 1}</i> {line}
+              </span>
+            ))}
           </pre>
         </Panel>
       )}
       {report.computations.length === 0 ? (
-        <Panel class="mt"><Empty title="No code was recorded">Dask keeps the lines that called compute, persist or submit when distributed.diagnostics.computations is on.</Empty></Panel>
+        <Panel class="mt">
+          <Empty title="No code recorded">
+            {" "}
+            Dask records the code that calls compute, persist or submit if distributed.diagnostics.computations is on.
+          </Empty>
+        </Panel>
       ) : (
-        report.computations.map((c, i) => <Snippet key={c.computation} number={i + 1} computation={c} />)
+        codeBlocks(report.computations, report.stop_us).map((block) => (
+          <Block key={block.calls[0].computation} block={block} />
+        ))
       )}
     </>
   );
 }
 
-function Snippet({ computation: c, number }: { computation: Computation; number: number }) {
+/** One piece of code with the time of each line that submitted a computation, and these computations. */
+function Block({ block }: { block: CodeBlock }) {
+  const lines = block.code.split("\n");
+  return (
+    <Panel
+      class="mt"
+      title={block.file ? block.file.split(/[\\/]/).slice(-2).join("/") : "Code not recorded"}
+      note={counted(block.calls.length, "computation")}
+    >
+      {block.code ? (
+        <pre
+          class="src"
+          tabIndex={0}
+          role="region"
+          style="margin-top:2px"
+          aria-label={`Code, ${counted(lines.length, "line")}`}
+        >
+          {lines.map((line, i) => (
+            <span
+              key={i}
+              style={block.time.has(i) ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}
+            >
+              <i>{i + 1}</i> {line}
+              {block.time.has(i) && <b class="faint">{`  ${duration(block.time.get(i) ?? 0)}`}</b>}
+            </span>
+          ))}
+        </pre>
+      ) : (
+        <p class="callout">No code recorded for this computation.</p>
+      )}
+      <div>
+        {block.calls.map((c) => (
+          <Call key={c.computation} computation={c} />
+        ))}
+      </div>
+      {block.code && (
+        <div class="pfoot">
+          <span class="faint">{block.file}</span>
+          <button type="button" class="link push" onClick={() => copy(block.code, "Code copied")}>
+            Copy
+          </button>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+/** A computation: when, how long, how it ended, and buttons to select its time. */
+function Call({ computation: c }: { computation: Computation }) {
   const model = useModel();
   const now = useSelection();
   const { nav, axis, report } = model;
   const from = model.since(c.start_us);
   const to = c.stop_us > 0 ? model.since(c.stop_us) : axis.length;
-  const mine = select(axis, from, to);
-  const inside = !now.whole && mine.t0 === now.t0 && mine.t1 === now.t1;
-  const lines = c.code.split("\n");
+  const own = select(axis, from, to);
+  const isSelected = !now.whole && own.t0 === now.t0 && own.t1 === now.t1;
   const groups = report.groups.filter((g) => g.computation === c.computation).length;
   return (
-    <Panel
-      class="mt" title={`${number}. ${c.code_file ? c.code_file.split(/[\\/]/).slice(-2).join("/") : "Code not recorded"}`}
-      note={`${clock(from)} to ${clock(to)}, ${duration(to - from)}, ${counted(c.tasks, "task")}${groups ? `, ${counted(groups, "group")}` : ""}`}
-      right={
-        <>
-          {c.errors > 0 && <span class="bad">{counted(c.errors, "error")}</span>}
-          <Pill state={STATES[c.state] ?? "idle"}>{c.state || "not recorded"}</Pill>
-          <button type="button" class="btn sm" aria-pressed={inside} onClick={() => nav.select(mine)}>{inside ? "Selected" : "Select this time"}</button>
-          <button type="button" class="btn sm" onClick={() => nav.go("overview", {}, mine)}>Open</button>
-        </>
-      }
-    >
-      {c.code ? (
-        <pre class="src" tabIndex={0} style="margin-top:2px" aria-label={`Code of ${count(lines.length)} lines`}>
-          {lines.map((line, i) => (
-            <span key={i} style={i === c.code_line ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}>
-              <i>{i + 1}</i> {line}
-            </span>
-          ))}
-        </pre>
-      ) : (
-        <p class="callout">The calling lines are not known.</p>
-      )}
-      {c.code && <div class="pfoot"><span class="faint">{c.code_file}</span><button type="button" class="link push" onClick={() => copy(c.code, "Code copied")}>Copy</button></div>}
-    </Panel>
+    <div class="filters">
+      <Pill state={STATES[c.state] ?? "idle"}>{c.state || "not recorded"}</Pill>
+      <span>
+        {c.code && `Line ${c.code_line + 1}, `}
+        {clock(from)} to {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}
+        {groups ? `, ${counted(groups, "task group")}` : ""}
+      </span>
+      {c.errors > 0 && <span class="bad">{counted(c.errors, "error")}</span>}
+      <button type="button" class="btn sm push" aria-pressed={isSelected} onClick={() => nav.select(own)}>
+        {isSelected ? "Selected" : "Select time"}
+      </button>
+      <button type="button" class="btn sm" onClick={() => nav.go("overview", {}, own)}>
+        Open
+      </button>
+    </div>
   );
 }

@@ -2,12 +2,12 @@ import { Empty, Failed } from "../widgets/basics";
 import { Brand } from "../widgets/icon";
 import { Toasts } from "../widgets/toast";
 
-const HOW = `import daskscope
+const EXAMPLE = `import daskscope
 
 with daskscope.performance_report("report.html"):
     df.groupby("zone").agg("mean").compute()`;
 
-/** The page without a report: how to make one, or what went wrong. */
+/** Shown instead of a report: how to create one, or the error. */
 export function NoReport({ problem }: { problem?: string }) {
   return (
     <>
@@ -20,13 +20,15 @@ export function NoReport({ problem }: { problem?: string }) {
           {problem ? (
             <>
               <Failed message={problem} />
-              <Empty title="This report could not be read" snippet={HOW}>
-                Make it again:
+              <Empty title="This report cannot be read" snippet={EXAMPLE}>
+                {" "}
+                Create it again:
               </Empty>
             </>
           ) : (
-            <Empty title="No report yet" snippet={HOW}>
-              This page shows what a Dask computation did. Wrap the computation and open the file it writes.
+            <Empty title="No report" snippet={EXAMPLE}>
+              {" "}
+              This page shows a report of a Dask computation. Wrap your code like this and open the file it writes:
             </Empty>
           )}
         </section>

@@ -4,25 +4,47 @@ import { clock, count, duration, moment, nbytes } from "../model/format";
 import { useAsync, useModel, useParam } from "../model/hooks";
 import type { Model } from "../model/model";
 import type { Cell } from "../model/rows";
-import { Empty, Failed, Loading, Panel, Pick, ViewHead } from "../widgets/basics";
-import { DataTable, type ViewColumn } from "../widgets/table";
+import { Empty, Failed, Loading, Panel, ViewHead } from "../widgets/basics";
+import { Pick } from "../widgets/inputs";
+import { DataTable } from "../widgets/table";
+import type { ViewColumn } from "../widgets/table-rows";
 
 export function Tables() {
   const { report } = useModel();
   const [name, setName] = useParam("table", report.tables[0]?.name ?? "");
   const table = report.tables.find((t) => t.name === name);
-  if (report.tables.length === 0) return <><ViewHead title="Tables" /><Panel><Empty title="This report holds no tables">They are left out when the report is made small.</Empty></Panel></>;
+  if (report.tables.length === 0)
+    return (
+      <>
+        <ViewHead title="Tables" />
+        <Panel>
+          <Empty title="No tables in this report">Small reports leave them out.</Empty>
+        </Panel>
+      </>
+    );
   return (
     <>
-      <ViewHead title="Tables" note="the recording as it is">
-        <Pick label="Table" options={report.tables.map((t) => [t.name, `${t.name} (${count(t.of)})`])} value={name} onChange={setName} testid="table-pick" />
+      <ViewHead title="Tables" note="Raw recording">
+        <Pick
+          label="Table"
+          options={report.tables.map((t) => [t.name, `${t.name} (${count(t.of)})`])}
+          value={name}
+          onChange={setName}
+          testid="table-pick"
+        />
       </ViewHead>
-      {table ? <One key={name} table={table} /> : <Panel><Empty title={`There is no table “${name}”`} /></Panel>}
+      {table ? (
+        <RawTable key={name} table={table} />
+      ) : (
+        <Panel>
+          <Empty title={`No table “${name}”`} />
+        </Panel>
+      )}
     </>
   );
 }
 
-/** How a cell of the recording is shown; sorting and export keep the number. */
+/** Format a cell. Sorting and export use the number. */
 function text(column: ReportColumn, value: Cell, start: number): string {
   if (typeof value !== "number") return String(value);
   if (column.kind === "time") return value === 0 ? "" : clock(value - start, 1000);
@@ -31,31 +53,68 @@ function text(column: ReportColumn, value: Cell, start: number): string {
   return column.kind === "int" ? count(value) : value.toLocaleString("en-US", { maximumSignificantDigits: 6 });
 }
 
-/** The columns of a table: a line each, loaded when the table is opened. */
+/** Load the columns of a table; each is one line of JSON. */
 async function load(model: Model, table: ReportTable): Promise<(Cell | null)[][]> {
   const lines = await model.columns.lines(table.data);
   return lines.map((line) => JSON.parse(line) as (Cell | null)[]);
 }
 
-function One({ table }: { table: ReportTable }) {
+function RawTable({ table }: { table: ReportTable }) {
   const model = useModel();
   const { report } = model;
   const data = useAsync(() => load(model, table), [table]);
   const columns = useMemo(
-    () => table.columns.map((c, at): ViewColumn<number> => {
-      const num = c.kind === "int" || c.kind === "float" || c.kind === "time";
-      const value = (row: number): Cell => data.value?.[at]?.[row] ?? "";
-      return { id: c.name, head: c.name, hint: c.meaning, num, value, cell: (row) => <span title={c.kind === "time" ? moment(Number(value(row))) : String(value(row))}>{text(c, value(row), report.start_us)}</span> };
-    }),
+    () =>
+      table.columns.map((c, at): ViewColumn<number> => {
+        const num = c.kind === "int" || c.kind === "float" || c.kind === "time";
+        const value = (row: number): Cell => data.value?.[at]?.[row] ?? "";
+        return {
+          id: c.name,
+          head: c.name,
+          hint: c.meaning,
+          num,
+          value,
+          cell: (row) => (
+            <span title={c.kind === "time" ? moment(Number(value(row))) : String(value(row))}>
+              {text(c, value(row), report.start_us)}
+            </span>
+          ),
+        };
+      }),
     [table, data.value],
   );
   const rows = useMemo(() => Array.from({ length: table.rows }, (_, i) => i), [table]);
-  if (data.error) return <Panel><Failed message={data.error} /></Panel>;
-  if (!data.value) return <Panel><Loading /></Panel>;
+  if (data.error)
+    return (
+      <Panel>
+        <Failed message={data.error} />
+      </Panel>
+    );
+  if (!data.value)
+    return (
+      <Panel>
+        <Loading />
+      </Panel>
+    );
   return (
     <section class="panel" aria-label={table.name}>
-      <DataTable title={table.name} label={`${table.name}: a row is ${table.row}`} note={`rows; a row is ${table.row}`} name={table.name} rows={rows} of={table.of} columns={columns} rowKey={String} rowTestid="table-row" compact />
-      {table.rows < table.of && <div class="pfoot warn">{count(table.of - table.rows)} rows are not in this report; open the recording to see them.</div>}
+      <DataTable
+        title={table.name}
+        label={`${table.name}: one row per ${table.row.replace(/^(an?|one) /, "")}`}
+        note={`rows; each is ${table.row}`}
+        name={table.name}
+        rows={rows}
+        of={table.of}
+        columns={columns}
+        rowKey={String}
+        rowTestid="table-row"
+        compact
+      />
+      {table.rows < table.of && (
+        <div class="pfoot warn">
+          {count(table.of - table.rows)} rows are not in this report. Open the recording to see them.
+        </div>
+      )}
       {table.dropped > 0 && <div class="pfoot warn">{count(table.dropped)} rows were dropped while recording.</div>}
     </section>
   );

@@ -1,39 +1,43 @@
 import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
-import { copy } from "../widgets/basics";
-import { Icon } from "../widgets/icon";
-import { toast } from "../widgets/toast";
-import { callOf } from "./cluster";
-import { useLive, useMay, useTeam } from "./context";
-import { Act, Ago, ComputationPill, Link, Loaded, Scroll, seconds, Source } from "./parts";
-import { Viewing } from "./viewing";
+import { CardTable } from "../widgets/card-table";
+import { callText } from "./cluster-text";
+import { useCan, useTeam } from "./context";
+import { Link } from "./link";
+import { Loaded } from "./loaded";
+import { ComputationPill } from "./pills";
+import { ReportViewer } from "./report-viewer";
+import { useLive } from "./resources";
+import { ScrollRegion } from "./scroll-region";
+import { ShareComputation } from "./share-computation";
+import { SourceCode } from "./source-code";
+import { Ago, seconds } from "./time-text";
 
-/** How long it took beside the median of its earlier runs that finished; nothing where there are none. */
-export function compared(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
-  const done = c.earlier.filter((e) => e.state === "done").map((e) => e.duration).sort((a, b) => a - b);
+/** Compare the duration with the median of the earlier finished runs; empty if there are none. */
+export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
+  const done = c.earlier
+    .filter((e) => e.state === "done")
+    .map((e) => e.duration)
+    .sort((a, b) => a - b);
   if (c.state !== "done" || done.length === 0) return "";
   const median = (done[(done.length - 1) >> 1] + done[done.length >> 1]) / 2;
   if (median <= 0) return "";
   const change = Math.round((100 * (c.duration - median)) / median);
-  return `${change === 0 ? "as long as" : `${count(Math.abs(change))} % ${change > 0 ? "longer" : "shorter"} than`} the median of ${done.length === 1 ? "1 earlier run" : `${done.length} earlier runs`} · `;
+  return `${change === 0 ? "same duration as" : `${count(Math.abs(change))} % ${change > 0 ? "longer" : "shorter"} than`} the median of ${done.length === 1 ? "1 earlier run" : `${done.length} earlier runs`} · `;
 }
 
-/** One computation: its code, its earlier runs, and its report. */
+/** The page of a computation: code, earlier runs and report. */
 export function ComputationPage({ cluster, id }: { cluster: string; id: string }) {
-  const { api, account, router } = useTeam();
-  const may = useMay("write");
+  const { api, account } = useTeam();
+  const canWrite = useCan("write");
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}`;
   const found = useLive<OneComputation>(cluster, () => api.get(path), [cluster, id, account], 3000);
-  const share = async () => {
-    const report = await api.send<{ url: string }>("POST", `${path}/share`);
-    copy(report.url, "Shared; the link is on the clipboard");
-    toast("The report is listed under Reports");
-  };
   return (
     <>
       <div class="crumbs wide" data-testid="page-computation">
-        <Link to={[account, "clusters"]}>Clusters</Link> / <Link to={[account, "clusters", cluster]}>{found.value?.cluster_name || cluster}</Link> / <span>{id}</span>
-        <div class="right">{may && <Act class="sm" run={share} testid="share"><Icon name="share" />Share as report</Act>}</div>
+        <Link to={[account, "clusters"]}>Clusters</Link> /{" "}
+        <Link to={[account, "clusters", cluster]}>{found.value?.cluster_name || cluster}</Link> / <span>{id}</span>
+        <div class="right">{canWrite && <ShareComputation path={path} />}</div>
       </div>
       <div class="wide headroom">
         <Loaded from={found} lines={3}>
@@ -41,31 +45,71 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
             <>
               <div class="title">
                 <ComputationPill state={c.state} />
-                <h1><code>{callOf(c)}</code></h1>
-                <span class="faint" data-testid="compared">{compared(c)}{counted(c.n_tasks, "task")}{c.n_submissions > 1 && <span title="Dask puts together what is submitted while something runs; the code is that of the first"> of {count(c.n_submissions)} submissions</span>} · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}</span>
+                <h1>
+                  <code>{callText(c)}</code>
+                </h1>
+                <span class="faint" data-testid="compared">
+                  {comparison(c)}
+                  {counted(c.n_tasks, "task")}
+                  {c.n_submissions > 1 && (
+                    <span title="Dask merges calls that are made while a computation runs. The code shown is that of the first call.">
+                      {" "}
+                      from {count(c.n_submissions)} calls
+                    </span>
+                  )}{" "}
+                  · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}
+                </span>
               </div>
               <div class="folds">
                 <details data-testid="code">
-                  <summary>Code <span class="faint">{c.code_file}</span></summary>
-                  {c.code ? <Source code={c.code} hot={c.code_line} /> : <p class="callout">The code was not recorded: it is switched off, or the cluster was recorded by a preload alone.</p>}
+                  <summary>
+                    Code <span class="faint">{c.code_file}</span>
+                  </summary>
+                  {c.code ? (
+                    <SourceCode code={c.code} hot={c.code_line} />
+                  ) : (
+                    <p class="callout">
+                      No code recorded. Recording of code is off, or the recorder was started by a preload script.
+                    </p>
+                  )}
                 </details>
                 {c.earlier.length > 0 && (
                   <details data-testid="earlier">
-                    <summary>{counted(c.earlier.length, "earlier run")} of the same code</summary>
-                    <Scroll label="Earlier runs"><table class="data compact">
-                      <thead><tr><th>Started</th><th>State</th><th class="num">Duration</th><th class="num">Tasks</th><th>Cluster</th></tr></thead>
-                      <tbody>
-                        {c.earlier.map((e) => (
-                          <tr key={`${e.cluster_id} ${e.id}`}>
-                            <td><Link to={[account, "clusters", e.cluster_id, "computations", e.id]}><Ago at={e.start} /></Link></td>
-                            <td><ComputationPill state={e.state} /></td>
-                            <td class="num">{seconds(e.duration)}</td>
-                            <td class="num">{count(e.n_tasks)}</td>
-                            <td><Link to={[account, "clusters", e.cluster_id]}><span class="cut">{e.cluster_name || e.cluster_id}</span></Link></td>
+                    <summary>{counted(c.earlier.length, "earlier run")} of this code</summary>
+                    <ScrollRegion label="Earlier runs">
+                      <CardTable class="compact">
+                        <thead>
+                          <tr>
+                            <th>Started</th>
+                            <th>State</th>
+                            <th class="num">Duration</th>
+                            <th class="num">Tasks</th>
+                            <th>Cluster</th>
                           </tr>
-                        ))}
-                      </tbody>
-                    </table></Scroll>
+                        </thead>
+                        <tbody>
+                          {c.earlier.map((e) => (
+                            <tr key={`${e.cluster_id} ${e.id}`}>
+                              <td>
+                                <Link to={[account, "clusters", e.cluster_id, "computations", e.id]}>
+                                  <Ago at={e.start} />
+                                </Link>
+                              </td>
+                              <td>
+                                <ComputationPill state={e.state} />
+                              </td>
+                              <td class="num">{seconds(e.duration)}</td>
+                              <td class="num">{count(e.n_tasks)}</td>
+                              <td>
+                                <Link to={[account, "clusters", e.cluster_id]}>
+                                  <span class="cut">{e.cluster_name || e.cluster_id}</span>
+                                </Link>
+                              </td>
+                            </tr>
+                          ))}
+                        </tbody>
+                      </CardTable>
+                    </ScrollRegion>
                   </details>
                 )}
               </div>
@@ -73,7 +117,11 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
           )}
         </Loaded>
       </div>
-      <Viewing key={id} prefix={`${router.root}/${encodeURIComponent(account)}/clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`} live={found.value?.state === "running"} />
+      <ReportViewer
+        key={id}
+        address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`)}
+        live={found.value?.state === "running"}
+      />
     </>
   );
 }

@@ -2,19 +2,41 @@ interface FieldProps {
   label: string;
   name: string;
   secret?: boolean;
-  complete?: string;
+  autocomplete?: string;
   hint?: string;
-  least?: number;
+  minLength?: number;
   pattern?: string;
   value?: string;
-  first?: boolean;
-  /** May be left empty. */
+  autoFocus?: boolean;
+  /** Whether the field can stay empty. */
   optional?: boolean;
 }
 
-/** A labelled line to type into. */
-export function Field({ label, name, secret, complete = "off", hint, least, pattern, value, first, optional }: FieldProps) {
-  const attributes = { class: "txt", name, autocomplete: complete, required: !optional, minLength: least, pattern, defaultValue: value, autoFocus: first, spellcheck: false, autocapitalize: "none" } as const;
+/** A labelled text input. */
+export function Field({
+  label,
+  name,
+  secret,
+  autocomplete = "off",
+  hint,
+  minLength,
+  pattern,
+  value,
+  autoFocus,
+  optional,
+}: FieldProps) {
+  const attributes = {
+    class: "txt",
+    name,
+    autocomplete,
+    required: !optional,
+    minLength,
+    pattern,
+    defaultValue: value,
+    autoFocus,
+    spellcheck: false,
+    autocapitalize: "none",
+  } as const;
   return (
     <label class="field">
       {label}
@@ -24,7 +46,7 @@ export function Field({ label, name, secret, complete = "off", hint, least, patt
   );
 }
 
-/** What a form was sent with, by name; also the button it was sent by. */
+/** Return the values of a submitted form by name, including the button that submitted it. */
 export function fieldsOf(event: SubmitEvent): Record<string, string> {
   const fields: Record<string, string> = {};
   new FormData(event.currentTarget as HTMLFormElement, event.submitter).forEach((value, name) => {

@@ -3,56 +3,97 @@ import "../styles/parts.css";
 import "../styles/narrow.css";
 import "../styles/viewer.css";
 import "../styles/team.css";
+import "../styles/cards.css";
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Api, ApiError, rootPath } from "../api/server";
+import { rootPath } from "../api/page-secret";
+import { Api, ApiError } from "../api/server";
 import type { Me } from "../api/server.gen";
 import { startTheme } from "../charts/theme";
 import { ParamContext } from "../model/hooks";
 import { Router } from "../model/router";
 import { Empty, Failed, Panel } from "../widgets/basics";
+import { AppShell } from "./app-shell";
 import { ClusterPage } from "./cluster";
 import { Clusters } from "./clusters";
 import { ComputationPage } from "./computation";
 import { type Team, TeamContext, useRouter } from "./context";
-import { entrance, loginHref } from "./entrance";
-import { ErrorPage, Errors } from "./errors";
-import { Frame } from "./frame";
+import { ErrorPage } from "./error";
+import { Errors } from "./errors";
 import { Home } from "./home";
-import { ReportPage, Reports } from "./reports";
-import { Settings } from "./settings";
+import { Loaded } from "./loaded";
+import { openWithSecret, SECRET_NEEDED, SecretNeeded } from "./local-secret";
+import { publicPage } from "./public-pages";
+import { signInHref } from "./redirects";
+import { ReportPage } from "./report";
+import { Reports } from "./reports";
+import { useResource } from "./resources";
 import { UsagePage } from "./usage";
 
-/** Which page an address stands for, and the section it belongs to. */
+/** Return the page of a path and the section it belongs to. */
 function pageOf(parts: readonly string[]): [section: string, page: preact.ComponentChildren] {
   const [section = "", id, kind, item] = parts.slice(1);
   if (section === "") return ["", <Home />];
   if (section === "clusters" && !id) return [section, <Clusters />];
-  if (section === "clusters" && kind === "computations" && item) return [section, <ComputationPage cluster={id} id={item} key={item} />];
-  if (section === "clusters" && (!kind || kind === "report")) return [section, <ClusterPage id={id} tab={kind === "report" ? "report" : "summary"} key={id} />];
+  if (section === "clusters" && kind === "computations" && item)
+    return [section, <ComputationPage cluster={id} id={item} key={item} />];
+  if (section === "clusters" && (!kind || kind === "report"))
+    return [section, <ClusterPage id={id} tab={kind === "report" ? "report" : "summary"} key={id} />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];
-  if (section === "settings") return [section, <Settings />];
-  return ["none", <main class="wide"><Panel><Empty title="There is nothing here">The address may be wrong, or what was here is deleted.</Empty></Panel></main>];
+  if (section === "settings") return [section, <SettingsPage />];
+  return [
+    "none",
+    <main class="wide">
+      <Panel>
+        <Empty title="Page not found">The URL may be wrong, or the item was deleted.</Empty>
+      </Panel>
+    </main>,
+  ];
 }
 
-const TITLES: Record<string, string> = { "": "Home", clusters: "Clusters", errors: "Errors", reports: "Reports", usage: "Usage", settings: "Settings" };
+/** Settings, which have their own file: they are the largest page, and the one that people open least. */
+function SettingsPage() {
+  const page = useResource(() => import("./settings"), []);
+  return <Loaded from={page}>{({ Settings }) => <Settings />}</Loaded>;
+}
+
+const TITLES: Record<string, string> = {
+  "": "Home",
+  clusters: "Clusters",
+  errors: "Errors",
+  reports: "Reports",
+  usage: "Usage",
+  settings: "Settings",
+};
 
 function Root({ router, me, account }: { router: Router; me: Me; account: string }) {
   useRouter(router);
   const api = useMemo(() => new Api(router.root, account), [account]);
   const [listeners] = useState(() => new Set<(clusters: string[]) => void>());
-  useEffect(() => api.live((clusters) => listeners.forEach((tell) => tell(clusters)), () => undefined), [api]);
+  useEffect(
+    () =>
+      api.live(
+        (clusters) => {
+          for (const notify of listeners) notify(clusters);
+        },
+        () => undefined,
+      ),
+    [api],
+  );
   const team = useMemo<Team>(
     () => ({
-      api, me, router, account,
+      api,
+      me,
+      router,
+      account,
       onChange: (cluster, listener) => {
-        const tell = (clusters: string[]) => {
+        const notify = (clusters: string[]) => {
           if (cluster === null || clusters.includes(cluster)) listener();
         };
-        listeners.add(tell);
-        return () => listeners.delete(tell);
+        listeners.add(notify);
+        return () => listeners.delete(notify);
       },
     }),
     [api, me],
@@ -65,7 +106,7 @@ function Root({ router, me, account }: { router: Router; me: Me; account: string
   return (
     <TeamContext.Provider value={team}>
       <ParamContext.Provider value={router}>
-        <Frame section={section}>{page}</Frame>
+        <AppShell section={section}>{page}</AppShell>
       </ParamContext.Provider>
     </TeamContext.Provider>
   );
@@ -73,36 +114,56 @@ function Root({ router, me, account }: { router: Router; me: Me; account: string
 
 function App({ router }: { router: Router }) {
   useRouter(router);
-  return entrance(router) ?? <Inside router={router} />;
+  return publicPage(router) ?? <SignedIn router={router} />;
 }
 
-/** Everything that needs to know who asks. */
-function Inside({ router }: { router: Router }) {
+/** Pages that need a signed-in user. */
+function SignedIn({ router }: { router: Router }) {
   const named = router.parts[0] ?? "";
   const [me, setMe] = useState<Me | null>(null);
   const [problem, setProblem] = useState("");
+  const [needsSecret, setNeedsSecret] = useState(false);
   useEffect(() => {
     new Api(router.root, named).get<Me>("me").then(
       (found) => {
         if (!named) {
           const first = found.account ?? found.accounts[0]?.name;
           if (first) router.go(router.href([first]));
-          else setProblem("You are no member of any account yet. Ask an owner of one to add you.");
+          else setProblem("You are not a member of an account yet. Ask an account owner to add you.");
         }
         setMe(found);
       },
       (error: unknown) => {
-        if (error instanceof ApiError && error.status === 401) location.assign(loginHref(router));
+        if (error instanceof ApiError && error.code === SECRET_NEEDED) setNeedsSecret(true);
+        else if (error instanceof ApiError && error.status === 401) location.assign(signInHref(router));
         else setProblem(error instanceof Error ? error.message : String(error));
       },
     );
   }, [named]);
-  if (problem) return <main class="wide"><Panel><Failed message={problem} /></Panel></main>;
+  if (needsSecret) return <SecretNeeded />;
+  if (problem)
+    return (
+      <main class="wide">
+        <Panel>
+          <Failed message={problem} />
+        </Panel>
+      </main>
+    );
   if (!me || !named) return null;
-  if (!me.accounts.some((a) => a.name === named)) return <main class="wide"><Panel><Empty title={`There is no account ${named}`}>Or you are no member of it. <a href={router.href([me.accounts[0]?.name ?? ""])}>Go to {me.accounts[0]?.name}</a></Empty></Panel></main>;
+  if (!me.accounts.some((a) => a.name === named))
+    return (
+      <main class="wide">
+        <Panel>
+          <Empty title={`No account ${named}`}>
+            It does not exist, or you are not a member.{" "}
+            <a href={router.href([me.accounts[0]?.name ?? ""])}>Go to {me.accounts[0]?.name}</a>
+          </Empty>
+        </Panel>
+      </main>
+    );
   return <Root router={router} me={me} account={named} key={named} />;
 }
 
 startTheme();
 const root = document.getElementById("app");
-if (root) render(<App router={new Router(rootPath())} />, root);
+if (root) void openWithSecret(rootPath()).then(() => render(<App router={new Router(rootPath())} />, root));

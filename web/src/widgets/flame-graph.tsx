@@ -1,18 +1,18 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { drawFlame, FLAME_ROW, flameAt, layFlame } from "../charts/flame";
-import { flatten, type FlameNode, shortFile } from "../model/flame";
+import { drawFlame, FLAME_ROW, flameAt, layOutFlame } from "../charts/flame";
+import { type FlameNode, flatten, shortFile } from "../model/flame";
 import { count, duration, percent } from "../model/format";
 import { useCanvas } from "./use-canvas";
 
 interface Props {
   top: FlameNode;
   search: string;
-  /** Seconds that a sample stands for; 0 where samples cannot be turned into time. */
+  /** Seconds per sample; 0 if samples cannot be converted to time. */
   perSample: number;
   maxRows?: number;
 }
 
-/** Width is time; click zooms in, the frames above the zoomed one lead back. */
+/** A flame graph. A click zooms into a frame, a click on a frame above it zooms out. */
 export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
   const [focusPath, setFocusPath] = useState<string[]>([]);
   const [hovered, setHovered] = useState<FlameNode | null>(null);
@@ -23,10 +23,13 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
   }, [top, focusPath]);
   useEffect(() => setHovered(null), [top]);
   const [layoutWidth, setLayoutWidth] = useState(0);
-  const layout = useMemo(() => layFlame(top, focus, layoutWidth || 600), [top, focus, layoutWidth]);
+  const layout = useMemo(() => layOutFlame(focus, layoutWidth || 600), [top, focus, layoutWidth]);
   const rows = Math.min(layout.rows, maxRows);
   const boxes = useMemo(() => layout.boxes.filter((b) => b.y < rows), [layout, rows]);
-  const [box, canvas, width] = useCanvas((c, w) => drawFlame(c, w, rows, boxes, top.total, search, hovered), [boxes, search, hovered, rows]);
+  const [box, canvas, width] = useCanvas(
+    (c, w) => drawFlame(c, w, rows, boxes, top.total, search, hovered),
+    [boxes, search, hovered, rows],
+  );
   useEffect(() => setLayoutWidth(width), [width]);
   const matched = useMemo(() => {
     if (!search) return null;
@@ -51,7 +54,10 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
     const now = hovered ?? focus;
     const siblings = now.parent?.children ?? [];
     const next = {
-      ArrowDown: now.children[0], ArrowUp: now.parent, ArrowLeft: siblings[siblings.indexOf(now) - 1], ArrowRight: siblings[siblings.indexOf(now) + 1],
+      ArrowDown: now.children[0],
+      ArrowUp: now.parent,
+      ArrowLeft: siblings[siblings.indexOf(now) - 1],
+      ArrowRight: siblings[siblings.indexOf(now) + 1],
     }[event.key];
     if (event.key === "Enter") zoom(now);
     else if (next) setHovered(next);
@@ -64,16 +70,34 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
     <>
       <div class="flame" ref={box}>
         <canvas
-          ref={canvas} data-testid="flame-canvas" tabIndex={0} role="img" style={{ height: `${rows * FLAME_ROW}px` }}
-          aria-label={`Flame graph of ${count(top.total)} samples${top.children[0] ? `; most in ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms; the lines below list the same samples.`}
-          onPointerMove={(e) => setHovered(flameAt(boxes, e.offsetX, e.offsetY))} onPointerLeave={() => setHovered(null)} onClick={(e) => zoom(flameAt(boxes, e.offsetX, e.offsetY))} onKeyDown={onKey}
+          ref={canvas}
+          data-testid="flame-canvas"
+          tabIndex={0}
+          role="img"
+          style={{ height: `${rows * FLAME_ROW}px` }}
+          aria-label={`Flame graph of ${count(top.total)} samples${top.children[0] ? `; hottest: ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms. The table below lists the same samples.`}
+          onPointerMove={(e) => setHovered(flameAt(boxes, e.offsetX, e.offsetY))}
+          onPointerLeave={() => setHovered(null)}
+          onClick={(e) => zoom(flameAt(boxes, e.offsetX, e.offsetY))}
+          onKeyDown={onKey}
         />
       </div>
       <p class="flamestatus" aria-live="polite">
         <span class="mono">{shown.name}</span> {shown.file && <span class="faint">{shortFile(shown.file)}</span>} {time}
-        {percent(top.total ? shown.total / top.total : 0)} in it and below, {percent(top.total ? shown.self / top.total : 0)} in itself
-        {matched !== null && <>; “{search}” is in {percent(top.total ? matched / top.total : 0)}</>}
-        {focus !== top && <> <button type="button" class="link" onClick={() => setFocusPath([])}>Zoom out</button></>}
+        {percent(top.total ? shown.total / top.total : 0)} total, {percent(top.total ? shown.self / top.total : 0)} self
+        {matched !== null && (
+          <>
+            ; “{search}” matches {percent(top.total ? matched / top.total : 0)}
+          </>
+        )}
+        {focus !== top && (
+          <>
+            {" "}
+            <button type="button" class="link" onClick={() => setFocusPath([])}>
+              Zoom out
+            </button>
+          </>
+        )}
       </p>
     </>
   );

@@ -2,16 +2,22 @@ import { useState } from "preact/hooks";
 import { shortFile } from "../model/flame";
 import { duration, percent } from "../model/format";
 import { useModel } from "../model/hooks";
-import { Loading, Panel, Search, Seg } from "./basics";
+import { Loading, Panel } from "./basics";
 import { FlameGraph } from "./flame-graph";
+import { Search, Seg } from "./inputs";
 import { useFlame } from "./use-flame";
 
-export const WHOSE = [["user", "your code"], ["lib", "libraries"], ["native", "native"], ["dask", "Dask and Python"]] as const;
+export const CODE_OWNERS = [
+  ["user", "your code"],
+  ["lib", "libraries"],
+  ["native", "native"],
+  ["dask", "Dask and Python"],
+] as const;
 
 export function FlameLegend() {
   return (
     <ul class="keylist">
-      {WHOSE.map(([key, text]) => (
+      {CODE_OWNERS.map(([key, text]) => (
         <li key={key}>
           <i class={`sw f-${key}`} />
           {text}
@@ -21,7 +27,7 @@ export function FlameLegend() {
   );
 }
 
-/** The profile of the selected time, small. */
+/** A small profile of the selected time. */
 export function FlamePanel(props: { class?: string }) {
   const model = useModel();
   const { report, nav } = model;
@@ -30,27 +36,88 @@ export function FlamePanel(props: { class?: string }) {
   const kind = report.flame.cube.keys.kind?.includes("compute") ? "compute" : "";
   const flame = useFlame({ kind, prefix: "", span: "", worker: "" }, inverted === "up");
   const { got, expected, seconds_per_sample } = report.flame;
-  const note = flame && got > 0 ? `${duration(flame.samples * seconds_per_sample * 1e6)} computed, ${percent(expected > 0 ? Math.min(1, got / expected) : 1)} of samples` : "";
+  const note =
+    flame && got > 0
+      ? `${duration(flame.samples * seconds_per_sample * 1e6)} compute time, ${percent(expected > 0 ? Math.min(1, got / expected) : 1)} of samples`
+      : "";
   const lines = flame?.lines.slice(0, 3) ?? [];
-  const most = lines[0]?.self ?? 1;
+  const max = lines[0]?.self ?? 1;
   return (
     <Panel
-      title="Profile" note={note} class={`fcol ${props.class ?? ""}`}
-      right={<><span class="hide-n"><Search label="Find a function" value={search} onInput={setSearch} testid="flame-search" /></span><Seg label="Direction" options={[["down", "Top down"], ["up", "Bottom up"]]} value={inverted} onChange={setInverted} /></>}
-      foot={<><FlameLegend /><a class="push" href={nav.href("profile")} onClick={(e) => { e.preventDefault(); nav.go("profile"); }}>Open profile</a></>}
+      title="Profile"
+      note={note}
+      class={`fcol ${props.class ?? ""}`}
+      right={
+        <>
+          <span class="hide-n">
+            <Search label="Find function" value={search} onInput={setSearch} testid="flame-search" />
+          </span>
+          <Seg
+            label="Direction"
+            options={[
+              ["down", "Top down"],
+              ["up", "Bottom up"],
+            ]}
+            value={inverted}
+            onChange={setInverted}
+          />
+        </>
+      }
+      foot={
+        <>
+          <FlameLegend />
+          <a
+            class="push"
+            href={nav.href("profile")}
+            onClick={(e) => {
+              e.preventDefault();
+              nav.go("profile");
+            }}
+          >
+            Open profile
+          </a>
+        </>
+      }
     >
-      {!flame ? <Loading /> : flame.samples === 0 ? <p class="callout">No stack was sampled {got > 0 ? "in the selected time" : "while this was recorded"}.</p> : (
+      {!flame ? (
+        <Loading />
+      ) : flame.samples === 0 ? (
+        <p class="callout">{got > 0 ? "No samples in the selected time." : "No samples recorded."}</p>
+      ) : (
         <>
           <FlameGraph top={flame.top} search={search} perSample={seconds_per_sample} maxRows={10} />
           <table class="selft">
-            <thead><tr><th>Most time in the line itself</th><th>Line</th><th class="num">Self</th><th style="width:26%"><span class="sr">Bar</span></th></tr></thead>
+            <thead>
+              <tr>
+                <th>Hottest lines</th>
+                <th>Line</th>
+                <th class="num">Self time</th>
+                <th style="width:26%">
+                  <span class="sr">Bar</span>
+                </th>
+              </tr>
+            </thead>
             <tbody>
               {lines.map((l) => (
                 <tr key={`${l.file}${l.line}${l.name}`}>
-                  <td class="mono"><span class="cut" style="max-width:28ch" title={l.name}>{l.name}</span></td>
-                  <td class="mono faint"><span class="cut" style="max-width:30ch" title={`${l.file}:${l.line}`}>{shortFile(l.file)}:{l.line}</span></td>
+                  <td class="mono">
+                    <span class="cut" style="max-width:28ch" title={l.name}>
+                      {l.name}
+                    </span>
+                  </td>
+                  <td class="mono faint">
+                    <span class="cut" style="max-width:30ch" title={`${l.file}:${l.line}`}>
+                      {shortFile(l.file)}:{l.line}
+                    </span>
+                  </td>
                   <td class="num">{percent(l.self / flame.samples)}</td>
-                  <td><div class="ibar" style={{ width: `${(l.self / most) * 100}%` }}><i style={{ flex: "1", background: l.whose === "user" ? "var(--fl-user)" : "var(--line-strong)" }} /></div></td>
+                  <td>
+                    <div class="ibar" style={{ width: `${(l.self / max) * 100}%` }}>
+                      <i
+                        style={{ flex: "1", background: l.whose === "user" ? "var(--fl-user)" : "var(--line-strong)" }}
+                      />
+                    </div>
+                  </td>
                 </tr>
               ))}
             </tbody>

@@ -1,13 +1,13 @@
 import { useMemo } from "preact/hooks";
 import { clock, nbytes } from "../model/format";
-import { useAsync, useModel, useSettled } from "../model/hooks";
+import { useAsync, useModel, useSettledSelection } from "../model/hooks";
 import { isLost } from "../model/model";
 import { loadSeries, peak, rowOf, type SeriesData } from "../model/series";
 import { Loading } from "./basics";
 
 const W = 300;
 const H = 22;
-/** So few workers get taller rows. */
+/** Up to this many workers get taller rows. */
 const ROOMY = 4;
 
 interface MemoryData {
@@ -26,7 +26,7 @@ export function useMemory(): MemoryData | null {
   }, [model]).value;
 }
 
-/** A path over the bins that have samples; gaps stay gaps. */
+/** SVG path over the bins that have samples, with gaps where there are none. */
 function area(values: ArrayLike<number>, b0: number, b1: number, limit: number, closed: boolean): string {
   const n = b1 - b0;
   const step = Math.max(1, Math.floor(n / 150));
@@ -36,7 +36,8 @@ function area(values: ArrayLike<number>, b0: number, b1: number, limit: number, 
   const x = (i: number) => (n > 1 ? (i / (n - 1)) * W : 0);
   for (let i = 0; i < n; i += step) {
     let v = Number.NaN;
-    for (let k = i; k < Math.min(n, i + step); k++) if (!Number.isNaN(values[b0 + k]) && !(values[b0 + k] <= v)) v = values[b0 + k];
+    for (let k = i; k < Math.min(n, i + step); k++)
+      if (!Number.isNaN(values[b0 + k]) && !(values[b0 + k] <= v)) v = values[b0 + k];
     if (Number.isNaN(v)) {
       if (open >= 0 && closed) parts.push(`L${lastX.toFixed(1)} ${H}L${x(open).toFixed(1)} ${H}Z`);
       open = -1;
@@ -51,10 +52,10 @@ function area(values: ArrayLike<number>, b0: number, b1: number, limit: number, 
   return parts.join("");
 }
 
-/** One row a worker: area, limit, spill and peak; all rows share limit and time. */
-export function MemoryRows({ most = 1e9 }: { most?: number }) {
+/** One row per worker with memory, limit, spill and peak. All rows share one scale. */
+export function MemoryRows({ max = 1e9 }: { max?: number }) {
   const model = useModel();
-  const selection = useSettled();
+  const selection = useSettledSelection();
   const data = useMemory();
   const rows = useMemo(() => {
     if (!data?.memory) return [];
@@ -68,46 +69,85 @@ export function MemoryRows({ most = 1e9 }: { most?: number }) {
       if (!limits.length && top > limit) limit = top;
       return Number.isNaN(top) ? [] : [{ address, i, top }];
     });
-    const least = all.length > most ? [...all].sort((a, b) => b.top - a.top)[most - 1].top : 0;
-    return all.filter((x) => x.top >= least).slice(0, most).map(({ address, i, top }) => {
-      const worker = byAddress.get(address);
-      const stop = worker ? model.stopOf(worker) : model.axis.length;
-      const lost = worker && isLost(worker) && stop >= selection.t0 && stop <= selection.t1;
-      return {
-        address, name: model.worker(address), brief: model.brief(address), top, of: all.length,
-        end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1, endText: lost ? `lost ${clock(stop, 1e6)}` : "",
-        memory: area(rowOf(memory, i), b0, b1, limit, true), line: area(rowOf(memory, i), b0, b1, limit, false),
-        managed: managed ? area(rowOf(managed, i), b0, b1, limit, true) : "", spill: spilled ? feet(rowOf(spilled, i), b0, b1) : "",
-      };
-    });
-  }, [data, selection.b0, selection.b1, most]);
+    const least = all.length > max ? [...all].sort((a, b) => b.top - a.top)[max - 1].top : 0;
+    return all
+      .filter((x) => x.top >= least)
+      .slice(0, max)
+      .map(({ address, i, top }) => {
+        const worker = byAddress.get(address);
+        const stop = worker ? model.stopOf(worker) : model.axis.length;
+        const lost = worker && isLost(worker) && stop >= selection.t0 && stop <= selection.t1;
+        return {
+          address,
+          name: model.worker(address),
+          brief: model.shortWorker(address),
+          top,
+          of: all.length,
+          end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1,
+          endText: lost ? `lost ${clock(stop, 1e6)}` : "",
+          memory: area(rowOf(memory, i), b0, b1, limit, true),
+          line: area(rowOf(memory, i), b0, b1, limit, false),
+          managed: managed ? area(rowOf(managed, i), b0, b1, limit, true) : "",
+          spill: spilled ? spillMarks(rowOf(spilled, i), b0, b1) : "",
+        };
+      });
+  }, [data, selection.b0, selection.b1, max]);
   if (!data) return <Loading />;
-  if (rows.length === 0) return <p class="callout">No memory was sampled in the selected time.</p>;
+  if (rows.length === 0) return <p class="callout">No memory samples in the selected time.</p>;
   return (
     <div class={rows.length <= ROOMY ? "roomy" : ""} style="padding-bottom:8px">
       {rows.map((r) => (
         <div class="mem" key={r.address}>
-          <span class="n" title={`${r.name} ${r.address}`}>{r.brief}</span>
-          <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`Memory of ${r.name}, peak ${nbytes(r.top)}`}>
-            <path d={`M0 1.500H${W}`} stroke="var(--line-strong)" stroke-dasharray="2 3" vector-effect="non-scaling-stroke" />
+          <span class="n" title={`${r.name} ${r.address}`}>
+            {r.brief}
+          </span>
+          <svg
+            viewBox={`0 0 ${W} ${H}`}
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`Memory of ${r.name}, peak ${nbytes(r.top)}`}
+          >
+            <path
+              d={`M0 1.500H${W}`}
+              stroke="var(--line-strong)"
+              stroke-dasharray="2 3"
+              vector-effect="non-scaling-stroke"
+            />
             <path d={r.memory} fill="var(--mem-unmanaged)" />
             <path d={r.managed} fill="var(--mem-managed)" />
-            <path d={r.line} fill="none" stroke="var(--mem-managed)" stroke-width="1" vector-effect="non-scaling-stroke" />
+            <path
+              d={r.line}
+              fill="none"
+              stroke="var(--mem-managed)"
+              stroke-width="1"
+              vector-effect="non-scaling-stroke"
+            />
             <path d={r.spill} stroke="var(--mem-spilled)" stroke-width="3" vector-effect="non-scaling-stroke" />
-            {r.end >= 0 && <path d={`M${r.end.toFixed(1)} 0V${H}`} stroke="var(--st-lost)" stroke-width="2" vector-effect="non-scaling-stroke" />}
+            {r.end >= 0 && (
+              <path
+                d={`M${r.end.toFixed(1)} 0V${H}`}
+                stroke="var(--st-lost)"
+                stroke-width="2"
+                vector-effect="non-scaling-stroke"
+              />
+            )}
           </svg>
           <span class="v" style={r.endText ? { color: "var(--st-lost)" } : {}}>
             {nbytes(r.top)} <em style={r.endText ? { color: "inherit" } : {}}>{r.endText || "peak"}</em>
           </span>
         </div>
       ))}
-      {rows[0].of > rows.length && <p class="callout">{rows.length} of {rows[0].of} workers shown: those with the highest peaks</p>}
+      {rows[0].of > rows.length && (
+        <p class="callout">
+          {rows.length} of {rows[0].of} workers with the highest peaks
+        </p>
+      )}
     </div>
   );
 }
 
-/** Where something was on disk: a line at the foot. */
-function feet(values: ArrayLike<number>, b0: number, b1: number): string {
+/** SVG path that marks the bins with spilled data. */
+function spillMarks(values: ArrayLike<number>, b0: number, b1: number): string {
   const parts: string[] = [];
   const step = W / Math.max(1, b1 - b0);
   let from = -1;

@@ -13,24 +13,24 @@ export interface PlotSeries {
   colour: string;
   fill?: string;
   dash?: boolean;
-  /** Each value holds until the next; the last one has no length. */
+  /** Draw steps: each value holds until the next one. */
   stepped?: boolean;
 }
 
 interface Props {
   label: string;
-  /** Moments in microseconds since the start. */
+  /** Times in microseconds since the start. */
   x: ArrayLike<number>;
   series: readonly PlotSeries[];
   format: (value: number) => string;
   height?: number;
   binary?: boolean;
-  /** What a drag over a stretch of time does. */
+  /** Called when the reader drags over a range of time. */
   onSelect?: (from: number, to: number) => void;
 }
 
-/** Left and right go from value to value, Home and End to the ends; what is read out is spoken only then, not while the mouse moves. */
-function byKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | null): void {
+/** Arrow keys move between values, Home and End go to the ends. Values are announced only for keys, not for the mouse. */
+function addKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | null): void {
   const last = plot.data[0].length - 1;
   canvas.tabIndex = 0;
   canvas.addEventListener("keydown", (event) => {
@@ -50,13 +50,13 @@ function byKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | n
 
 const known = (v: number) => (Number.isNaN(v) ? null : v);
 
-/** A plot of the report: dragging selects the time of every panel. */
+/** A plot in a report. Dragging selects time for all panels. */
 export function TimePlot(props: Omit<Props, "onSelect">) {
   const { axis, nav } = useModel();
   return <Plot {...props} onSelect={(from, to) => nav.select(select(axis, from, to))} />;
 }
 
-/** Lines over time with uPlot; hovering moves the crosshair of every panel. */
+/** Lines over time. Hovering moves the crosshair of all panels. */
 export function Plot({ label, x, series, format, height = 200, binary = false, onSelect }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const theme = useThemeVersion();
@@ -68,22 +68,78 @@ export function Plot({ label, x, series, format, height = 200, binary = false, o
     const write = (at: number | null | undefined) => {
       const line = readout.current;
       if (!line) return;
-      line.textContent = at === null || at === undefined ? "" : `${clock(data[0][at])}   ${series.map((s, i) => { const v = data[i + 1][at]; return `${s.label} ${v === null || v === undefined ? "not recorded" : format(v)}`; }).join("   ")}`;
+      line.textContent =
+        at === null || at === undefined
+          ? ""
+          : `${clock(data[0][at])}   ${series
+              .map((s, i) => {
+                const v = data[i + 1][at];
+                return `${s.label} ${v === null || v === undefined ? "not recorded" : format(v)}`;
+              })
+              .join("   ")}`;
     };
     const grid = { stroke: css("--line-faint"), width: 1 };
     const plot = new uPlot(
       {
-        width, height, legend: { show: false }, padding: [8, 0, 0, 0],
+        width,
+        height,
+        legend: { show: false },
+        padding: [8, 0, 0, 0],
         cursor: { y: false, drag: { x: onSelect !== undefined, y: false, setScale: false }, points: { size: 5 } },
         scales: { x: { time: false }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.06 : 1] } },
         axes: [
-          { stroke: css("--text-3"), font: font(11), grid: { show: false }, ticks: { stroke: css("--line-strong"), size: 4 }, size: 26, splits: (_u, _i, min, max) => { const step = tickStep(max - min, width / 90); const out = []; for (let t = Math.ceil(min / step) * step; t <= max - (max - min) * (18 / width); t += step) out.push(t); return out; }, values: (_u, splits) => splits.map((t) => clock(t, splits.length > 1 ? splits[1] - splits[0] : 1e6)) },
-          { stroke: css("--text-3"), font: font(11), grid, ticks: { show: false }, size: innerWidth < 900 ? 62 : 84, values: (_u, splits) => splits.map((v) => format(v)), incrs: binary ? Array.from({ length: 60 }, (_, i) => 2 ** i) : undefined },
+          {
+            stroke: css("--text-3"),
+            font: font(11),
+            grid: { show: false },
+            ticks: { stroke: css("--line-strong"), size: 4 },
+            size: 26,
+            splits: (_u, _i, min, max) => {
+              const step = tickStep(max - min, width / 90);
+              const out = [];
+              for (let t = Math.ceil(min / step) * step; t <= max - (max - min) * (18 / width); t += step) out.push(t);
+              return out;
+            },
+            values: (_u, splits) => splits.map((t) => clock(t, splits.length > 1 ? splits[1] - splits[0] : 1e6)),
+          },
+          {
+            stroke: css("--text-3"),
+            font: font(11),
+            grid,
+            ticks: { show: false },
+            size: innerWidth < 900 ? 62 : 84,
+            values: (_u, splits) => splits.map((v) => format(v)),
+            incrs: binary ? Array.from({ length: 60 }, (_, i) => 2 ** i) : undefined,
+          },
         ],
-        series: [{}, ...series.map((s) => ({ label: s.label, stroke: css(s.colour), width: 1.25, fill: s.fill ? css(s.fill) : undefined, dash: s.dash ? [3, 4] : undefined, paths: s.stepped ? uPlot.paths.stepped?.({ align: 1 }) : undefined, points: { show: false } }))],
+        series: [
+          {},
+          ...series.map((s) => ({
+            label: s.label,
+            stroke: css(s.colour),
+            width: 1.25,
+            fill: s.fill ? css(s.fill) : undefined,
+            dash: s.dash ? [3, 4] : undefined,
+            paths: s.stepped ? uPlot.paths.stepped?.({ align: 1 }) : undefined,
+            points: { show: false },
+          })),
+        ],
         hooks: {
-          setCursor: [(u) => { const at = u.cursor.idx; write(at); if (u.cursor.left !== undefined && u.cursor.left >= 0) setHover(u.posToVal(u.cursor.left, "x")); }],
-          setSelect: [(u) => { if (u.select.width > 4) { onSelect?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false); } }],
+          setCursor: [
+            (u) => {
+              const at = u.cursor.idx;
+              write(at);
+              if (u.cursor.left !== undefined && u.cursor.left >= 0) setHover(u.posToVal(u.cursor.left, "x"));
+            },
+          ],
+          setSelect: [
+            (u) => {
+              if (u.select.width > 4) {
+                onSelect?.(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
+                u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+              }
+            },
+          ],
         },
       },
       data,
@@ -91,8 +147,8 @@ export function Plot({ label, x, series, format, height = 200, binary = false, o
     );
     const canvas = element.querySelector("canvas");
     canvas?.setAttribute("role", "img");
-    canvas?.setAttribute("aria-label", `${label}. Left and right arrow keys read its values.`);
-    if (canvas) byKeys(plot, canvas, readout.current);
+    canvas?.setAttribute("aria-label", `${label}. Use the left and right arrow keys to read values.`);
+    if (canvas) addKeys(plot, canvas, readout.current);
     const leave = () => setHover(null);
     plot.over.addEventListener("pointerleave", leave);
     const stop = onHover((t) => {

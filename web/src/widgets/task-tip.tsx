@@ -1,9 +1,9 @@
-import type { TaskDetail } from "../charts/stream/engine";
 import { clock, duration, nbytes } from "../model/format";
 import { useModel } from "../model/hooks";
+import type { TaskDetail } from "../model/stream";
 import { Swatch } from "./basics";
 
-/** What is under the pointer. */
+/** Tooltip of a task. */
 export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: number }) {
   const { report, colour } = useModelParts();
   const tick = report.stream.tick_us;
@@ -21,12 +21,16 @@ export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: nu
       </h4>
       <dl>
         {detail.parts.map((part, i) => (
-          <Row key={i} label={report.stream.actions[part.action] ?? ""} text={duration((part.stop - part.start) * tick)} />
+          <Row
+            key={i}
+            label={report.stream.actions[part.action] ?? ""}
+            text={duration((part.stop - part.start) * tick)}
+          />
         ))}
-        <Row label="started" text={clock(detail.start * tick, 1000)} />
-        {detail.nbytes >= 0 && <Row label="output" text={nbytes(detail.nbytes)} />}
-        {worker && <Row label="worker" text={worker.name || worker.worker} />}
-        {status && status !== "ok" && <Row label="ended" text={status} />}
+        <Row label="Started" text={clock(detail.start * tick, 1000)} />
+        {detail.nbytes >= 0 && <Row label="Output" text={nbytes(detail.nbytes)} />}
+        {worker && <Row label="Worker" text={worker.name || worker.worker} />}
+        {status && status !== "ok" && <Row label="Status" text={status} />}
       </dl>
     </div>
   );

@@ -3,7 +3,7 @@ import { Icon } from "./icon";
 
 let show: (text: string) => void = () => undefined;
 
-/** A sentence at the bottom right for five seconds, also announced. */
+/** Show and announce a message for five seconds. */
 export function toast(text: string): void {
   show(text);
 }
@@ -13,9 +13,9 @@ export function Toasts() {
   useEffect(() => {
     let id = 0;
     show = (text) => {
-      const mine = ++id;
-      set((now) => [...now.slice(-2), { id: mine, text }]);
-      setTimeout(() => set((now) => now.filter((item) => item.id !== mine)), 5000);
+      const current = ++id;
+      set((now) => [...now.slice(-2), { id: current, text }]);
+      setTimeout(() => set((now) => now.filter((item) => item.id !== current)), 5000);
     };
   }, []);
   return (

@@ -1,40 +1,95 @@
 import { useState } from "preact/hooks";
-import { fold, type Frame, packages, parseTraceback } from "../model/traceback";
 import { shortFile } from "../model/flame";
-import { copy, Panel, Seg } from "./basics";
+import { type Frame, fold, packages, parseTraceback } from "../model/traceback";
+import { Panel } from "./basics";
+import { copy } from "./clipboard";
 import { Icon } from "./icon";
+import { Seg } from "./inputs";
 
-/** Message first, innermost frame first; your frames open, library frames folded with a count. */
-export function Traceback({ type, message, text, title = "Traceback" }: { type: string; message: string; text: string; title?: string }) {
-  const [all, setAll] = useState<"mine" | "all">("mine");
+/** A traceback with the message and the innermost frame first. Library frames are collapsed. */
+export function Traceback({
+  type,
+  message,
+  text,
+  title = "Traceback",
+}: {
+  type: string;
+  message: string;
+  text: string;
+  title?: string;
+}) {
+  const [all, setAll] = useState<"user" | "all">("user");
   const { frames } = parseTraceback(text);
   const right = text && (
     <>
-      <Seg label="Frames" options={[["mine", "Your code"], ["all", "All frames"]]} value={all} onChange={setAll} />
-      <button type="button" class="btn sm" onClick={() => copy(text, "Traceback copied")}>Copy</button>
+      <Seg
+        label="Frames"
+        options={[
+          ["user", "Your code"],
+          ["all", "All frames"],
+        ]}
+        value={all}
+        onChange={setAll}
+      />
+      <button type="button" class="btn sm" onClick={() => copy(text, "Traceback copied")}>
+        Copy
+      </button>
     </>
   );
   return (
     <Panel title={title} right={right} testid="traceback">
       <div class="frame msg">
         <div>
-          <b>{type}{message && `: ${message}`}</b>
+          <b>
+            {type}
+            {message && `: ${message}`}
+          </b>
         </div>
       </div>
-      {frames.length === 0 && <p class="callout">{text ? <span style="white-space:pre-wrap" class="mono">{text}</span> : "No traceback was recorded."}</p>}
-      {fold(frames).map((group, i) => (group.mine || all === "all" ? group.frames.map((f, k) => <OneFrame key={`${i}.${k}`} frame={f} hot={f === frames.at(-1) || (group.mine && !fold(frames).slice(0, i).some((g) => g.mine))} />) : <Folded key={i} frames={group.frames} />))}
+      {frames.length === 0 && (
+        <p class="callout">
+          {text ? (
+            <span style="white-space:pre-wrap" class="mono">
+              {text}
+            </span>
+          ) : (
+            "No traceback recorded."
+          )}
+        </p>
+      )}
+      {fold(frames).map((group, i) =>
+        group.isUserCode || all === "all" ? (
+          group.frames.map((f, k) => (
+            <TracebackFrame
+              key={`${i}.${k}`}
+              frame={f}
+              hot={
+                f === frames.at(-1) ||
+                (group.isUserCode &&
+                  !fold(frames)
+                    .slice(0, i)
+                    .some((g) => g.isUserCode))
+              }
+            />
+          ))
+        ) : (
+          <CollapsedFrames key={i} frames={group.frames} />
+        ),
+      )}
     </Panel>
   );
 }
 
-function OneFrame({ frame: f, hot = false }: { frame: Frame; hot?: boolean }) {
+function TracebackFrame({ frame: f, hot = false }: { frame: Frame; hot?: boolean }) {
   const code = f.code.filter((line) => !/^[\s^~]*$/.test(line));
   return (
     <div class="frame">
       <div>
         <span class="mono">{f.name || "module"}</span>
-        <span class="at" title={f.file}>{shortFile(f.file)}, line {f.line}</span>
-        {f.mine && <span class="right tag">your code</span>}
+        <span class="at" title={f.file}>
+          {shortFile(f.file)}, line {f.line}
+        </span>
+        {f.isUserCode && <span class="right tag">your code</span>}
       </div>
       {code.length > 0 && (
         <pre class="src" tabIndex={0}>
@@ -49,7 +104,7 @@ function OneFrame({ frame: f, hot = false }: { frame: Frame; hot?: boolean }) {
   );
 }
 
-function Folded({ frames }: { frames: Frame[] }) {
+function CollapsedFrames({ frames }: { frames: Frame[] }) {
   const [open, set] = useState(false);
   return (
     <div class="frame fold">
@@ -57,7 +112,7 @@ function Folded({ frames }: { frames: Frame[] }) {
         <Icon name="right" />
         {frames.length === 1 ? "1 frame" : `${frames.length} frames`} in {packages(frames)}
       </button>
-      {open && frames.map((f, i) => <OneFrame key={i} frame={f} />)}
+      {open && frames.map((f, i) => <TracebackFrame key={i} frame={f} />)}
     </div>
   );
 }

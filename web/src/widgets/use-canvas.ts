@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact
 import { onTheme } from "../charts/theme";
 import { onHover } from "../model/hover";
 
-/** The width of an element, followed. */
+/** Return the width of an element, updated when it changes. */
 export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number] {
   const ref = useRef<T>(null);
   const [width, set] = useState(0);
@@ -12,7 +12,14 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number]
     if (!element) return;
     const measure = () => {
       const style = getComputedStyle(element);
-      set(Math.max(0, Math.floor(element.clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight))));
+      set(
+        Math.max(
+          0,
+          Math.floor(
+            element.clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight),
+          ),
+        ),
+      );
     };
     measure();
     const observer = new ResizeObserver(measure);
@@ -22,15 +29,29 @@ export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number]
   return [ref, width];
 }
 
-/** A number that changes with the theme, to draw again. */
+/** Return the height of the window, updated when it changes. */
+export function useWindowHeight(): number {
+  const [height, set] = useState(innerHeight);
+  useEffect(() => {
+    const measure = () => set(innerHeight);
+    addEventListener("resize", measure);
+    return () => removeEventListener("resize", measure);
+  }, []);
+  return height;
+}
+
+/** Return a number that changes with the theme, to trigger a redraw. */
 export function useThemeVersion(): number {
-  const [version, again] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => onTheme(() => again(0)), []);
+  const [version, rerender] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => onTheme(() => rerender(0)), []);
   return version;
 }
 
-/** A canvas that is drawn again when its width, the theme or the dependencies change. */
-export function useCanvas(draw: (canvas: HTMLCanvasElement, width: number) => void, deps: readonly unknown[]): [RefObject<HTMLDivElement | null>, RefObject<HTMLCanvasElement | null>, number] {
+/** Draw a canvas when its width, the theme or the dependencies change. */
+export function useCanvas(
+  draw: (canvas: HTMLCanvasElement, width: number) => void,
+  deps: readonly unknown[],
+): [RefObject<HTMLDivElement | null>, RefObject<HTMLCanvasElement | null>, number] {
   const [box, width] = useWidth<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
   const theme = useThemeVersion();
@@ -40,7 +61,7 @@ export function useCanvas(draw: (canvas: HTMLCanvasElement, width: number) => vo
   return [box, canvas, width];
 }
 
-/** A vertical line at the hovered moment of an axis from t0 to t1. */
+/** Show a vertical line at the hovered time of an axis from t0 to t1. */
 export function useCrosshair(t0: number, t1: number, width: number): RefObject<HTMLDivElement | null> {
   const line = useRef<HTMLDivElement>(null);
   useEffect(

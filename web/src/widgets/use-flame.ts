@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import { sumBy, type Where } from "../model/cube";
 import { bottomUp, byLine, type FlameNode, type LineTime, type Stacks, topDown } from "../model/flame";
-import { useAsync, useCube, useModel, useSettled } from "../model/hooks";
+import { useAsync, useCube, useModel, useSettledSelection } from "../model/hooks";
 
 export interface FlameFilter {
   kind: string;
@@ -17,13 +17,16 @@ export interface FlameResult {
   stacks: Stacks;
 }
 
-/** The flame graph of the selected time and filters. */
+/** Return the flame graph of the selected time and filters; null while loading. */
 export function useFlame(filter: FlameFilter, inverted: boolean): FlameResult | null {
   const model = useModel();
-  const selection = useSettled();
+  const selection = useSettledSelection();
   const cube = useCube("flame");
   const { flame } = model.report;
-  const columns = useAsync(() => Promise.all([model.columns.numbers(flame.nodes), model.columns.numbers(flame.parents)]), [model]).value;
+  const columns = useAsync(
+    () => Promise.all([model.columns.numbers(flame.nodes), model.columns.numbers(flame.parents)]),
+    [model],
+  ).value;
   return useMemo(() => {
     if (!cube || !columns) return null;
     const [nodes, parents] = columns;

@@ -5,13 +5,13 @@ export interface RailEntry {
   view: View;
   name: string;
   icon: IconName;
-  /** Second key after G. */
+  /** Key to press after G. */
   key: string;
 }
 
 export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
   [
-    "What happened",
+    "Run",
     [
       { view: "overview", name: "Overview", icon: "overview", key: "o" },
       { view: "stream", name: "Task stream", icon: "stream", key: "s" },
@@ -30,6 +30,7 @@ export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
       { view: "groups", name: "Task groups", icon: "groups", key: "g" },
       { view: "path", name: "Critical path", icon: "path", key: "r" },
       { view: "events", name: "Events and logs", icon: "events", key: "l" },
+      { view: "environment", name: "Environment", icon: "environment", key: "n" },
       { view: "tables", name: "Tables", icon: "tables", key: "t" },
     ],
   ],

@@ -1,23 +1,28 @@
-"""The resources, one module each; ``ROUTES`` is everything the server can be asked."""
+"""The resources of the API, one module each. ``ROUTES`` lists all of them."""
 
 from __future__ import annotations
 
-from daskscope.server import ingest
+from typing import Any
+
+from daskscope.server.http.openapi import document
+from daskscope.server.http.routing import ANYBODY, Call, Route
 from daskscope.server.routes import (
     accounts,
+    audit,
     clusters,
     computations,
     errors,
     health,
-    history,
+    ingest,
     logins,
     overview,
     reports,
     rows,
+    sessions,
     tokens,
     usage,
+    users,
 )
-from daskscope.server.routing import Route
 
 ROUTES: list[Route] = [
     route
@@ -26,7 +31,6 @@ ROUTES: list[Route] = [
         ingest,
         overview,
         clusters,
-        history,
         computations,
         rows,
         errors,
@@ -34,7 +38,18 @@ ROUTES: list[Route] = [
         reports,
         tokens,
         accounts,
+        users,
+        sessions,
+        audit,
         logins,
     )
     for route in module.ROUTES
 ]
+
+
+def openapi(_: Call) -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    return document(ROUTES)
+
+
+ROUTES.append(Route("GET", "/api/v1/openapi.json", openapi, ANYBODY, "This document"))

@@ -1,4 +1,4 @@
-"""Clusters: lists, one of them, and why it is still running."""
+"""Clusters: lists, details, history, and why one is still running."""
 
 from __future__ import annotations
 
@@ -6,27 +6,37 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from starlette.responses import StreamingResponse
 
-from daskscope.analysis.explanation import explain as explanation_of
-from daskscope.server import cursor
-from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, OneCluster, Prefix, Worker
-from daskscope.server.failure import bad_request, conflict, not_found, unavailable
-from daskscope.server.routing import Call, Route
-from daskscope.server.since import since_us
-from daskscope.server.views import cluster_view, cost_of, moment, parsed, seconds, there_us
+from daskscope.analysis.history import Life, busy_threads, present, steps_of, wanted_workers
+from daskscope.analysis.limits import clean
+from daskscope.analysis.rollup import BUCKET
+from daskscope.analysis.still_running import ClientStatus
+from daskscope.analysis.still_running import explain as explanation_of
+from daskscope.model.states import CLUSTER_STATES
+from daskscope.model.table import Table
+from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
+from daskscope.server.http import parameters
+from daskscope.server.http.audit import audit
+from daskscope.server.http.errors import bad_request, conflict, forbidden, unavailable
+from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, since_us
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.serializers import cluster_view, cost_of, moment, parsed, prefix_view, scheduler_now_us
 from daskscope.storage import clusters as store
-from daskscope.storage.history import recent_busy
+from daskscope.storage.clusters import recent_busy
+from daskscope.storage.runs import Part, read_snapshot
 
-#: Seconds between comments on a stream with nothing to say, so that proxies keep it open.
+#: Seconds between comments on a silent stream, so that proxies keep it open.
 HEARTBEAT_S = 15.0
-#: How long a stream lasts. A browser asks again by itself, and whoever was shown the door meanwhile gets no new one.
-LONGEST_S = 600.0
+#: Maximum length of a stream. Browsers reconnect, and callers who lost access meanwhile are refused then.
+MAX_STREAM_S = 600.0
 
-#: Columns by the words the API sorts by.
+#: Columns to sort by, by their API names.
 SORTS = {
     "started": "start_us",
     "last_seen": "seen_us",
@@ -36,10 +46,6 @@ SORTS = {
     "workers": "peak_workers",
     "threads": "peak_threads",
 }
-Limit = Annotated[int, msgspec.Meta(ge=1, le=cursor.MOST)]
-Text = Annotated[str, msgspec.Meta(max_length=200)]
-#: Where a page ended: a name of 500 bytes, escaped and encoded.
-Place = Annotated[str, msgspec.Meta(max_length=4_000)]
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,7 +58,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: Place = ""
     sort: Literal["started", "last_seen", "tasks", "exceptions", "cluster_time", "workers", "threads"] = "started"
     up: bool = False
-    #: Also which share of each cluster's threads was busy in its last hour.
+    #: Include each cluster's share of busy threads over its last hour.
     busy: bool = False
 
 
@@ -63,188 +69,170 @@ class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
     ) = None
 
 
-def find(call: Call) -> dict[str, Any]:
-    """The cluster of the path."""
-    with call.services.database.read() as connection:
-        row = store.find_cluster(connection, call.account.id, call.path("cluster"), call.now_us, call.lost_after_us)
-    if row is None:
-        raise not_found("such cluster")
-    return row
-
-
 def list_clusters(call: Call) -> ClusterList:
     query: ListQuery = call.query
     states = tuple(part for part in query.state.split(",") if part)
-    if unknown := set(states) - set(store.STATES):
-        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(store.STATES)}.")
-    after = cursor.decode(query.cursor, int, int)
+    if unknown := set(states) - set(CLUSTER_STATES):
+        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(CLUSTER_STATES)}.")
+    after = parameters.decode(query.cursor, int, int)
     wanted = store.ClusterFilter(
         since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1,
         SORTS[query.sort], query.up, after,
     )  # fmt: skip
-    with call.services.database.read() as connection:
-        rows = store.list_clusters(connection, call.account.id, wanted, call.now_us, call.lost_after_us)
-        counts = store.count_clusters(connection, call.account.id, call.now_us, call.lost_after_us)
+    with call.services.archive.read() as tx:
+        rows = store.list_clusters(tx, call.account.id, wanted)
+        counts = store.count_clusters(tx, call.account.id)
         more, rows = len(rows) > query.limit, rows[: query.limit]
-        busy = recent_busy(connection, rows) if query.busy else {}
+        busy = recent_busy(tx, rows) if query.busy else {}
     items = [cluster_view(row, call.account, call.services.url, call.now_us) for row in rows]
-    place = cursor.encode(rows[-1][SORTS[query.sort]], rows[-1]["id"]) if more else None
+    place = parameters.encode(getattr(rows[-1], SORTS[query.sort]), rows[-1].id) if more else None
     return {
         "items": items,
         "next": place,
-        "states": {state: counts.get(state, 0) for state in store.STATES},
-        "busy": {row["cluster"]: busy[row["id"]] for row in rows if row["id"] in busy},
+        "states": {state: counts.get(state, 0) for state in CLUSTER_STATES},
+        "busy": {row.cluster: busy[row.id] for row in rows if row.id in busy},
     }
 
 
 def get_cluster(call: Call) -> OneCluster:
-    row = find(call)
-    with call.services.database.read() as connection:
-        workers = store.workers_of(connection, row["id"])
-        clients = store.clients_of(connection, row["id"])
-        prefixes = store.prefixes_of(connection, row["id"])
+    row = find_cluster(call)
+    with call.services.archive.read() as tx:
+        workers = store.workers_of(tx, row.id)
+        clients = store.clients_of(tx, row.id)
+        prefixes = store.prefixes_of(tx, row.id)
     return {
         **cluster_view(row, call.account, call.services.url, call.now_us),
-        "config": parsed(row["config"], {}),
-        "idle_timeout": row["idle_timeout_s"],
+        "config": parsed(row.config, {}),
+        "idle_timeout": row.idle_timeout_s,
         "worker_list": [_worker_view(worker) for worker in workers],
         "clients": [_client_view(client) for client in clients],
-        "prefixes": [prefix_view(prefix) for prefix in prefixes],
+        "prefixes": [prefix_view(*prefix) for prefix in prefixes],
     }
 
 
-def _worker_view(row: dict[str, Any]) -> Worker:
+def _worker_view(row: store.Worker) -> Worker:
     return {
-        "server_id": row["server_id"],
-        "worker": row["worker"],
-        "name": row["name"],
-        "host": row["host"],
-        "nthreads": row["nthreads"],
-        "memory_limit": row["memory_limit"],
-        "verdict": row["verdict"],
-        "evidence": row["evidence"],
-        "start": moment(row["start_us"]),
-        "end": moment(row["end_us"]),
-        "memory": row["memory"] or 0,
-        "cpu_percent": row["cpu_percent"] or 0.0,
-        "lost_results": row["lost_count"],
-        "processing_at_end": row["processing_count"],
+        "server_id": row.server_id,
+        "worker": row.worker,
+        "name": row.name,
+        "host": row.host,
+        "nthreads": row.nthreads,
+        "memory_limit": row.memory_limit,
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "start": moment(row.start_us),
+        "end": moment(row.end_us),
+        "memory": row.memory or 0,
+        "cpu_percent": row.cpu_percent or 0.0,
+        "lost_results": row.lost_count,
+        "processing_at_end": row.processing_count,
     }
 
 
-def _client_view(row: dict[str, Any]) -> ConnectedClient:
+def _client_view(row: ClientStatus) -> ConnectedClient:
     return {
-        "client": row["client"],
-        "connected": moment(row["connect_us"]),
-        "last_seen": moment(row["last_seen_us"]),
-        "disconnected": moment(row["disconnect_us"]),
-        "held_keys": row["held_keys"],
-        "held_nbytes": row["held_nbytes"],
+        "client": row.client,
+        "connected": moment(row.connect_us),
+        "last_seen": moment(row.last_seen_us),
+        "disconnected": moment(row.disconnect_us),
+        "held_keys": row.held_keys,
+        "held_nbytes": row.held_nbytes,
     }
 
 
-def prefix_view(row: dict[str, Any]) -> Prefix:
-    compute, timed = seconds(row["compute_us"]), row["tasks"] - row["killed"]
-    return {
-        "prefix": row["prefix"],
-        "tasks": row["tasks"],
-        "errors": row["errors"],
-        "retried": row["retried"],
-        "killed": row["killed"],
-        "nbytes": row["nbytes"],
-        "compute": compute,
-        "transfer": seconds(row["transfer_us"]),
-        "disk": seconds(row["disk_us"]),
-        "deserialize": seconds(row["deserialize_us"]),
-        "longest": seconds(row["longest_us"]),
-        # Those that were killed with their worker have no time of their own.
-        "mean": round(compute / timed, 6) if timed > 0 else 0.0,
-    }
+def _own_cluster(call: Call) -> store.Cluster:
+    """Return the cluster of the path to the member who recorded it, or to an owner of the account."""
+    row = find_cluster(call)
+    if row.user != call.identity.name and "admin" not in call.identity.scopes:
+        raise forbidden(
+            f"This cluster belongs to {row.user or 'another user'}. Only they and owners of the account can change it."
+        )
+    return row
 
 
 def change_cluster(call: Call) -> Cluster:
-    row, change = find(call), call.body
+    row, change = _own_cluster(call), call.body
     values: dict[str, Any] = {}
     if change.name is not None:
         values["name"] = change.name
     if change.tags is not None:
         values["tags"] = json.dumps(list(dict.fromkeys(change.tags)))
     if values:
-        with call.services.database.write() as connection:
-            store.change_cluster(connection, row["id"], values)
-    return cluster_view({**row, **values}, call.account, call.services.url, call.now_us)
+        with call.services.archive.write() as tx:
+            store.change_cluster(tx, row.id, values)
+            audit(call, tx, "cluster-changed", row.cluster, **values)
+    return cluster_view(replace(row, **values), call.account, call.services.url, call.now_us)
 
 
 def delete_cluster(call: Call) -> dict[str, Any]:
-    """Deletes rows, sums and files of a cluster; reports made from it stay."""
-    row = find(call)
-    with call.services.database.write() as connection:
-        paths = store.delete_cluster(connection, row["id"])
-    # After the commit: a file without a row is swept up, a row without a file is a loss.
-    for path in paths:
-        call.services.store.delete(path)
-    return {"deleted": row["cluster"]}
+    """Delete the rows, sums and files of a cluster. Reports made from it stay."""
+    row = _own_cluster(call)
+    store.remove_cluster(
+        call.services.archive, row.id, lambda tx: audit(call, tx, "cluster-deleted", row.cluster, name=row.name)
+    )
+    return {"deleted": row.cluster}
 
 
 def close_cluster(call: Call) -> dict[str, Any]:
-    """Ask a cluster to shut down; its recorder is told in the answer to its next batch."""
-    row = find(call)
-    if row["state"] not in ("running", "idle"):
-        raise conflict(f"This cluster is {row['state']}: there is nobody to ask.")
-    with call.services.database.write() as connection:
-        store.ask_to_close(connection, row["id"], call.now_us)
-    return {"asked": row["cluster"]}
+    """Ask a cluster to shut down. Its recorder is told in the response to its next batch."""
+    row = _own_cluster(call)
+    if not row.is_live:
+        raise conflict(f"This cluster is {row.state}: there is nobody to ask.")
+    with call.services.archive.write() as tx:
+        store.ask_to_close(tx, row.id)
+        audit(call, tx, "cluster-closed", row.cluster, name=row.name)
+    return {"asked": row.cluster}
 
 
 def explain(call: Call) -> Explanation:
-    row = find(call)
-    with call.services.database.read() as connection:
-        clients = store.clients_of(connection, row["id"])
-    live = row["state"] in ("running", "idle")
+    row = find_cluster(call)
+    with call.services.archive.read() as tx:
+        clients = store.clients_of(tx, row.id)
     cost = cost_of(row, call.account)
-    explanation = explanation_of(row, clients, row["state"], cost.per_hour if live else 0.0, there_us(row, call.now_us))
+    per_hour = cost.per_hour if row.is_live else 0.0
+    explanation = explanation_of(row, clients, row.state, per_hour, scheduler_now_us(row, call.now_us))
     return {
-        "cluster_id": row["cluster"],
-        "state": row["state"],
+        "cluster_id": row.cluster,
+        "state": row.state,
         "answer": explanation.answer,
         "evidence": list(explanation.evidence),
         "advice": list(explanation.advice),
-        "tasks_processing": row["tasks_processing"],
-        "tasks_queued": row["tasks_queued"],
-        "tasks_unrunnable": row["tasks_unrunnable"],
-        "idle_since": moment(row["idle_since_us"]),
-        "idle_timeout": row["idle_timeout_s"],
-        "clients": [_client_view(client) for client in clients if not client["disconnect_us"]],
-        "cost_per_hour": round(cost.per_hour, 6) if live else 0.0,
+        "tasks_processing": row.tasks_processing,
+        "tasks_queued": row.tasks_queued,
+        "tasks_unrunnable": row.tasks_unrunnable,
+        "idle_since": moment(row.idle_since_us),
+        "idle_timeout": row.idle_timeout_s,
+        "clients": [_client_view(client) for client in clients if not client.disconnect_us],
+        "cost_per_hour": round(per_hour, 6),
         "cost_so_far": round(cost.total, 6),
     }
 
 
 def fine_metrics(call: Call) -> dict[str, Any]:
-    row = find(call)
-    with call.services.database.read() as connection:
-        return {"items": store.activities_of(connection, row["id"])}
+    row = find_cluster(call)
+    with call.services.archive.read() as tx:
+        return {"items": store.activities_of(tx, row.id)}
 
 
 async def live(call: Call) -> StreamingResponse:
-    """Server-Sent Events: the ids of clusters that got something new."""
+    """Stream the IDs of changed clusters as Server-Sent Events."""
     news = call.services.live
     if news.full(call.account.id):
-        raise unavailable("Too many pages wait for news. This one can ask again.", 30)
+        raise unavailable("Too many live pages are open. Try again later.", 30)
 
     async def stream() -> AsyncIterator[bytes]:
-        # Not before somebody reads: a client that is gone already would be listened for, for ever.
-        listener, began = news.listen(call.account.id), time.monotonic()
+        # Register only once the response is read: a client that is already gone would stay registered forever.
+        listener, began = news.listen(call.account.id, call.identity.user), time.monotonic()
         try:
             yield b": connected\n\n"
             async for changed in listener.changes(HEARTBEAT_S):
                 if changed:
                     yield f"event: changed\ndata: {json.dumps(sorted(changed))}\n\n".encode()
-                    # At most two a second, however busy the clusters are.
+                    # At most two events per second, however busy the clusters are.
                     await asyncio.sleep(0.5)
                 else:
                     yield b": still here\n\n"
-                if time.monotonic() - began > LONGEST_S:
+                if time.monotonic() - began > MAX_STREAM_S:
                     return
         finally:
             news.leave(listener)
@@ -253,17 +241,81 @@ async def live(call: Call) -> StreamingResponse:
     return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
 
 
+#: The kind of event that records the target of adaptive scaling.
+TARGET = "wanted-workers"
+
+
+def history(call: Call) -> History:
+    row, services = find_cluster(call), call.services
+    start, end = store.life_of(row)
+    steps = steps_of(start, end, BUCKET)
+    with services.archive.read() as tx:
+        sums = store.sums_of(tx, row.id, steps)
+        workers = store.workers_of(tx, row.id)
+    recording = read_snapshot(services.archive, call.account.id, row.id, row.name, Part(("events",)))
+    there, threads = present(
+        [Life(worker.start_us, worker.end_us or end, worker.nthreads) for worker in workers], steps
+    )
+    times, targets = _asked(recording["events"])
+    return {
+        "start": moment(start),
+        "step": steps.step_us / 1e6,
+        "edges": _rounded((np.clip(steps.edges, start, end) - start) / 1e6),
+        "workers": _rounded(there),
+        "threads": _rounded(threads),
+        "busy": _rounded(busy_threads(sums["compute_us"], threads, steps)),
+        "tasks": [int(n) for n in sums["tasks"]],
+        "errors": [int(n) for n in sums["errors"]],
+        "wanted": wanted_workers(times, targets, steps),
+    }
+
+
+def _asked(events: Table) -> tuple[list[int], list[int]]:
+    """Return when adaptive scaling requested how many workers. Events without a number are ignored."""
+    rows = events.take(np.flatnonzero(events["kind"] == TARGET))
+    times: list[int] = []
+    targets: list[int] = []
+    for moment_us, detail in zip(rows["time_us"].tolist(), rows["detail"].tolist(), strict=True):
+        wanted = parsed(detail, {}).get("wanted")
+        if type(wanted) is int:
+            times.append(moment_us)
+            targets.append(clean(wanted))
+    return times, targets
+
+
+def _rounded(values: Any) -> list[float]:
+    return [round(float(value), 3) for value in values]
+
+
 ROUTES = [
-    Route("GET", "/api/v1/clusters", list_clusters, "read", "Clusters, the newest first", query=ListQuery),
+    Route("GET", "/api/v1/clusters", list_clusters, "read", "List clusters, newest first", query=ListQuery),
     Route(
-        "GET", "/api/v1/clusters/{cluster}", get_cluster, "read", "One cluster with its workers, clients and prefixes"
+        "GET",
+        "/api/v1/clusters/{cluster}",
+        get_cluster,
+        "read",
+        "Return a cluster with its workers, clients and prefixes",
     ),
     Route(
         "PATCH", "/api/v1/clusters/{cluster}", change_cluster, "write", "Rename or tag a cluster", body=ClusterChange
     ),
-    Route("DELETE", "/api/v1/clusters/{cluster}", delete_cluster, "write", "Delete everything of a cluster"),
+    Route("DELETE", "/api/v1/clusters/{cluster}", delete_cluster, "write", "Delete a cluster and its data"),
     Route("POST", "/api/v1/clusters/{cluster}/close", close_cluster, "write", "Ask a cluster to shut down"),
-    Route("GET", "/api/v1/clusters/{cluster}/explain", explain, "read", "Why it is still running"),
-    Route("GET", "/api/v1/clusters/{cluster}/fine-metrics", fine_metrics, "read", "Fine performance metrics, summed"),
-    Route("GET", "/api/v1/live", live, "read", "Which clusters change, as they do", answers="text/event-stream"),
+    Route("GET", "/api/v1/clusters/{cluster}/explain", explain, "read", "Explain why it is still running"),
+    Route(
+        "GET",
+        "/api/v1/clusters/{cluster}/fine-metrics",
+        fine_metrics,
+        "read",
+        "Return fine performance metrics, summed",
+    ),
+    Route("GET", "/api/v1/live", live, "read", "Stream the IDs of changed clusters", answers="text/event-stream"),
+    Route(
+        "GET",
+        "/api/v1/clusters/{cluster}/history",
+        history,
+        "read",
+        "Return workers and busy threads over time",
+        heavy=True,
+    ),
 ]

@@ -6,19 +6,18 @@ from typing import Any
 
 import msgspec
 
-from daskscope.server import cursor
 from daskscope.server.contract import OneComputation
-from daskscope.server.failure import not_found
-from daskscope.server.routes.clusters import Limit, Place, Text, prefix_view
-from daskscope.server.routing import Call, Route
-from daskscope.server.since import since_us
-from daskscope.server.views import computation_view
-from daskscope.storage.clusters import find_cluster, prefixes_of
+from daskscope.server.http import parameters
+from daskscope.server.http.errors import not_found
+from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.serializers import computation_view, prefix_view
+from daskscope.storage.clusters import prefixes_of
 from daskscope.storage.computations import earlier_runs
 from daskscope.storage.computations import list_computations as stored
 
-#: Earlier runs that are shown beside a computation.
-FEW = 10
+#: Maximum earlier runs listed with a computation.
+MAX_EARLIER = 10
 
 
 class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -28,24 +27,13 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: Place = ""
 
 
-def run_of(call: Call, cluster: str) -> int | None:
-    """The number of a named cluster; None where none is named."""
-    if not cluster:
-        return None
-    with call.services.database.read() as connection:
-        row = find_cluster(connection, call.account.id, cluster, call.now_us, call.lost_after_us)
-    if row is None:
-        raise not_found("such cluster")
-    return int(row["id"])
-
-
 def list_computations(call: Call) -> dict[str, Any]:
     query: ListQuery = call.query
     run = run_of(call, query.cluster_id)
-    after = cursor.decode(query.cursor, int, str, int)
-    with call.services.database.read() as connection:
+    after = parameters.decode(query.cursor, int, str, int)
+    with call.services.archive.read() as tx:
         rows = stored(
-            connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us,
+            tx, call.account.id,
             run=run, since_us=since_us(query.since, call.now_us), limit=query.limit + 1, after=after,
         )  # fmt: skip
     more, rows = len(rows) > query.limit, rows[: query.limit]
@@ -53,39 +41,33 @@ def list_computations(call: Call) -> dict[str, Any]:
     last = rows[-1] if more else None
     return {
         "items": items,
-        "next": cursor.encode(last["start_us"], last["computation"], last["run_id"]) if last else None,
+        "next": parameters.encode(last.start_us, last.computation, last.run_id) if last else None,
     }
 
 
 def get_computation(call: Call) -> OneComputation:
-    run = run_of(call, call.path("cluster"))
-    assert run is not None
+    run = find_cluster(call).id
     name = call.path("computation")
-    with call.services.database.read() as connection:
-        rows = stored(
-            connection, call.services.vault, call.account.id, call.now_us, call.lost_after_us, run=run, computation=name
-        )
+    with call.services.archive.read() as tx:
+        rows = stored(tx, call.account.id, run=run, computation=name)
         if not rows:
             raise not_found("such computation")
-        prefixes = prefixes_of(connection, run, name)
-        earlier = earlier_runs(
-            connection, call.services.vault, call.account.id, rows[0], call.now_us, call.lost_after_us, FEW
-        )
-    view = computation_view(rows[0], call.account, call.services.url, call.now_us)
+        prefixes = prefixes_of(tx, run, name)
+        earlier = earlier_runs(tx, call.account.id, rows[0], MAX_EARLIER)
     return {
-        **view,
-        "prefixes": [prefix_view(prefix) for prefix in prefixes],
+        **computation_view(rows[0], call.account, call.services.url, call.now_us),
+        "prefixes": [prefix_view(*prefix) for prefix in prefixes],
         "earlier": [computation_view(row, call.account, call.services.url, call.now_us) for row in earlier],
     }
 
 
 ROUTES = [
-    Route("GET", "/api/v1/computations", list_computations, "read", "Computations, the newest first", query=ListQuery),
+    Route("GET", "/api/v1/computations", list_computations, "read", "List computations, newest first", query=ListQuery),
     Route(
         "GET",
         "/api/v1/clusters/{cluster}/computations/{computation}",
         get_computation,
         "read",
-        "One computation, by prefix",
+        "Return a computation with its prefixes",
     ),
 ]

@@ -1,32 +1,30 @@
-"""The first page of a team: what runs, what failed, what burns money, and how much there was of everything."""
+"""The home page of a team: running and failed work, cost, and totals."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
+from daskscope.server.billing import date_of, paid_by_day
 from daskscope.server.contract import Day, Overview, WeekCell
-from daskscope.server.routes.clusters import Text
-from daskscope.server.routes.reports import report_view
-from daskscope.server.routes.usage import date_of, paid_by_day
-from daskscope.server.routing import Call, Route
-from daskscope.server.since import since_us
-from daskscope.server.views import cluster_view, computation_view, cost_of, seconds
+from daskscope.server.http.parameters import Text, since_us
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.serializers import cluster_view, computation_view, cost_of, report_view, seconds
 from daskscope.storage import overview as store
 from daskscope.storage.clusters import ClusterFilter, count_clusters, list_clusters
 from daskscope.storage.computations import list_computations
+from daskscope.storage.overview import paid_runs
 from daskscope.storage.reports import list_reports
-from daskscope.storage.usage import paid_runs
 from daskscope.units import DAY
 
-#: Of each kind on the first page.
-FEW = 5
+#: Maximum items of each list.
+MAX_ITEMS = 5
 WEEKS = 12
 
 
 class OverviewQuery(msgspec.Struct, forbid_unknown_fields=True):
-    #: Since when failures are listed: the viewer's midnight.
+    #: Start of the list of failures: midnight of the viewer.
     failed_since: Text = "1 day"
     days: Annotated[int, msgspec.Meta(ge=1, le=366)] = 14
 
@@ -37,28 +35,20 @@ def overview(call: Call) -> Overview:
     since = since_us(query.failed_since, call.now_us)
     today = call.now_us // DAY
     first_day = today - query.days + 1
-    with services.database.read() as connection:
-
-        def clusters(states: tuple[str, ...], limit: int) -> list[dict[str, Any]]:
-            wanted = ClusterFilter(states=states, limit=limit)
-            return list_clusters(connection, account.id, wanted, call.now_us, call.lost_after_us)
-
-        running, idle = clusters(("running",), FEW), clusters(("idle",), 1000)
-        recent = paid_runs(connection, account.id, first_day * DAY)
-        progress = store.progress(connection, [row["id"] for row in running])
-        ended = store.ended_computations(connection, account.id, since, call.now_us, call.lost_after_us)
-        failed = store.failed_computations(connection, account.id, since, call.now_us, call.lost_after_us, FEW)
+    with services.archive.read() as tx:
+        running = list_clusters(tx, account.id, ClusterFilter(states=("running",), limit=MAX_ITEMS))
+        idle = list_clusters(tx, account.id, ClusterFilter(states=("idle",), limit=1000))
+        recent = paid_runs(tx, account.id, first_day * DAY)
+        progress = store.progress(tx, [row.id for row in running])
+        ended = store.ended_computations(tx, account.id, since)
+        failed = store.failed_computations(tx, account.id, since, MAX_ITEMS)
         computations = [
-            row
-            for run, name in failed
-            for row in list_computations(
-                connection, services.vault, account.id, call.now_us, call.lost_after_us, run=run, computation=name
-            )
+            row for run, name in failed for row in list_computations(tx, account.id, run=run, computation=name)
         ]
-        days = store.days_of(connection, account.id, first_day)
-        weeks = store.weeks_of(connection, account.id, today - 7 * WEEKS)
-        reports = list_reports(connection, account.id, call.now_us, limit=FEW)
-        states = count_clusters(connection, account.id, call.now_us, call.lost_after_us)
+        days = {row.key: row for row in store.usage(tx, account.id, "day", first_day)}
+        weeks = store.weeks_of(tx, account.id, today - 7 * WEEKS)
+        reports = list_reports(tx, account.id, limit=MAX_ITEMS)
+        states = count_clusters(tx, account.id)
     idle.sort(key=lambda row: -cost_of(row, account).per_hour)
     n_failed = ended.get("erred", 0) + ended.get("lost", 0)
     return {
@@ -66,34 +56,32 @@ def overview(call: Call) -> Overview:
         "running": [
             {"cluster": cluster_view(row, account, services.url, call.now_us), "done": done, "total": total}
             for row in running
-            for done, total in [progress.get(row["id"], (0, 0))]
+            for done, total in [progress.get(row.id, (0, 0))]
         ],
         "failed": [computation_view(row, account, services.url, call.now_us) for row in computations],
         "n_failed": n_failed,
         "n_finished": n_failed + ended.get("done", 0),
-        "idle": [cluster_view(row, account, services.url, call.now_us) for row in idle[:FEW]],
+        "idle": [cluster_view(row, account, services.url, call.now_us) for row in idle[:MAX_ITEMS]],
         "idle_per_hour": round(sum(cost_of(row, account).per_hour for row in idle), 6),
         "days": _days(call, recent, days, first_day, query.days),
-        "weeks": [_week(row) for row in weeks],
+        "weeks": [_week(*row) for row in weeks],
         "reports": [report_view(row, services.url) for row in reports],
     }
 
 
-def _days(
-    call: Call, runs: list[dict[str, Any]], sums: dict[int, dict[str, Any]], first_day: int, count: int
-) -> list[Day]:
-    """Sums of each day; what is paid for by time is spread over the days a cluster lived."""
+def _days(call: Call, runs: list[store.PaidRun], sums: dict[int, store.Usage], first_day: int, count: int) -> list[Day]:
+    """Return the sums of each day. What is paid by time is spread over the days a cluster ran."""
     amounts, shares = paid_by_day(runs, call.account, first_day, count)
     threads, total, _, idle = amounts.T @ shares
     result: list[Day] = []
     for number in range(count):
-        row = sums.get(first_day + number, {"tasks": 0, "errors": 0, "compute_us": 0})
+        row = sums.get(first_day + number, store.Usage())
         result.append(
             {
                 "day": date_of(first_day + number),
-                "tasks": row["tasks"],
-                "errors": row["errors"],
-                "compute_seconds": seconds(row["compute_us"]),
+                "tasks": row.tasks,
+                "errors": row.errors,
+                "compute_seconds": seconds(row.compute_us),
                 "thread_seconds": round(float(threads[number]), 6),
                 "cost": round(float(total[number]), 6),
                 "cost_idle": round(float(idle[number]), 6),
@@ -102,8 +90,8 @@ def _days(
     return result
 
 
-def _week(row: dict[str, Any]) -> WeekCell:
-    return {"user": row["user"], "week": date_of(7 * row["week"] - 3), "compute_seconds": seconds(row["compute_us"])}
+def _week(user: str, week: int, compute_us: int) -> WeekCell:
+    return {"user": user, "week": date_of(7 * week - 3), "compute_seconds": seconds(compute_us)}
 
 
-ROUTES = [Route("GET", "/api/v1/overview", overview, "read", "What a team wants to know first", query=OverviewQuery)]
+ROUTES = [Route("GET", "/api/v1/overview", overview, "read", "Return what the home page shows", query=OverviewQuery)]

@@ -1,53 +1,60 @@
-"""Hosted reports: upload, list, change, delete, and look at them."""
+"""Hosted reports: upload, list, change, delete and view."""
 
 from __future__ import annotations
 
+import json
 import mmap
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
+from urllib.parse import quote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from daskscope import units
-from daskscope.analysis.rollup import clean
+from daskscope.analysis.limits import clean
+from daskscope.analysis.summary import extent
 from daskscope.errors import RecordingError, WireError
-from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.schema import Report
-from daskscope.server import cursor, pages, rendering
-from daskscope.server.arriving import Upload
+from daskscope.server import documents
 from daskscope.server.contract import HostedReport
-from daskscope.server.failure import Refusal, bad_request, forbidden, not_found, too_large
-from daskscope.server.names import is_number
+from daskscope.server.http import pages, parameters
+from daskscope.server.http.audit import audit
+from daskscope.server.http.data import DataResponse
+from daskscope.server.http.errors import Refusal, bad_request, forbidden, not_found, too_large
+from daskscope.server.http.identity import named_account
+from daskscope.server.http.page_secret import HEADER, make_ticket
+from daskscope.server.http.pages import BYTES, DATA_HEADERS
+from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, is_number, since_us
+from daskscope.server.http.routing import PUBLIC, Call, Route, receive
+from daskscope.server.limits import Upload
 from daskscope.server.pools import HEAVY
-from daskscope.server.routes.clusters import Limit, Place, Text
-from daskscope.server.routing import PUBLIC, Call, Route, receive
-from daskscope.server.since import since_us
-from daskscope.server.views import moment, parsed, seconds
+from daskscope.server.serializers import report_view
+from daskscope.server.shared import Shared
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
-BYTES = "application/octet-stream"
 #: How long an upload may take.
 UPLOAD_S = 600.0
-#: What a recording may unpack to, as a multiple of what may be uploaded; real ones have five times their size.
-MOST_RAW_TIMES = 20
-#: Rows it may have: one for each byte, where real ones take five, and some more; each takes 230 bytes when it is read. A frame of
-#: constants has a quarter of a million of them in 300 bytes.
-SPARE_ROWS, MOST_ROWS = 500_000, 20_000_000
+#: Maximum unpacked size of a recording, as a multiple of the maximum upload; real ones unpack to five times their size.
+MAX_RAW_TIMES = 20
+#: Maximum rows of a recording: one per byte, where real rows take five, plus some; each takes 230 bytes to read. A
+#: frame of constants claims a quarter of a million rows in 300 bytes.
+SPARE_ROWS, MAX_ROWS = 500_000, 20_000_000
 Tag = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 
 
 class UploadQuery(msgspec.Struct, forbid_unknown_fields=True):
     filename: Text = "dask-report.html"
     title: Text = ""
-    #: Empty: what the account prefers.
+    #: Empty means the account's preference.
     visibility: Literal["", "private", "public"] = ""
     tags: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     days_to_expire: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
@@ -67,20 +74,25 @@ class ReportChange(msgspec.Struct, forbid_unknown_fields=True):
     filename: Text | None = None
     tags: Annotated[list[Tag], msgspec.Meta(max_length=50)] | None = None
     visibility: Literal["private", "public"] | None = None
-    #: Days from now; 0: never.
+    #: Days from now; 0 means never.
     days_to_expire: Annotated[int, msgspec.Meta(ge=0, le=3650)] | None = None
-    #: A new link; the old one ends.
+    #: Create a new link and end the old one.
     new_link: bool = False
+
+
+class NewShare(msgspec.Struct, forbid_unknown_fields=True):
+    #: Empty means the account's preference.
+    visibility: Literal["", "private", "public"] = ""
 
 
 # ---------------------------------------------------------------- upload and list
 
 
 async def upload_report(call: Call) -> HostedReport:
-    """A recording, which the server renders, or any HTML, which it shows in a sandbox."""
+    """Upload a recording, which the server renders, or any HTML, which it shows in a sandbox."""
     services, limit = call.services, call.services.settings.max_report
     used = await run_in_threadpool(check_room, call, _claimed(call))
-    # Not in memory: it is large, takes as long as its sender likes, and there may be many.
+    # Not in memory: uploads are large and slow, and there may be many.
     with (
         services.arriving.upload(call.account.id) as upload,
         tempfile.TemporaryDirectory(dir=services.settings.directory, prefix="upload-") as directory,
@@ -93,18 +105,18 @@ async def upload_report(call: Call) -> HostedReport:
             if refusal.status != 413:
                 raise
             raise too_large(
-                f"This report is larger than the {units.nbytes(limit)} this server takes. "
-                "Whoever runs it can change that with --max-report."
+                f"This report is larger than {units.nbytes(limit)}. "
+                "The server's operator can raise the limit with --max-report."
             ) from None
         except store.ReportsFull as error:
             raise too_large(str(error)) from None
-        # It may have taken ten minutes to come.
+        # Identify again: the upload may have taken ten minutes.
         call.identity = await run_in_threadpool(call.again)
-        return await services.pools.run(HEAVY, _upload, call, path)
+        return await services.pools.run(HEAVY, call.account.id, _upload, call, path)
 
 
 def _keep(call: Call, file: BinaryIO, part: bytes, upload: Upload, used: int) -> None:
-    """Write a part of an upload, where all that come at once have room: a body need not say how large it is."""
+    """Write a part of an upload if all concurrent uploads have room: a body may not state its size."""
     limit = call.services.settings.max_reports
     if limit and used + upload.add(len(part)) > limit:
         raise store.ReportsFull(used, limit)
@@ -135,34 +147,35 @@ def _upload(call: Call, file: Path) -> HostedReport:
     return report_view(add(call, new, html_path), call.services.url)
 
 
-def add(call: Call, new: store.NewReport, html_path: str = "") -> dict[str, Any]:
-    """Store a report whose files are written; they go where the account has no room for it."""
+def add(call: Call, new: store.NewReport, html_path: str = "") -> store.Report:
+    """Store a report whose files are written. Delete them if the account has no room."""
     try:
-        with call.services.database.write() as connection:
+        with call.services.archive.write() as tx:
             limit = call.services.settings.max_reports
-            row = store.add_report(connection, call.account.id, call.identity.user, new, call.now_us, limit=limit)
+            row = store.add_report(tx, call.account.id, call.identity.user, new, limit=limit)
             if html_path:
-                store.change_report(connection, row["id"], {"html_path": html_path})
+                store.change_report(tx, row.id, {"html_path": html_path})
+            audit(call, tx, "report-created", row.title or row.filename, id=row.number, visibility=row.visibility)
     except store.ReportsFull as error:
         for path in filter(None, (new.path, html_path)):
-            call.services.store.delete(path)
+            call.services.archive.store.delete(path)
         raise too_large(str(error)) from None
     return row
 
 
 def _claimed(call: Call) -> int:
-    """How large a body says it is; what it says is checked when it is there."""
+    """Return the claimed size of a body; the real size is checked when it has arrived."""
     claimed = call.request.headers.get("content-length", "")
     return int(claimed[:20]) if claimed.isdigit() else 0
 
 
 def check_room(call: Call, nbytes: int) -> int:
-    """Refuse what cannot fit before it is received and rendered, which takes long; what the account has, if that is limited."""
+    """Refuse what cannot fit before receiving and rendering it. Return the bytes in use if they are limited."""
     limit = call.services.settings.max_reports
     if not limit:
         return 0
-    with call.services.database.read() as connection:
-        used = store.used_nbytes(connection, call.account.id, call.now_us)
+    with call.services.archive.read() as tx:
+        used = store.used_nbytes(tx, call.account.id)
     if used + nbytes > limit:
         raise too_large(str(store.ReportsFull(used, limit)))
     return used
@@ -175,112 +188,91 @@ def _is_html(data: bytes) -> bool:
 
 def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewReport:
     try:
-        _check_raw(path, MOST_RAW_TIMES * call.services.settings.max_report)
-        recording = read_recording(path)
+        rows = _check_raw(path, MAX_RAW_TIMES * call.services.settings.max_report)
+        with call.services.build_memory.reserve(rows * documents.TASK_NBYTES):
+            recording = read_recording(path)
+            title = call.query.title or call.query.filename
+            start, stop = extent(recording)
+            report, blocks = build(recording, start, stop, title=title, **documents.embedded(recording))
+            made = documents.render(report, blocks)
     except (RecordingError, WireError) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
-    title = call.query.title or call.query.filename
-    report, blocks = build(recording, title=title, **rendering.embedded(recording))
-    made = rendering.render(report, blocks)
-    stored = rendering.store(call.services, call.account.id, made)
-    return store.NewReport(kind="recording", path=stored, title=title, **_facts(recording, report), **common)
+    stored = documents.store(call.services, call.account.id, made)
+    cluster = next(iter(recording["clusters"]["cluster"].tolist()), "")
+    return store.NewReport(kind="recording", path=stored, title=title, **_facts(cluster, report), **common)
 
 
-def _check_raw(path: Path, limit: int) -> None:
-    """Refuse a recording whose batches claim more than could be held; they are not unpacked for it."""
+def _check_raw(path: Path, limit: int) -> int:
+    """Refuse a recording whose batches claim more than fits into memory, without unpacking them. Return its rows."""
     with path.open("rb") as file:
         # Closed when the last view of it is gone.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     claimed, rows, offset = 0, 0, len(FILE_MAGIC)
-    most = min(SPARE_ROWS + len(data), MOST_ROWS)
     while offset < len(data):
         try:
             frame = read_frame(memoryview(data), offset)
         except WireError:
-            # What follows is damaged, and will not be read.
-            return
+            # The rest is damaged and will not be read.
+            break
         claimed, rows, offset = claimed + frame.header.raw, rows + frame.header.rows, offset + frame.size
-        if claimed > limit or rows > most:
-            raise bad_request("This recording unpacks to more than this server takes.")
+    # Only whole frames count: any number of zeros may follow them.
+    if claimed > limit or rows > min(SPARE_ROWS + offset, MAX_ROWS):
+        raise bad_request("This recording is too large when unpacked.")
+    return rows
 
 
-def _facts(recording: Recording, report: Report) -> dict[str, Any]:
-    clusters, totals = recording["clusters"], report["totals"]
+def _facts(cluster: str, report: Report) -> dict[str, Any]:
+    totals = report["totals"]
     facts = {
-        "cluster": str(clusters["cluster"][0]) if clusters.rows else "",
+        "cluster": cluster,
         "status": report["answer"]["status"],
         "duration_us": totals["duration_us"],
         "tasks": totals["tasks"],
         "errors": totals["errors"],
     }
-    # Whatever the recording claims: a database has neither NUL nor numbers beyond 64 bits.
+    # Clean the values: a database stores neither NUL nor integers beyond 64 bits.
     return {name: clean(value) for name, value in facts.items()}
 
 
 def _put(call: Call, data: bytes, name: str) -> str:
     path = new_path(call.account.id, "reports", name)
-    with call.services.database.read() as connection:
-        sealed = call.services.vault.seal(connection, call.account.id, data)
-    call.services.store.put(path, sealed)
+    with call.services.archive.read() as tx:
+        sealed = tx.seal(call.account.id, data, path)
+    call.services.archive.store.put(path, sealed)
     return path
-
-
-def report_view(row: dict[str, Any], base: str) -> HostedReport:
-    url = f"{base}/{row['account']}/reports/{row['number']}"
-    public = row["visibility"] == "public" and row["share"]
-    return {
-        "id": row["number"],
-        "filename": row["filename"],
-        "title": row["title"],
-        "private": not public,
-        "url": f"{url}/{row['share']}" if public else url,
-        "kind": row["kind"],
-        "account": row["account"],
-        "user": row["user"],
-        "created": moment(row["created_us"]),
-        "expires": moment(row["expires_us"]),
-        "size": row["nbytes"],
-        "duration": seconds(row["duration_us"]),
-        "n_tasks": row["tasks"],
-        "n_errors": row["errors"],
-        "status": row["status"],
-        "cluster_id": row["cluster"],
-        "tags": parsed(row["tags"], []),
-    }
 
 
 def list_reports(call: Call) -> dict[str, Any]:
     query: ListQuery = call.query
-    place = cursor.decode(query.cursor, int)
-    with call.services.database.read() as connection:
+    place = parameters.decode(query.cursor, int)
+    with call.services.archive.read() as tx:
         rows = store.list_reports(
-            connection, call.account.id, call.now_us, search=query.search, tag=query.tag, user=query.user,
-            since_us=since_us(query.since, call.now_us), limit=query.limit + 1, before=place[0] if place else None,
-        )  # fmt: skip
+            tx, call.account.id, search=query.search, tag=query.tag, user=query.user,
+            since_us=since_us(query.since, call.now_us), limit=query.limit + 1, before=place[0] if place else None)  # fmt: skip
     more, rows = len(rows) > query.limit, rows[: query.limit]
     items = [report_view(row, call.services.url) for row in rows]
-    return {"items": items, "next": cursor.encode(rows[-1]["number"]) if more else None}
+    return {"items": items, "next": parameters.encode(rows[-1].number) if more else None}
 
 
 # ---------------------------------------------------------------- one report
 
 
-def own_report(call: Call) -> dict[str, Any]:
-    """The report of the path, for a member."""
+def own_report(call: Call) -> store.Report:
+    """Return the report of the path to a member."""
     number = call.path("report")
-    with call.services.database.read() as connection:
-        row = store.find_report(connection, call.account.id, int(number), call.now_us) if is_number(number) else None
+    with call.services.archive.read() as tx:
+        row = store.find_report(tx, call.account.id, int(number)) if is_number(number) else None
     if row is None:
         raise not_found("such report")
     return row
 
 
-def _shared(call: Call) -> dict[str, Any]:
-    """The report of a public link."""
-    with call.services.database.read() as connection:
-        row = store.find_shared(connection, call.path("share"), call.now_us)
+def _shared(call: Call) -> store.Report:
+    """Return the report of a share link."""
+    with call.services.archive.read() as tx:
+        row = store.find_shared(tx, call.path("share"))
     if row is None:
-        raise not_found("such report; its link may have ended")
+        raise not_found("report with this link", "The link may have expired.")
     return row
 
 
@@ -288,35 +280,38 @@ def get_report(call: Call) -> HostedReport:
     return report_view(own_report(call), call.services.url)
 
 
-def _decides(call: Call, row: dict[str, Any]) -> bool:
-    """Whether somebody may say who sees a report and how long: who uploaded it, and owners of the account."""
-    return row["user_id"] == call.identity.user or "admin" in call.identity.scopes
+def _decides(call: Call, row: store.Report) -> bool:
+    """Return whether the caller can change who sees a report: its uploader and owners of the account."""
+    return row.user_id == call.identity.user or "admin" in call.identity.scopes
 
 
 def change_report(call: Call) -> HostedReport:
     row, change = own_report(call), call.body
     sharing = change.visibility is not None or change.days_to_expire is not None or change.new_link
     if sharing and not _decides(call, row):
-        raise forbidden("Only whoever uploaded a report, or an owner of the account, says who may see it.")
+        raise forbidden("Only the uploader of a report or an owner of the account can change who sees it.")
     values: dict[str, Any] = {
         name: value
         for name, value in (("title", change.title), ("filename", change.filename), ("tags", change.tags))
         if value is not None
     }
-    visibility = change.visibility or row["visibility"]
+    visibility = change.visibility or row.visibility
     if change.visibility is not None:
         values["visibility"] = change.visibility
-        values["share"] = (row["share"] or store.new_share()) if visibility == "public" else ""
+        values["share"] = (row.share or store.new_share()) if visibility == "public" else ""
     if change.new_link and visibility == "public":
         values["share"] = store.new_share()
     if change.days_to_expire is not None:
         values["expires_us"] = call.now_us + change.days_to_expire * units.DAY if change.days_to_expire else 0
     if values:
-        with call.services.database.write() as connection:
-            store.change_report(connection, row["id"], values)
-            changed = store.find_report(connection, call.account.id, row["number"], call.now_us)
+        with call.services.archive.write() as tx:
+            store.change_report(tx, row.id, values)
+            if sharing:
+                shared = {"visibility": visibility, "new_link": change.new_link}
+                audit(call, tx, "report-shared", row.title or row.filename, id=row.number, **shared)
+            changed = store.find_report(tx, call.account.id, row.number)
         if changed is None:
-            # Somebody deleted it meanwhile.
+            # It was deleted meanwhile.
             raise not_found("such report")
         row = changed
     return report_view(row, call.services.url)
@@ -325,50 +320,64 @@ def change_report(call: Call) -> HostedReport:
 def delete_report(call: Call) -> dict[str, Any]:
     row = own_report(call)
     if not _decides(call, row):
-        raise forbidden("Only whoever uploaded a report, or an owner of the account, can delete it.")
-    with call.services.database.write() as connection:
-        paths = store.delete_report(connection, row["id"])
+        raise forbidden("Only the uploader of a report or an owner of the account can delete it.")
+    with call.services.archive.write() as tx:
+        paths = store.delete_report(tx, row.id)
+        audit(call, tx, "report-deleted", row.title or row.filename, id=row.number)
     for path in paths:
-        call.services.store.delete(path)
-    return {"deleted": row["number"]}
+        call.services.archive.store.delete(path)
+    return {"deleted": row.number}
 
 
 # ---------------------------------------------------------------- what is in it
 
 
-def _document(call: Call, row: dict[str, Any]) -> Response:
-    if row["kind"] != "recording":
+def _document(call: Call, row: store.Report) -> Response:
+    if row.kind != "recording":
         raise not_found("such document")
-    made = rendering.load(call.services, row["account_id"], row["path"])
-    return Response(made.report, media_type="application/json", headers=DATA_HEADERS)
+    made = documents.load(call.services, row.account_id, row.path)
+    return DataResponse([made.report], "application/json", DATA_HEADERS)
 
 
-def _block(call: Call, row: dict[str, Any]) -> Response:
-    if row["kind"] != "recording":
+def _block(call: Call, row: store.Report) -> Response:
+    if row.kind != "recording":
         raise not_found("such block")
-    made = rendering.load(call.services, row["account_id"], row["path"])
+    made = documents.load(call.services, row.account_id, row.path)
     data = made.blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")
-    return Response(data, media_type=BYTES, headers=DATA_HEADERS)
+    return DataResponse([data], BYTES, DATA_HEADERS)
 
 
-def _html(call: Call, row: dict[str, Any]) -> Response:
-    if row["kind"] != "html":
+@dataclass(frozen=True)
+class Page:
+    """Uploaded HTML."""
+
+    data: bytes
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.data)
+
+
+#: Uploaded HTML that is being read, and some that was read recently.
+_pages: Shared[Page] = Shared(16 * 1024 * 1024)
+
+
+def _html(call: Call, row: store.Report, place: str) -> Response:
+    """Return uploaded HTML to a frame. A browser that opens it otherwise is sent to the page with the frame."""
+    if row.kind != "html":
         raise not_found("such HTML")
-    data = call.services.store.get(row["html_path"])
-    with call.services.database.read() as connection:
-        page = call.services.vault.open(connection, row["account_id"], data)
-    return pages.sandboxed(page)
+    if call.request.headers.get("sec-fetch-dest", "iframe") != "iframe":
+        root = call.services.settings.root_path
+        return RedirectResponse(f"{root}/{quote(row.account)}/reports/{row.number}{place}", 303, DATA_HEADERS)
 
+    def read() -> Page:
+        data = call.services.archive.store.get(row.html_path)
+        with call.services.archive.read() as tx:
+            return Page(tx.open(row.account_id, data, row.html_path))
 
-#: A rendering is a set of numbers and names, never a page: no browser may take it for one.
-DATA_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "private, no-cache",
-    "Content-Security-Policy": "sandbox; default-src 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+    return pages.sandboxed(_pages.load(row.html_path, read).data)
 
 
 def report_document(call: Call) -> Response:
@@ -380,7 +389,19 @@ def report_block(call: Call) -> Response:
 
 
 def report_html(call: Call) -> Response:
-    return _html(call, own_report(call))
+    return _html(call, own_report(call), "")
+
+
+def report_ticket(call: Call) -> dict[str, Any]:
+    """Return a parameter for the URL of uploaded HTML. A frame needs it, because it cannot send headers."""
+    row = own_report(call)
+    if row.kind != "html":
+        raise not_found("such HTML")
+    # Without a page secret there is nothing to bind it to: a token goes into a header.
+    if HEADER not in call.request.headers or call.identity.kind == "token":
+        return {"ticket": None}
+    path = call.request.url.path.removesuffix("/ticket")
+    return {"ticket": make_ticket(call.request, path, named_account(call.request), call.now_us)}
 
 
 def shared_document(call: Call) -> Response:
@@ -392,22 +413,44 @@ def shared_block(call: Call) -> Response:
 
 
 def shared_html(call: Call) -> Response:
-    return _html(call, _shared(call))
+    row = _shared(call)
+    return _html(call, row, f"/{quote(row.share)}")
+
+
+def share(call: Call) -> HostedReport:
+    """Create a report from a computation. It stays when the cluster is deleted."""
+    made, _ = documents.of_request(call, find_cluster(call))
+    report = json.loads(made.report)
+    new = store.NewReport(
+        filename=f"{call.path('computation')}.html",
+        title=str(report["title"]),
+        kind="recording",
+        path=documents.store(call.services, call.account.id, made),
+        nbytes=made.nbytes,
+        visibility=call.body.visibility or call.account.preferences.visibility,
+        **_facts(call.path("cluster"), report),
+    )
+    return report_view(add(call, new), call.services.url)
 
 
 ROUTES = [
-    Route("GET", "/api/v1/reports", list_reports, "read", "Reports, the newest first", query=ListQuery),
+    Route(
+        "POST", "/api/v1/clusters/{cluster}/computations/{computation}/share", share, "write",
+        "Create a report from a computation", body=NewShare, status=201, heavy=True,
+    ),
+    Route("GET", "/api/v1/reports", list_reports, "read", "List reports, newest first", query=ListQuery),
     Route(
         "POST", "/api/v1/reports", upload_report, "write", "Upload a recording or an HTML report",
         query=UploadQuery, content=BYTES, status=201,
     ),
-    Route("GET", "/api/v1/reports/{report}", get_report, "read", "One report"),
-    Route("PATCH", "/api/v1/reports/{report}", change_report, "write", "Rename, tag, share or end a report", body=ReportChange),
+    Route("GET", "/api/v1/reports/{report}", get_report, "read", "Return a report"),
+    Route("PATCH", "/api/v1/reports/{report}", change_report, "write", "Rename, tag, share or expire a report", body=ReportChange),
     Route("DELETE", "/api/v1/reports/{report}", delete_report, "write", "Delete a report"),
-    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "What the viewer shows", heavy=True),
-    Route("GET", "/api/v1/reports/{report}/view/blocks/{block}", report_block, "read", "One of its columns", answers=BYTES),
-    Route("GET", "/api/v1/reports/{report}/html", report_html, "read", "Uploaded HTML, in a sandbox", answers="text/html"),
-    Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "The same, by a public link"),
-    Route("GET", "/api/v1/shared/{share}/view/blocks/{block}", shared_block, PUBLIC, "The same, by a public link", answers=BYTES),
-    Route("GET", "/api/v1/shared/{share}/html", shared_html, PUBLIC, "The same, by a public link", answers="text/html"),
+    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "Return a report's document", heavy=True),
+    Route("GET", "/api/v1/reports/{report}/view/blocks/{block}", report_block, "read", "Return a document block", answers=BYTES),
+    Route("GET", "/api/v1/reports/{report}/html", report_html, "read", "Return uploaded HTML, in a sandbox", answers="text/html"),
+    Route("GET", "/api/v1/reports/{report}/html/ticket", report_ticket, "read", "Return a ticket for a frame with uploaded HTML"),
+    Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "Return the document of a shared report"),
+    Route("GET", "/api/v1/shared/{share}/view/blocks/{block}", shared_block, PUBLIC, "Return a block of it", answers=BYTES),
+    Route("GET", "/api/v1/shared/{share}/html", shared_html, PUBLIC, "Return the HTML of a shared report", answers="text/html"),
 ]  # fmt: skip

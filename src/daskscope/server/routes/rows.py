@@ -1,8 +1,7 @@
-"""Rows of a run: its events, a window of its tasks, and the documents the viewer shows."""
+"""Rows and documents of a run: its events, a window of its tasks, and what the viewer shows."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import msgspec
@@ -11,20 +10,20 @@ from starlette.responses import Response
 
 from daskscope.model.recording import Completeness
 from daskscope.model.table import Table
-from daskscope.server import cursor, rendering
-from daskscope.server.contract import HostedReport
-from daskscope.server.failure import Refusal, not_found
-from daskscope.server.routes.clusters import Limit, Text, find
-from daskscope.server.routes.reports import BYTES, DATA_HEADERS, add, report_view
-from daskscope.server.routing import Call, Route
-from daskscope.server.views import moment, parsed
-from daskscope.storage.reports import NewReport
-from daskscope.storage.runs import Part, read_steadily
+from daskscope.server import documents
+from daskscope.server.http import parameters
+from daskscope.server.http.data import DataResponse
+from daskscope.server.http.errors import Refusal, not_found
+from daskscope.server.http.pages import BYTES, DATA_HEADERS
+from daskscope.server.http.parameters import Limit, Text, find_cluster
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.serializers import moment, parsed
+from daskscope.storage.runs import Part, read_snapshot
+from daskscope.wire.file import frames_of_table
 from daskscope.wire.layout import FILE_MAGIC
-from daskscope.wire.rows import frames_of_table
 
-#: Tasks of one answer: more than a screen has pixels.
-MOST_TASKS = 20_000
+#: Maximum tasks of one response: more than a screen has pixels.
+MAX_TASKS = 20_000
 Time = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
@@ -37,49 +36,43 @@ class EventsQuery(msgspec.Struct, forbid_unknown_fields=True):
 class TasksQuery(msgspec.Struct, forbid_unknown_fields=True):
     start_us: Time = 0
     stop_us: Time = 1 << 62
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_TASKS)] = MOST_TASKS
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_TASKS)] = MAX_TASKS
 
 
-#: What a window of tasks shows; a file holds twice as much, and the rest is not read.
+#: Columns of a window of tasks; a file has twice as many, and the rest is not read.
 TASK_TEXTS = ("key", "prefix", "worker", "status", "computation")
 TASK_NUMBERS = ("start_us", "stop_us", "thread", "nbytes")
 
 
-def _table(call: Call, row: dict[str, Any], part: Part) -> Table:
-    services, (name,) = call.services, part.tables
-    recording = read_steadily(
-        services.database, services.vault, services.store, call.account.id, row["id"], row["name"], part
-    )
-    return recording[name]
+def _table(call: Call, part: Part) -> Table:
+    row, (name,) = find_cluster(call), part.tables
+    return read_snapshot(call.services.archive, call.account.id, row.id, row.name, part)[name]
 
 
 def list_events(call: Call) -> dict[str, Any]:
     query: EventsQuery = call.query
-    row = find(call)
-    events = _table(call, row, Part(("events",)))
-    place = cursor.decode(query.cursor, int)
+    events = _table(call, Part(("events",)))
+    place = parameters.decode(query.cursor, int)
     order = np.argsort(events["time_us"], kind="stable")[::-1]
     if query.topic:
         order = order[events["topic"][order] == query.topic]
-    # Counted from the oldest: those that come meanwhile are the newest.
+    # Count from the oldest: new events are added at the end.
     left = min(max(place[0], 0), len(order)) if place else len(order)
     first = len(order) - left
     chosen = events.take(order[first : first + query.limit])
-    columns = [chosen[name].tolist() for name in ("time_us", "topic", "kind", "worker", "detail")]
     items = [
         {"time": moment(time), "topic": topic, "kind": kind, "worker": worker, "detail": parsed(detail, {})}
-        for time, topic, kind, worker, detail in zip(*columns, strict=True)
+        for time, topic, kind, worker, detail in chosen.records("time_us", "topic", "kind", "worker", "detail")
     ]
     rest = left - query.limit
-    return {"items": items, "next": cursor.encode(rest) if rest > 0 else None, "total": len(order)}
+    return {"items": items, "next": parameters.encode(rest) if rest > 0 else None, "total": len(order)}
 
 
 def list_tasks(call: Call) -> dict[str, Any]:
-    """Executions that overlap a window, as columns; of more than fit, the longest, and it says of how many."""
+    """Return executions that overlap a window as columns. If there are too many, return the longest and the total."""
     query: TasksQuery = call.query
-    row = find(call)
     part = Part(("tasks",), window=(query.start_us, query.stop_us), columns=(*TASK_TEXTS, *TASK_NUMBERS))
-    tasks = _table(call, row, part)
+    tasks = _table(call, part)
     start, stop = tasks["start_us"], tasks["stop_us"]
     inside = np.flatnonzero((stop >= query.start_us) & (start <= query.stop_us) & (start > 0))
     total = len(inside)
@@ -93,16 +86,14 @@ def list_tasks(call: Call) -> dict[str, Any]:
 
 
 def download(call: Call) -> Response:
-    """The whole run as a recording file, for ``daskscope show``, ``open`` and ``export``."""
-    row, services = find(call), call.services
-    recording = read_steadily(
-        services.database, services.vault, services.store, call.account.id, row["id"], row["name"]
-    )
+    """Return the whole run as a recording file for ``daskscope show``, ``open`` and ``export``."""
+    row = find_cluster(call)
+    recording = read_snapshot(call.services.archive, call.account.id, row.id, row.name)
     if recording.damage and not any(table.rows for table in recording.tables.values()):
-        # A file without a batch has nothing that could say what is not in it.
+        # A file without a batch cannot state what is missing.
         raise Refusal(500, "damaged", f"Nothing of this cluster can be read: {recording.damage}")
-    # A file says that it is incomplete by the numbers of batches it does not have: those that never came, and of what is damaged
-    # one. The gap is behind the first batch, for a reader takes the first number for where the recording began.
+    # A file shows gaps by missing sequence numbers: for batches that never arrived, and one for damaged data. The gap
+    # comes after the first batch, because readers take the first number as the start of the recording.
     gap = recording.missing_batches + bool(recording.damage)
     parts, sequence = [FILE_MAGIC], 0
     for name, table in recording.tables.items():
@@ -110,10 +101,10 @@ def download(call: Call) -> Response:
         frames = list(
             frames_of_table(
                 table,
-                cluster=row["cluster"],
-                epoch=row["start_us"],
+                cluster=row.cluster,
+                epoch=row.start_us,
                 sequence=sequence,
-                # An entity's older rows are gone because newer ones took their place: nothing is missing.
+                # Older rows of an entity were replaced by newer ones, so nothing is missing.
                 kept=table.rows + part.missing,
                 dropped=part.dropped,
             )
@@ -122,108 +113,68 @@ def download(call: Call) -> Response:
         sequence += len(frames)
         if frames and gap:
             sequence, gap = sequence + gap, 0
-    return Response(b"".join(parts), media_type=BYTES, headers=DATA_HEADERS)
+    return DataResponse(parts, BYTES, DATA_HEADERS)
 
 
 class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
-    #: The entity tag of the document it belongs to. Without it, it is of the newest, which of a live run may be another one.
+    #: The entity tag of its document. Without it, use the newest document, which may differ for a live run.
     of: Text = ""
 
 
-def _rendering(call: Call, row: dict[str, Any]) -> tuple[rendering.Rendering, str]:
-    computation = str(call.request.path_params.get("computation", ""))
-    title = row["name"] or row["cluster"]
-    try:
-        return rendering.of_run(call.services, call.account.id, row["id"], title, computation)
-    except rendering.NoSuchComputation:
-        raise not_found("such computation") from None
-
-
 def view_document(call: Call) -> Response:
-    shown, path = _rendering(call, find(call))
-    headers = {**DATA_HEADERS, "ETag": f'"{rendering.name_of(path)}"'}
-    return Response(shown.report, media_type="application/json", headers=headers)
+    shown, path = documents.of_request(call, find_cluster(call))
+    headers = {**DATA_HEADERS, "ETag": f'"{documents.name_of(path)}"'}
+    return DataResponse([shown.report], "application/json", headers)
 
 
 def view_block(call: Call) -> Response:
     query: BlockQuery = call.query
-    # Looked for first: of a cluster that was deleted nothing is shown, whatever is still in memory.
-    row = find(call)
-    # Made anew, it would have columns of other rows, and it would be made for every column of a live cluster.
-    shown = rendering.remembered(call.account.id, query.of) if query.of else None
-    data = (shown or _rendering(call, row)[0]).blocks.get(call.path("block"))
+    # Find the cluster first: nothing of a deleted cluster is shown, even if it is cached.
+    row = find_cluster(call)
+    # Not a new document: it would have columns of other rows, and one would be made per column of a live cluster.
+    if query.of:
+        shown = documents.by_name(call.services, call.account.id, query.of)
+    else:
+        shown, _ = documents.of_request(call, row)
+    data = shown.blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")
-    return Response(data, media_type=BYTES, headers=DATA_HEADERS)
-
-
-def share(call: Call) -> HostedReport:
-    """A computation as a report of its own: it stays when the cluster is deleted."""
-    made, _ = _rendering(call, find(call))
-    report = json.loads(made.report)
-    totals = report["totals"]
-    new = NewReport(
-        filename=f"{call.path('computation')}.html",
-        title=str(report["title"]),
-        kind="recording",
-        path=rendering.store(call.services, call.account.id, made),
-        nbytes=made.nbytes,
-        visibility=call.account.preferences.visibility,
-        cluster=call.path("cluster"),
-        status=str(report["answer"]["status"]),
-        duration_us=int(totals["duration_us"]),
-        tasks=int(totals["tasks"]),
-        errors=int(totals["errors"]),
-    )
-    return report_view(add(call, new), call.services.url)
+    return DataResponse([data], BYTES, DATA_HEADERS)
 
 
 ONE = "/api/v1/clusters/{cluster}"
-COMPUTATION = f"{ONE}/computations/{{computation}}"
 ROUTES = [
-    Route("POST", f"{COMPUTATION}/share", share, "write", "A computation as a report", status=201, heavy=True),
-    Route(
-        "GET", f"{ONE}/events", list_events, "read", "What happened, the newest first", query=EventsQuery, heavy=True
-    ),
+    Route("GET", f"{ONE}/events", list_events, "read", "List events, newest first", query=EventsQuery, heavy=True),
     Route(
         "GET",
         f"{ONE}/tasks",
         list_tasks,
         "read",
-        "Executions in a window of time, as columns",
+        "Return executions in a time window, as columns",
         query=TasksQuery,
         heavy=True,
     ),
     Route(
-        "GET", f"{ONE}/recording", download, "read", "The whole cluster as a recording file", answers=BYTES, heavy=True
-    ),
-    Route("GET", f"{ONE}/view/report.json", view_document, "read", "What the viewer shows of a cluster", heavy=True),
-    Route(
         "GET",
-        f"{ONE}/view/blocks/{{block}}",
-        view_block,
+        f"{ONE}/recording",
+        download,
         "read",
-        "One of its columns",
-        query=BlockQuery,
-        answers=BYTES,
-        heavy=True,
-    ),
-    Route(
-        "GET",
-        f"{COMPUTATION}/view/report.json",
-        view_document,
-        "read",
-        "The same of a computation",
-        heavy=True,
-    ),
-    Route(
-        "GET",
-        f"{COMPUTATION}/view/blocks/{{block}}",
-        view_block,
-        "read",
-        "One of its columns",
-        query=BlockQuery,
+        "Download the cluster as a recording file",
         answers=BYTES,
         heavy=True,
     ),
 ]
+for path, subject in ((ONE, "cluster"), (f"{ONE}/computations/{{computation}}", "computation")):
+    ROUTES += [
+        Route("GET", f"{path}/view/report.json", view_document, "read", f"Return a {subject}'s document", heavy=True),
+        Route(
+            "GET",
+            f"{path}/view/blocks/{{block}}",
+            view_block,
+            "read",
+            "Return a document block",
+            query=BlockQuery,
+            answers=BYTES,
+            heavy=True,
+        ),
+    ]

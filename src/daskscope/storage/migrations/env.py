@@ -1,4 +1,4 @@
-"""Alembic's entry: run migrations on the connection ``migrate`` hands over."""
+"""Alembic's entry point: run migrations on the connection that ``migrate`` passes."""
 
 from __future__ import annotations
 

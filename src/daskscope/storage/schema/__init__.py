@@ -1,11 +1,12 @@
 """The catalog: every SQL table of a server, the same on SQLite and PostgreSQL.
 
-Three sorts of table exist. *Accounts*: who may see what. *The buffer*: batches as they came, until they are compacted into
-Parquet. *Roll-ups*: what every list and overview reads; entity rows (the newest wins) and sums (batches add to them).
+There are three kinds of table. *Accounts*: users, members, tokens. *The buffer*: batches as they came, until they are
+compacted into Parquet. *Roll-ups*: what every list and overview reads; entity rows (the newest wins) and sums (batches
+add to them).
 
-Times are integer microseconds since the epoch: ``…_us`` on the scheduler's clock where a recording says so, ``received_us``
-and everything about accounts on the server's. JSON is kept as text. What a person may not read from a stolen disk (code,
-tracebacks) is in ``sealed_…`` columns, see ``vault``.
+Times are integer microseconds since the epoch: ``…_us`` on the scheduler's clock where a recording says so;
+``received_us`` and everything about accounts on the server's. JSON is stored as text. Code and tracebacks are encrypted
+in ``sealed_…`` columns, see ``vault``.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ from daskscope.storage.schema.accounts import (
     account_keys,
     accounts,
     attempts,
+    audit_events,
     facts,
     logins,
     members,
+    reports,
     sessions,
+    sign_in_links,
     tokens,
     users,
 )
 from daskscope.storage.schema.base import metadata
-from daskscope.storage.schema.buffer import batches, epochs, files, renderings, runs, streams
-from daskscope.storage.schema.reports import reports
+from daskscope.storage.schema.buffer import batches, epochs, files, renderings, replaced_files, runs, streams
 from daskscope.storage.schema.rollups import (
     activities,
     clients,
     computations,
     days,
     error_groups,
+    error_words,
     exceptions,
     memories,
     prefixes,
@@ -37,8 +41,8 @@ from daskscope.storage.schema.rollups import (
     workers,
 )
 
-#: The catalog's version: the name of the newest migration. Bumped with every change of these tables.
-HEAD = "0004"
+#: The catalog's version: the name of the newest migration. Change it with every change of these tables.
+HEAD = "0008"
 
 __all__ = [
     "HEAD",
@@ -46,12 +50,14 @@ __all__ = [
     "accounts",
     "activities",
     "attempts",
+    "audit_events",
     "batches",
     "clients",
     "computations",
     "days",
     "epochs",
     "error_groups",
+    "error_words",
     "exceptions",
     "facts",
     "files",
@@ -61,9 +67,11 @@ __all__ = [
     "metadata",
     "prefixes",
     "renderings",
+    "replaced_files",
     "reports",
     "runs",
     "sessions",
+    "sign_in_links",
     "streams",
     "timeline",
     "tokens",

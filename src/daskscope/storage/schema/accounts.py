@@ -1,8 +1,8 @@
-"""Who may see what."""
+"""Tables of accounts, users, tokens, sessions and reports."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table
+from sqlalchemy import Column, ForeignKey, Index, LargeBinary, Table, UniqueConstraint
 
 from daskscope.storage.schema.base import Id, Words, account_id, key, metadata, number, text
 
@@ -19,7 +19,7 @@ accounts = Table(
     sqlite_autoincrement=True,
 )
 
-#: One or more data keys an account's texts are sealed with, each wrapped by the master key. Deleting them is final.
+#: The data keys that an account's texts are encrypted with, each wrapped by the master key. Deleting them is final.
 account_keys = Table(
     "account_keys",
     metadata,
@@ -40,7 +40,7 @@ users = Table(
     text("password"),
     number("created_us"),
     number("disabled_us"),
-    # May make accounts and users, and sees how the server is.
+    # Can create accounts and users, and read the server's health.
     number("admin"),
     sqlite_autoincrement=True,
 )
@@ -61,18 +61,18 @@ tokens = Table(
     Column("id", Id, primary_key=True),
     account_id(),
     Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
-    # SHA-256 of the secret; the secret itself is shown once and kept nowhere.
+    # SHA-256 of the secret. The secret itself is shown once and stored nowhere.
     Column("digest", Words, nullable=False, unique=True),
     text("hint"),
     text("label"),
     text("scopes"),
-    # The only cluster it may write to; empty: any of the account.
+    # The only cluster it can write to; empty means any cluster of the account.
     text("cluster"),
     number("created_us"),
     number("expires_us"),
     number("used_us"),
     number("revoked_us"),
-    # Of a recorder's token: the number of the token it was made with, and ends with; 0: it was made in a browser.
+    # The token it was created with and ends with; 0 if created in a browser.
     number("parent"),
     Index(None, "account_id", "user_id"),
     Index(None, "parent"),
@@ -87,9 +87,15 @@ sessions = Table(
     number("created_us"),
     number("expires_us"),
     text("agent"),
+    # SHA-256 of the secret that pages send in a header. Pages of other ports get the cookie, but not this secret.
+    text("page_digest"),
+    text("address"),
+    # Whether it was opened with a sign-in link, which somebody else created.
+    number("by_link"),
+    Index(None, "user_id"),
 )
 
-#: A ``daskscope login`` that waits for somebody to confirm it in a browser.
+#: A ``daskscope login`` that waits for confirmation in a browser.
 logins = Table(
     "logins",
     metadata,
@@ -102,10 +108,78 @@ logins = Table(
     Column("account_id", Id, ForeignKey("accounts.id", ondelete="CASCADE")),
     # waiting, approved, denied, used
     text("state"),
+    # Where the request came from, and what the requester says about itself.
+    text("address"),
+    text("host"),
+    text("scopes"),
 )
 
-#: Attempts to guess a password, by user and by address: kept in SQL so that several servers share them.
+#: Links that an administrator or owner gives to a user who cannot sign in. Each works once.
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    key("digest"),
+    Column("user_id", Id, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    # Whether the user must choose a new password with it.
+    number("sets_password"),
+    number("created_us"),
+    number("expires_us"),
+)
+
+#: Who did what, for the owners of an account and the administrators of the server. It never contains a secret.
+audit_events = Table(
+    "audit_events",
+    metadata,
+    Column("id", Id, primary_key=True),
+    number("time_us"),
+    # 0 for what concerns the whole server. No foreign key: the events of a deleted account stay.
+    number("account_id"),
+    # Names, not numbers: an event is what was true at its time.
+    text("user"),
+    text("action"),
+    text("subject"),
+    text("address"),
+    # JSON
+    text("details"),
+    Index(None, "account_id", "id"),
+    Index(None, "time_us"),
+    sqlite_autoincrement=True,
+)
+
+#: Failed sign-ins by user and by address. They are in SQL so that several servers share them.
 attempts = Table("attempts", metadata, key("subject"), number("tries"), number("since_us"))
 
-#: What the server remembers about itself: the one-time set-up secret, the last orphan sweep.
+#: Facts about the server itself: the one-time setup secret, the last orphan sweep.
 facts = Table("facts", metadata, key("name"), text("value"))
+
+
+reports = Table(
+    "reports",
+    metadata,
+    Column("id", Id, primary_key=True),
+    account_id(),
+    number("number"),
+    # 128 random bits; knowing them is the right to see a public report. Empty if revoked.
+    text("share"),
+    Column("user_id", Id, ForeignKey("users.id", ondelete="SET NULL")),
+    text("filename"),
+    text("title"),
+    text("tags"),
+    # private or public
+    text("visibility"),
+    # recording (rendered by the viewer) or html (shown in a sandbox)
+    text("kind"),
+    text("path"),
+    text("html_path"),
+    number("nbytes"),
+    number("created_us"),
+    number("expires_us"),
+    text("cluster"),
+    text("status"),
+    number("duration_us"),
+    number("tasks"),
+    number("errors"),
+    UniqueConstraint("account_id", "number"),
+    Index(None, "share"),
+    sqlite_autoincrement=True,
+)

@@ -1,4 +1,4 @@
-"""What every table of the catalog is made with."""
+"""Column types and helpers that all tables of the catalog share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, MetaData, Text
 from sqlalchemy.types import TypeDecorator
 
-from daskscope.analysis.rollup import clean_text
+from daskscope.analysis.limits import clean_text
 
 metadata = MetaData(
     naming_convention={
@@ -18,16 +18,16 @@ metadata = MetaData(
     }
 )
 
-#: SQLite numbers rows by itself only where the type is literally INTEGER. Tables with such a number are made with
-#: ``sqlite_autoincrement``: without it the number of a deleted row is given again, and what still knows the deleted one (a
-#: compaction under way, a key in memory) would take the new row for it.
+#: SQLite numbers rows only if the type is literally INTEGER. Such tables use ``sqlite_autoincrement``: without it the
+#: number of a deleted row is reused, and a compaction in progress or a cached key would take the new row for the old
+#: one.
 Id = BigInteger().with_variant(Integer, "sqlite")
 
 
 class Words(TypeDecorator[str]):
-    """Text that a database takes, whoever it comes from: PostgreSQL refuses NUL, and both refuse lone surrogates.
+    """Text that both databases accept: PostgreSQL refuses NUL, and both refuse lone surrogates.
 
-    A query for a text that cannot be stored finds nothing, instead of failing.
+    A query for a text that cannot be stored finds nothing instead of failing.
     """
 
     impl = Text

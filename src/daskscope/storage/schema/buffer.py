@@ -1,4 +1,4 @@
-"""Runs, their batches as they came, and the files made of them."""
+"""Tables of runs, their batches, and the files made of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ runs = Table(
     # The scheduler's id, as the recorder sends it.
     Column("cluster", Words, nullable=False),
     text("name"),
-    # The user of the token in login mode, the user the recorder names otherwise.
+    # The user of the token if sign-in is on, else the user that the recorder names.
     text("user"),
     text("host"),
     text("address"),
@@ -26,7 +26,7 @@ runs = Table(
     number("recording_us"),
     number("end_us"),
     text("end_reason"),
-    # The server's clock minus the scheduler's, at most: the least of what batches took to arrive; 0: not known.
+    # The server's clock minus the scheduler's, at most: the smallest delay of a batch; 0 if unknown.
     number("clock_offset_us"),
     number("idle_since_us"),
     real("idle_timeout_s"),
@@ -44,7 +44,7 @@ runs = Table(
     number("nbytes"),
     number("exceptions"),
     number("last_work_us"),
-    # Executions among ``tasks`` whose rows were deleted: sums are kept longer.
+    # Executions among ``tasks`` whose rows were deleted; sums are kept longer.
     number("tasks_removed"),
     number("rows"),
     number("wire_nbytes"),
@@ -54,31 +54,35 @@ runs = Table(
     number("memory"),
     number("memory_limit"),
     number("computations"),
-    # Bytes of batches not compacted yet, and when a compaction last looked at it.
+    # Bytes of batches that are not compacted yet, and the time of the last compaction attempt.
     number("buffered_nbytes"),
     number("compacted_us"),
-    # Somebody asked the cluster to stop; the recorder is told in the answer to its next batch.
+    # A user asked to close the cluster; the recorder gets this in the response to its next batch.
     number("close_us"),
-    # Long texts come last: SQLite reads a row from its beginning, and a list reads ten thousand.
+    # Long texts come last: SQLite reads a row from its start, and a list reads ten thousand rows.
     text("prices"),
     text("unrunnable_needs"),
     text("dropped"),
     text("platform"),
     text("versions"),
     text("config"),
-    # The most it had at once; ``workers``, ``threads`` and ``memory_limit`` say what it has now, and nothing once it is over.
+    # Peaks. ``workers``, ``threads`` and ``memory_limit`` are current values, and 0 once the run is over.
     number("peak_workers"),
     number("peak_threads"),
     number("peak_memory_limit"),
+    # At the last update: tasks being executed, paused workers, and since when tasks wait although nothing runs.
+    number("tasks_executing"),
+    number("workers_paused"),
+    number("stalled_since_us"),
     UniqueConstraint("account_id", "cluster"),
     Index(None, "account_id", "start_us"),
-    # With all that a run's state depends on, so that counting them does not read them.
+    # Contains everything that a run's state depends on, so that counting does not read the rows.
     Index("ix_runs_state", "account_id", "received_us", "end_us", "idle_since_us"),
     Index(None, "buffered_nbytes"),
     sqlite_autoincrement=True,
 )
 
-#: One recorder's sequence of batches. ``floor``: every batch below it was taken and compacted; its row is gone.
+#: One recorder's sequence of batches. Every batch below ``floor`` was stored and compacted, and its row deleted.
 epochs = Table(
     "epochs",
     metadata,
@@ -86,14 +90,14 @@ epochs = Table(
     Column("epoch", BigInteger, primary_key=True),
     number("floor"),
     number("highest"),
-    # The lowest number that was taken, plus one.
+    # The lowest sequence number received, plus one.
     number("lowest"),
     number("taken"),
-    # 1 once its first batch was taken: nothing before it is missing.
+    # 1 once its first batch was received: nothing before it is missing.
     number("from_start"),
 )
 
-#: What the recorder's counters say of each table, against what arrived: how complete a run is.
+#: The recorder's counters per table, against what arrived: how complete a run is.
 streams = Table(
     "streams",
     metadata,
@@ -103,9 +107,10 @@ streams = Table(
     number("rows"),
     number("kept"),
     number("dropped"),
-    # The recorder's count of the first row that arrived, from 1: a run may be registered long after its recorder began.
+    # The recorder's count of the first row that arrived, from 1: a run may be registered long after its recorder
+    # started.
     number("first"),
-    # What the first batch that arrived says was dropped before, plus one.
+    # Rows dropped before the first batch that arrived, plus one.
     number("dropped_before"),
 )
 
@@ -123,15 +128,15 @@ batches = Table(
     number("kept"),
     number("dropped"),
     number("received_us"),
-    # The frame as it came, sealed where the table holds code or tracebacks; null once compacted.
+    # The frame as it came, encrypted if the table contains code or tracebacks; null once compacted.
     Column("frame", LargeBinary),
-    # Why it could not be compacted; such a batch stays as it is.
+    # Why it could not be compacted; such a batch is kept as it is.
     text("damage"),
     UniqueConstraint("run_id", "epoch", "sequence"),
     sqlite_autoincrement=True,
 )
 
-#: Parquet: one a run and table once the run is over, a few while it lives.
+#: Parquet files: one per run and table once the run is over, a few while it is running.
 files = Table(
     "files",
     metadata,
@@ -148,7 +153,7 @@ files = Table(
     sqlite_autoincrement=True,
 )
 
-#: Finished documents for the viewer, made from a run's rows once: opening it again reads them.
+#: Stored documents for the viewer, made from a run's rows once.
 renderings = Table(
     "renderings",
     metadata,
@@ -158,7 +163,18 @@ renderings = Table(
     Column("path", Words, nullable=False, unique=True),
     number("nbytes"),
     number("created_us"),
-    # The newest batch it was made from: a run that went on needs another.
+    # The newest batch it was made from; a run with newer batches needs a new document.
     number("upto"),
     text("version"),
+)
+
+#: Files that were replaced, until they are deleted.
+replaced_files = Table(
+    "replaced_files",
+    metadata,
+    key("path"),
+    run_id(),
+    number("delete_us"),
+    Index(None, "delete_us"),
+    Index(None, "run_id"),
 )

@@ -1,16 +1,14 @@
-import type { Source } from "../../api/source";
 import type { Raw } from "../../api/decode";
 import type { Report } from "../../api/schema.gen";
-import { DETAIL_COLUMNS, DRAWN_COLUMNS } from "../../model/stream";
-import { Answerer } from "./answer";
-import type { TaskDetail } from "./engine";
+import type { Source } from "../../api/source";
+import { DETAIL_COLUMNS, DRAWN_COLUMNS, type StreamView, type TaskDetail, type TaskStream } from "../../model/stream";
 import type { Answers, Ask, Reply } from "./messages";
-import type { StreamView } from "./paint";
+import { RequestHandler } from "./request-handler";
 import StreamWorker from "./stream.worker?worker&inline";
 
 let warm: Worker | null = null;
 
-/** Starts the worker while the page still reads the document. */
+/** Start the worker while the page still loads the document. */
 export function warmUp(): void {
   try {
     warm = new StreamWorker();
@@ -21,32 +19,33 @@ export function warmUp(): void {
 
 type Waiting = { resolve: (value: Answers[keyof Answers]) => void; reject: (error: Error) => void };
 
-/** The page's side of the task stream: one engine for the life of the page, in a worker where the browser allows it. */
-export class StreamClient {
+/** The page's side of the task stream engine, which runs in a worker if the browser allows it. */
+export class StreamClient implements TaskStream {
   private worker: Worker | null = null;
-  private readonly local = new Answerer();
+  private readonly local = new RequestHandler();
   private readonly waiting = new Map<number, Waiting>();
   private next = 0;
   private loaded: Promise<void> | null = null;
   private spare: ArrayBuffer | null = null;
+  private closed = false;
   readonly ready: Promise<void>;
-  /** Set once the bars are on their way to the worker; what is asked then is answered when they have arrived. */
-  private readonly begun: Promise<void>;
-  private openBegun: () => void = () => undefined;
-  /** Opens with the first picture, or when it takes too long. */
+  /** Resolves when the bars were sent to the worker. Requests after that are answered once it has decoded them. */
+  private readonly started: Promise<void>;
+  private resolveStarted: () => void = () => undefined;
+  /** Resolves with the first paint, or after four seconds. */
   readonly painted: Promise<void>;
-  private openPainted: () => void = () => undefined;
+  private resolvePainted: () => void = () => undefined;
 
   constructor(
     private readonly source: Source,
     private readonly report: Report,
   ) {
     this.painted = new Promise((resolve) => {
-      this.openPainted = resolve;
+      this.resolvePainted = resolve;
       setTimeout(resolve, 4000);
     });
-    this.begun = new Promise((resolve) => {
-      this.openBegun = resolve;
+    this.started = new Promise((resolve) => {
+      this.resolveStarted = resolve;
     });
     this.ready = this.start().then(() => void performance.mark("daskscope-stream-ready"));
   }
@@ -61,28 +60,35 @@ export class StreamClient {
   private async start(): Promise<void> {
     const { stream, start_us, stop_us } = this.report;
     const raws = await this.raws(DRAWN_COLUMNS);
+    if (this.closed) return;
     const init = { stream, raws, end: (stop_us - start_us) / stream.tick_us };
     try {
       const worker = warm ?? new StreamWorker();
       warm = null;
-      worker.onmessage = (event: MessageEvent<Reply>) => this.take(event.data);
+      worker.onmessage = (event: MessageEvent<Reply>) => this.receive(event.data);
       await new Promise<void>((resolve, reject) => {
         worker.onerror = (event) => reject(new Error(event.message));
         this.worker = worker;
         this.ask({ kind: "init", init }).then(() => resolve(), reject);
-        this.openBegun();
+        this.resolveStarted();
       });
     } catch {
       this.worker = null;
       const local = this.local.answer({ kind: "init", init });
-      for (const { reject } of this.waiting.values()) reject(new Error("The worker ended"));
+      for (const { reject } of this.waiting.values()) reject(new Error("The worker failed"));
       this.waiting.clear();
-      this.openBegun();
+      this.resolveStarted();
       await local;
     }
   }
 
-  private take(reply: Reply): void {
+  /** Stop the worker. Requests in progress are not answered. */
+  close(): void {
+    this.closed = true;
+    this.worker?.terminate();
+  }
+
+  private receive(reply: Reply): void {
     const waiting = this.waiting.get(reply.id);
     if (!waiting) return;
     this.waiting.delete(reply.id);
@@ -90,7 +96,10 @@ export class StreamClient {
     else waiting.resolve(reply.value ?? null);
   }
 
-  private ask<K extends Ask["kind"]>(ask: Extract<Ask, { kind: K }>, transfer: Transferable[] = []): Promise<Answers[K]> {
+  private ask<K extends Ask["kind"]>(
+    ask: Extract<Ask, { kind: K }>,
+    transfer: Transferable[] = [],
+  ): Promise<Answers[K]> {
     const worker = this.worker;
     if (!worker) return this.local.answer(ask) as Promise<Answers[K]>;
     const id = this.next++;
@@ -100,23 +109,22 @@ export class StreamClient {
     });
   }
 
-  /** Pixels of the view; give the buffer back with ``recycle`` when they are on the screen. */
   async draw(view: StreamView): Promise<ArrayBuffer> {
-    await this.begun;
+    await this.started;
     const size = view.width * view.height * 4;
     const pixels = this.spare?.byteLength === size ? this.spare : new ArrayBuffer(size);
     this.spare = null;
     try {
       return await this.ask({ kind: "draw", view, pixels }, [pixels]);
     } catch {
-      // The worker ended, and its pixels with it: the page draws by itself.
+      // The worker failed and took the buffer with it: draw in the page.
       await this.ready;
       return this.ask({ kind: "draw", view, pixels: new ArrayBuffer(size) });
     }
   }
 
   recycle(pixels: ArrayBuffer): void {
-    this.openPainted();
+    this.resolvePainted();
     this.spare = pixels;
   }
 
@@ -127,17 +135,15 @@ export class StreamClient {
 
   async detail(task: number): Promise<TaskDetail | null> {
     await this.ready;
-    await this.more();
+    await this.loadDetails();
     return this.ask({ kind: "detail", task });
   }
 
-  /** The task beside another: ``across`` in its lane, ``down`` in other lanes; itself where there is none. */
   async beside(task: number, across: number, down: number): Promise<number> {
     await this.ready;
     return this.ask({ kind: "beside", task, across, down });
   }
 
-  /** The first task of the uppermost lane that has one in the time, -1 for none. */
   async first(t0: number, t1: number): Promise<number> {
     await this.ready;
     return this.ask({ kind: "first", t0, t1 });
@@ -145,18 +151,18 @@ export class StreamClient {
 
   async tasksIn(t0: number, t1: number, limit: number): Promise<{ rows: TaskDetail[]; of: number }> {
     await this.ready;
-    await this.more();
+    await this.loadDetails();
     return this.ask({ kind: "tasks", t0, t1, limit });
   }
 
   async find(text: string, limit: number): Promise<{ task: number; key: string }[]> {
     await this.ready;
-    await this.more();
+    await this.loadDetails();
     return this.ask({ kind: "find", text, limit });
   }
 
-  /** The columns of details are large; they load when first asked for. */
-  private more(): Promise<void> {
+  /** Load the large detail columns on first use. */
+  private loadDetails(): Promise<void> {
     this.loaded ??= this.raws(DETAIL_COLUMNS).then(async (raws) => void (await this.ask({ kind: "more", raws })));
     return this.loaded;
   }

@@ -1,27 +1,18 @@
 import { decodeLines, decodeNumbers, type Numbers, type Raw } from "../../api/decode";
 import type { Stream } from "../../api/schema.gen";
-import { decodeStream, keyOf, lowerBound, looksOf, type StreamColumn, type StreamData } from "../../model/stream";
-import { firstIn, neighbour } from "./steps";
+import {
+  barStyles,
+  decodeStream,
+  keyOf,
+  lowerBound,
+  type StreamColumn,
+  type StreamData,
+  type StreamView,
+  type TaskDetail,
+} from "../../model/stream";
 import { buildMip, halve, type Mip } from "./mip";
-import { paint, type StreamView } from "./paint";
-
-/** A task as the detail panel needs it; times in ticks. */
-export interface TaskDetail {
-  task: number;
-  lane: number;
-  start: number;
-  stop: number;
-  prefix: number;
-  status: number;
-  type: number;
-  nbytes: number;
-  wait: number;
-  queue: number;
-  /** Position in the computations plus one. */
-  computation: number;
-  key: string;
-  parts: { action: number; start: number; stop: number }[];
-}
+import { paint } from "./paint";
+import { firstIn, neighbour } from "./task-steps";
 
 export interface StreamInit {
   stream: Stream;
@@ -29,9 +20,10 @@ export interface StreamInit {
   end: number;
 }
 
-const MANY = 150_000;
+/** Number of bars from which zoomed-out views are drawn from bins. */
+const MIP_FROM = 150_000;
 
-/** Holds the bars and answers questions about them; runs in a worker, or in the page where that fails. */
+/** Draws and searches the bars of the task stream. */
 export class StreamEngine {
   private lines: string[] = [];
   private mips: Mip[] = [];
@@ -40,27 +32,27 @@ export class StreamEngine {
   private constructor(
     private readonly stream: Stream,
     private readonly data: StreamData,
-    private readonly looks: Uint8Array,
+    private readonly styles: Uint8Array,
     private readonly longest: Float64Array,
   ) {}
 
   static async load({ stream, raws, end }: StreamInit): Promise<StreamEngine> {
     const columns = await numbers(stream, raws);
     const data = decodeStream(stream, columns, end);
-    const looks = looksOf(data, stream.actions, stream.statuses);
+    const styles = barStyles(data, stream.actions, stream.statuses);
     const longest = new Float64Array(stream.lanes.length);
     stream.lanes.forEach((lane, l) => {
       let most = 0;
       for (let i = lane.first; i < lane.first + lane.count; i++) if (data.length[i] > most) most = data.length[i];
       longest[l] = most;
     });
-    return new StreamEngine(stream, data, looks, longest);
+    return new StreamEngine(stream, data, styles, longest);
   }
 
-  /** Bins for far views; the first picture does not wait for them. */
+  /** Build the bins for zoomed-out views in the background, a few lanes at a time. */
   prepare(): void {
-    if (this.data.bars < MANY || this.mips.length > 0) return;
-    this.building ??= buildMip(this.data, this.stream.lanes, this.looks, this.data.bars > 1_000_000 ? 8192 : 4096);
+    if (this.data.bars < MIP_FROM || this.mips.length > 0) return;
+    this.building ??= buildMip(this.data, this.stream.lanes, this.styles, this.data.bars > 1_000_000 ? 8192 : 4096);
     const step = this.building.next();
     if (!step.done) {
       setTimeout(() => this.prepare(), 4);
@@ -70,7 +62,7 @@ export class StreamEngine {
     this.mips = fine.bins > 4096 ? [halve(halve(fine)), halve(fine), fine] : [halve(fine), fine];
   }
 
-  /** Columns that only the detail of a task needs. */
+  /** Load the columns that only task details need. */
   async loadDetails(raws: Partial<Record<string, Raw>>): Promise<void> {
     const { key, ...rest } = raws;
     Object.assign(this.data.columns, await numbers(this.stream, rest));
@@ -78,16 +70,20 @@ export class StreamEngine {
   }
 
   draw(view: StreamView, pixels: Uint32Array): void {
-    paint(this.data, this.stream.lanes, this.looks, this.longest, this.mips, view, pixels);
+    paint(this.data, this.stream.lanes, this.styles, this.longest, this.mips, view, pixels);
   }
 
-  /** The task whose bar is at ``t`` in one of the lanes, or the nearest within ``slack``. */
+  /** Return the task whose bar is at `t` in one of the lanes, or the nearest within `slack`; -1 if there is none. */
   hit(lane: number, lanes: number, t: number, slack: number): number {
     let best = -1;
     let distance = slack;
     for (let l = lane; l < Math.min(lane + lanes, this.stream.lanes.length); l++) {
       const { first, count } = this.stream.lanes[l];
-      for (let i = lowerBound(this.data.start, first, first + count, t - this.longest[l] - slack); i < first + count; i++) {
+      for (
+        let i = lowerBound(this.data.start, first, first + count, t - this.longest[l] - slack);
+        i < first + count;
+        i++
+      ) {
         const a = this.data.start[i];
         if (a > t + slack) break;
         const b = a + this.data.length[i];
@@ -118,16 +114,28 @@ export class StreamEngine {
     const owner = data.task;
     const { first, count } = this.stream.lanes[lane];
     for (let i = first; i < first + count; i++) {
-      if (owner[i] === task) parts.push({ action: data.action[i], start: data.start[i], stop: data.start[i] + data.length[i] });
+      if (owner[i] === task)
+        parts.push({ action: data.action[i], start: data.start[i], stop: data.start[i] + data.length[i] });
     }
     const value = (name: StreamColumn) => data.columns[name]?.[task] ?? -1;
     return {
-      task, lane, start: data.start[bar], stop: data.start[bar] + data.length[bar], prefix: value("prefix"), status: value("status"),
-      type: value("type"), nbytes: value("nbytes"), wait: value("wait"), queue: value("queue"), computation: value("computation"), key: this.key(task), parts,
+      task,
+      lane,
+      start: data.start[bar],
+      stop: data.start[bar] + data.length[bar],
+      prefix: value("prefix"),
+      status: value("status"),
+      type: value("type"),
+      nbytes: value("nbytes"),
+      wait: value("wait"),
+      queue: value("queue"),
+      computation: value("computation"),
+      key: this.key(task),
+      parts,
     };
   }
 
-  /** Tasks that overlap [t0, t1), at most ``limit`` of them, and how many there are. */
+  /** Return at most `limit` tasks that overlap [t0, t1), and their total number. */
   tasksIn(t0: number, t1: number, limit: number): { rows: TaskDetail[]; of: number } {
     const found: number[] = [];
     let of = 0;
@@ -141,7 +149,7 @@ export class StreamEngine {
     return { rows, of };
   }
 
-  /** Tasks whose key contains the text, at most ``limit``. */
+  /** Return at most `limit` tasks whose key contains the text. */
   find(text: string, limit: number): { task: number; key: string }[] {
     const want = text.toLowerCase();
     const found: { task: number; key: string }[] = [];
@@ -155,12 +163,15 @@ export class StreamEngine {
   private key(task: number): string {
     if (this.stream.templates.length) return keyOf(this.stream, this.data.columns, task);
     const line = this.lines[task] ?? "";
-    // A key with line breaks is written as JSON.
+    // Keys with line breaks are stored as JSON.
     return line.startsWith('"') && line.includes("\\") ? (JSON.parse(line) as string) : line;
   }
 }
 
-async function numbers(stream: Stream, raws: Partial<Record<string, Raw>>): Promise<Partial<Record<StreamColumn, Numbers>>> {
+async function numbers(
+  stream: Stream,
+  raws: Partial<Record<string, Raw>>,
+): Promise<Partial<Record<StreamColumn, Numbers>>> {
   const columns: Partial<Record<StreamColumn, Numbers>> = {};
   await Promise.all(
     Object.entries(raws).map(async ([name, raw]) => {

@@ -6,7 +6,7 @@ export interface LaneGroup {
   height: number;
 }
 
-/** Where the lanes are: rows for the painter, groups for labels. */
+/** Positions of the lanes: rows for painting, groups for labels. */
 export interface LaneLayout {
   rows: Int32Array;
   rowHeight: number;
@@ -14,21 +14,30 @@ export interface LaneLayout {
   height: number;
 }
 
-/** Lanes one below the other with a little room between workers; several lanes share a row where there are more than pixels. */
-export function layOut(lanes: readonly Lane[], maxHeight: number, tallest: number): LaneLayout {
+/** Gap between workers in pixels, if lanes are not too low for it. */
+const GAP = 4;
+
+/** Return the height of a lane so that all lanes fill the height, within limits. */
+export function laneHeight(lanes: readonly Lane[], height: number, least: number, most: number): number {
+  const workers = new Set(lanes.map((l) => l.worker)).size;
+  return Math.max(least, Math.min(most, Math.floor((height - workers * GAP) / Math.max(1, lanes.length))));
+}
+
+/** Stack the lanes, with a gap between workers. Lanes share rows if there are more lanes than pixels. */
+export function layOut(lanes: readonly Lane[], maxHeight: number, maxRowHeight: number): LaneLayout {
   const workers = new Set(lanes.map((l) => l.worker)).size;
   const room = (height: number, gap: number) => lanes.length * height + workers * gap;
-  let rowHeight = tallest;
-  let gap = 4;
+  let rowHeight = maxRowHeight;
+  let gap = GAP;
   while (rowHeight > 1 && room(rowHeight, gap) > maxHeight) {
     rowHeight -= 1;
-    gap = rowHeight >= 6 ? 4 : rowHeight >= 3 ? 2 : rowHeight >= 2 ? 1 : 0;
+    gap = rowHeight >= 6 ? GAP : rowHeight >= 3 ? 2 : rowHeight >= 2 ? 1 : 0;
   }
-  const together = room(rowHeight, gap) > maxHeight * 1.5 ? Math.ceil(lanes.length / maxHeight) : 1;
+  const lanesPerRow = room(rowHeight, gap) > maxHeight * 1.5 ? Math.ceil(lanes.length / maxHeight) : 1;
   const rows: number[] = [];
   const groups: LaneGroup[] = [];
   let y = 0;
-  for (let i = 0; i < lanes.length; i += together) {
+  for (let i = 0; i < lanes.length; i += lanesPerRow) {
     const worker = lanes[i].worker;
     let group = groups.at(-1);
     if (group?.worker !== worker) {
@@ -36,7 +45,7 @@ export function layOut(lanes: readonly Lane[], maxHeight: number, tallest: numbe
       group = { worker, y, height: 0 };
       groups.push(group);
     }
-    rows.push(y, i, Math.min(together, lanes.length - i));
+    rows.push(y, i, Math.min(lanesPerRow, lanes.length - i));
     y += rowHeight;
     group.height = y - group.y;
   }

@@ -1,8 +1,8 @@
 import type { Raw } from "../../api/decode";
-import type { StreamInit, TaskDetail } from "./engine";
-import type { StreamView } from "./paint";
+import type { StreamView, TaskDetail } from "../../model/stream";
+import type { StreamInit } from "./engine";
 
-/** What the page asks the worker, and what it answers. */
+/** Requests from the page to the worker. */
 export type Ask =
   | { kind: "init"; init: StreamInit }
   | { kind: "draw"; view: StreamView; pixels: ArrayBuffer }
@@ -14,6 +14,7 @@ export type Ask =
   | { kind: "more"; raws: Partial<Record<string, Raw>> }
   | { kind: "find"; text: string; limit: number };
 
+/** Response to each request. */
 export interface Answers {
   init: null;
   draw: ArrayBuffer;

@@ -1,64 +1,15 @@
 import type { Lane } from "../../api/schema.gen";
-import { lowerBound, type StreamData } from "../../model/stream";
-import { Line } from "./line";
+import { lowerBound, type StreamData, type StreamView } from "../../model/stream";
+import { fill } from "./fill";
 import type { Mip } from "./mip";
+import { PixelRow } from "./pixel-row";
 
-/** What to draw. A row shows one lane or, where there are more lanes than pixels, several. */
-export interface StreamView {
-  t0: number;
-  t1: number;
-  width: number;
-  height: number;
-  /** Triples: y, first lane, lanes. */
-  rows: Int32Array;
-  rowHeight: number;
-  /** A colour for each look, as the pixel's 32 bits. */
-  palette: Uint32Array;
-  /** Pixels left free after wide bars, so that neighbours can be told apart. */
-  gap: number;
-}
-
-/** Takes columns in order: parts of them, or runs that one bar fills. */
-export interface Target {
-  readonly width: number;
-  add(x: number, look: number, weight: number): void;
-  run(from: number, to: number, look: number): void;
-  flush(): void;
-}
-
-/** The bars of [from, to) on a line of pixels. */
-export function fill(line: Target, data: StreamData, looks: Uint8Array, from: number, to: number, t0: number, scale: number, gap: number): void {
-  const { start, length } = data;
-  const width = line.width;
-  for (let i = from; i < to; i++) {
-    let x0 = (start[i] - t0) * scale;
-    if (x0 >= width) break;
-    let x1 = x0 + length[i] * scale;
-    if (x1 <= 0) continue;
-    if (gap > 0 && x1 - x0 >= 3 * gap) x1 -= gap;
-    if (x0 < 0) x0 = 0;
-    if (x1 > width) x1 = width;
-    const p0 = x0 | 0;
-    const p1 = x1 | 0;
-    const look = looks[i];
-    if (p0 === p1) {
-      if (p0 < width) line.add(p0, look, x1 - x0 > 1e-4 ? x1 - x0 : 1e-4);
-      continue;
-    }
-    const first = x0 === p0 ? p0 : p0 + 1;
-    if (first !== p0) line.add(p0, look, first - x0);
-    if (p1 > first) line.run(first, p1, look);
-    if (x1 > p1) line.add(p1, look, x1 - p1);
-  }
-  line.flush();
-}
-
-/** From bins: each pixel takes the fullest of the few bins under it. */
-function fillFromMip(line: Line, mip: Mip, lane: number, t0: number, scale: number): void {
+/** Draw a lane from bins. Each pixel gets the style of its fullest bin. */
+function fillFromMip(line: PixelRow, mip: Mip, lane: number, t0: number, scale: number): void {
   const base = lane * mip.bins;
   const perPixel = 1 / (scale * mip.width);
   const first = t0 / mip.width;
-  const { look, cover, bins } = mip;
+  const { style, cover, bins } = mip;
   for (let x = 0; x < line.width; x++) {
     let b = (first + x * perPixel) | 0;
     if (b < 0) continue;
@@ -75,21 +26,29 @@ function fillFromMip(line: Line, mip: Mip, lane: number, t0: number, scale: numb
       all += c;
       if (c > most) {
         most = c;
-        best = look[base + b];
+        best = style[base + b];
       }
     }
     if (all > 0) line.put(x, best, all / (255 * n));
   }
 }
 
-/** Draws the view into the pixels, row by row. */
-export function paint(data: StreamData, lanes: readonly Lane[], looks: Uint8Array, longest: Float64Array, mips: readonly Mip[], view: StreamView, pixels: Uint32Array): void {
+/** Draw the view into the pixels, row by row. */
+export function paint(
+  data: StreamData,
+  lanes: readonly Lane[],
+  styles: Uint8Array,
+  longest: Float64Array,
+  mips: readonly Mip[],
+  view: StreamView,
+  pixels: Uint32Array,
+): void {
   const { width, height, rows, rowHeight, palette, t0, t1 } = view;
   pixels.fill(0);
   if (width < 1 || t1 <= t0) return;
   const scale = width / (t1 - t0);
   const mip = mips.find((m) => m.width * scale <= 1.001);
-  const line = new Line(width, palette);
+  const line = new PixelRow(width, palette);
   const body = rowHeight >= 4 ? rowHeight - Math.max(1, Math.round(rowHeight / 8)) : rowHeight;
   const thin = rowHeight >= 4 ? Math.max(1, Math.round(body / 2)) : body;
   const thinFrom = (body - thin) >> 1;
@@ -105,7 +64,7 @@ export function paint(data: StreamData, lanes: readonly Lane[], looks: Uint8Arra
         fillFromMip(line, mip, l, t0, scale);
       } else {
         const from = lowerBound(data.start, lane.first, lane.first + lane.count, t0 - longest[l]);
-        fill(line, data, looks, from, lane.first + lane.count, t0, scale, view.gap);
+        fill(line, data, styles, from, lane.first + lane.count, t0, scale, view.gap);
       }
     }
     line.finish();

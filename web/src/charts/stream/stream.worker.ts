@@ -1,5 +1,5 @@
-import { Answerer } from "./answer";
 import type { Ask, Reply } from "./messages";
+import { RequestHandler } from "./request-handler";
 
 interface Scope {
   onmessage: ((event: MessageEvent<{ id: number; ask: Ask }>) => void) | null;
@@ -7,7 +7,7 @@ interface Scope {
 }
 
 const scope = self as unknown as Scope;
-const answerer = new Answerer();
+const answerer = new RequestHandler();
 
 scope.onmessage = (event) => {
   const { id, ask } = event.data;

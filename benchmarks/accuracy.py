@@ -1,0 +1,218 @@
+"""Compare what daskscope says about workloads with what really happened, and write ``docs/accuracy.md``.
+
+The truth comes from outside: timers inside the tasks (wall and thread CPU time, written to a file), pauses of known length, signals
+sent by the workload, and Dask's own result. Nothing is compared with daskscope's own tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, LocalCluster
+
+import daskscope
+from benchmarks.result import Result
+from daskscope.analysis.findings import Facts, Finding, findings
+from daskscope.analysis.outcome import Outcome, outcome
+from daskscope.analysis.summary import extent
+from daskscope.model.recording import Recording
+
+PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
+
+#: Where timers of tasks are written; workers inherit it.
+LOG = "DASKSCOPE_ACCURACY_LOG"
+
+
+@contextmanager
+def timer(what: str) -> Iterator[None]:
+    """Write how long the block took, and the CPU time of its thread, to the log."""
+    start, cpu = time.time(), time.thread_time()
+    with Path(os.environ[LOG] + ".begun").open("a", encoding="utf-8") as log:
+        log.write(json.dumps({"what": what, "start": start, "pid": os.getpid()}) + "\n")
+    try:
+        yield
+    finally:
+        line = {"what": what, "start": start, "stop": time.time(), "cpu": time.thread_time() - cpu, "pid": os.getpid()}
+        with Path(os.environ[LOG]).open("a", encoding="utf-8") as log:
+            log.write(json.dumps(line) + "\n")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What daskscope says about a run."""
+
+    recording: Recording
+    facts: Facts
+    outcome: Outcome
+    findings: tuple[Finding, ...]
+
+    def seconds(self, *categories: str) -> float:
+        return sum(self.facts.split.split[category] for category in categories) / 1e6
+
+    def idle(self, *reasons: str) -> float:
+        us = self.facts.split.idle.us
+        return sum(us[reason] for reason in reasons) / 1e6
+
+    def waiting(self, *reasons: str) -> float:
+        return sum(self.facts.split.waiting_us[reason] for reason in reasons) / 1e6
+
+    @property
+    def first(self) -> str:
+        return self.findings[0].kind if self.findings else "none"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One comparison."""
+
+    workload: str
+    statement: str
+    truth: str
+    said: str
+    difference: str
+    is_right: bool
+
+
+@dataclass
+class Lab:
+    """A cluster with a client, the log of its tasks, and the statements about them."""
+
+    name: str
+    client: Client
+    cluster: LocalCluster
+    log: Path
+    statements: list[Statement] = field(default_factory=list)
+    said: Said | None = None
+
+    def timed(self, what: str = "") -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()] if self.log.exists() else []
+        return [line for line in lines if not what or line["what"] == what]
+
+    def begun(self, pid: int) -> list[float]:
+        """Return when tasks began in a process, also those that never ended."""
+        lines = map(json.loads, Path(f"{self.log}.begun").read_text().splitlines())
+        return [line["start"] for line in lines if line["pid"] == pid]
+
+    def wall(self, what: str = "") -> float:
+        return float(sum(line["stop"] - line["start"] for line in self.timed(what)))
+
+    def cpu(self, what: str = "") -> float:
+        return float(sum(line["cpu"] for line in self.timed(what)))
+
+    def number(self, statement: str, truth: float, said: float, within: float, unit: str = "s") -> None:
+        """Compare two numbers; ``within`` is the allowed difference."""
+        difference = said - truth
+        form = "{:,.0f}" if not unit else "{:.2f} " + unit
+        self.statements.append(
+            Statement(
+                self.name,
+                statement,
+                form.format(truth),
+                form.format(said),
+                ("+" if difference >= 0 else "−") + form.format(abs(difference)),
+                abs(difference) <= within,
+            )
+        )
+
+    def text(self, statement: str, truth: str, said: str) -> None:
+        self.statements.append(Statement(self.name, statement, truth, said, "", truth == said))
+
+
+#: Runs the workload, and returns the comparisons to make afterwards.
+Workload = Callable[[Lab], Callable[[Said], None]]
+WORKLOADS: dict[str, tuple[Workload, dict[str, Any]]] = {}
+
+
+def workload(**options: Any) -> Callable[[Workload], Workload]:
+    def register(function: Workload) -> Workload:
+        WORKLOADS[function.__name__.replace("_", " ")] = (function, options)
+        return function
+
+    return register
+
+
+def run(names: tuple[str, ...] = ()) -> list[Result]:
+    # Imported here, because the workloads register themselves with this module.
+    from benchmarks import workloads  # noqa: F401
+
+    chosen = {name: item for name, item in WORKLOADS.items() if not names or name in names}
+    statements: list[Statement] = []
+    for name, (function, options) in chosen.items():
+        statements += _run(name, function, options)
+        wrong = [s for s in statements if s.workload == name and not s.is_right]
+        print(f"    {name}: {'ok' if not wrong else ''}", flush=True)
+        for s in wrong:
+            print(f"        {s.statement}: truth {s.truth}, said {s.said} ({s.difference})", flush=True)
+    if not names:
+        PAGE.write_text(page(statements), encoding="utf-8")
+    right = sum(statement.is_right for statement in statements)
+    return [
+        Result("accuracy: statements that are right", f"{right} of {len(statements)}", "all", right == len(statements)),
+        Result("accuracy: workloads", str(len(chosen)), "≥ 25", len(chosen) >= 25 or bool(names)),
+    ]
+
+
+def _run(name: str, function: Workload, options: dict[str, Any]) -> list[Statement]:
+    settings = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": ":0", **options}
+    with tempfile.TemporaryDirectory() as directory, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.environ[LOG] = str(Path(directory) / "log")
+        path = Path(directory) / "run.daskscope"
+        with LocalCluster(processes=True, silence_logs=60, **settings) as cluster, Client(cluster) as client:
+            lab = Lab(name, client, cluster, Path(os.environ[LOG]))
+            with daskscope.record(path, client) as made:
+                compare = function(lab)
+        said = listen(made.recording)
+        lab.said = said
+        compare(said)
+        _check_sum(lab, said)
+    return lab.statements
+
+
+def listen(recording: Recording) -> Said:
+    """Return what daskscope says about a recording."""
+    facts = Facts.of(recording, *extent(recording))
+    return Said(recording, facts, outcome(facts), findings(facts))
+
+
+def _check_sum(lab: Lab, said: Said) -> None:
+    split = said.facts.split
+    total, threads = sum(split.split.values()) / 1e6, split.thread_us / 1e6
+    lab.number("parts of thread time add up to threads × time", threads, total, 0.01 * threads)
+    lab.number("idle reasons add up to idle time", said.seconds("idle"), sum(split.idle.us.values()) / 1e6, 0.01)
+    lab.number("waiting reasons add up", said.seconds("noncpu"), sum(split.waiting_us.values()) / 1e6, 0.01)
+
+
+def page(statements: list[Statement]) -> str:
+    """Return the page for the docs."""
+    right = sum(statement.is_right for statement in statements)
+    workloads_ = len({statement.workload for statement in statements})
+    versions = f"Python {platform.python_version()}, distributed {version('distributed')}"
+    lines = [
+        "# Accuracy",
+        "",
+        "daskscope's statements about a run, compared with the truth. The truth comes from outside daskscope: timers inside the",
+        "tasks, pauses of known length, signals that the workload sends, and Dask's own results.",
+        "",
+        f"`scripts/bench accuracy` ran {workloads_} workloads on a local cluster ({versions}, {os.cpu_count()} shared cores): "
+        f"{right} of {len(statements)} statements are right.",
+        "",
+        "| workload | statement | truth | daskscope | difference | right |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    lines += [
+        f"| {s.workload} | {s.statement} | {s.truth} | {s.said} | {s.difference} | {'yes' if s.is_right else '**no**'} |"
+        for s in statements
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,194 @@
+"""Measure how much one account at full speed slows down another.
+
+Both send what a real recorder sent. The quiet account has clusters that send at their own pace, and people who open pages. It is
+measured alone and beside the busy account, in turns, on the same server.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.captured import Post, as_cluster, capture
+from benchmarks.ingest import START
+from benchmarks.result import Result, at_most
+from daskscope.server.services import open_services
+from daskscope.server.settings import Settings
+from daskscope.storage.accounts import create_account, set_member
+from daskscope.storage.tokens import create_token
+from daskscope.storage.users import open_user
+
+CAPTURE_S = 15.0
+#: Clusters of the quiet account, and connections of the busy one.
+CLUSTERS = 10
+SENDERS = 4
+ROUNDS = 4
+PAGE_EVERY_S = 0.25
+PAGES = ("clusters?limit=100", "clusters/quiet-0", "computations", "errors", "usage", "overview")
+LIMIT = 2.0
+
+
+@dataclass
+class Times:
+    """How long requests took."""
+
+    acknowledgements: list[float] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
+    #: Requests of the busy account that were taken, and refused.
+    taken: int = 0
+    refused: int = 0
+
+
+@contextmanager
+def _served() -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the port of a server with two accounts, and a token of each."""
+    with tempfile.TemporaryDirectory() as directory:
+        data = str(Path(directory) / "data")
+        services = open_services(Settings(port=0, data=data, login=True).checked())
+        secrets = {}
+        with services.archive.write() as tx:
+            user = open_user(tx, "olga", admin=False)
+            for name in ("quiet", "busy"):
+                account = create_account(tx, name)
+                set_member(tx, account.id, user.id, "owner")
+                scopes = frozenset({"ingest", "read"})
+                secrets[name] = create_token(tx, account=account.id, user=user.id, scopes=scopes)[1]
+        services.close()
+        command = [sys.executable, "-c", START, "serve", "--login", "--port", "0", "--data", data]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert process.stdout is not None
+            yield int(process.stdout.readline().strip().rpartition(":")[2]), secrets
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+class Connection:
+    """A connection of an account that stays open."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {secret}"}
+
+    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, float, float]:
+        """Return the status, the seconds it took, and the seconds to wait before the next request."""
+        began = time.perf_counter()
+        self._http.request(method, f"/api/v1/{path}", body, self._headers)
+        response = self._http.getresponse()
+        response.read()
+        return response.status, time.perf_counter() - began, float(response.headers.get("Retry-After") or 0)
+
+
+def _send(connection: Connection, posts: list[Post], delay_s: float, times: list[float]) -> None:
+    """Send posts at the pace they were captured."""
+    began = time.monotonic() + delay_s
+    for post in posts:
+        time.sleep(max(0.0, began + post.at_s - time.monotonic()))
+        status, took, _ = connection.ask("POST", "ingest", post.body)
+        assert status == 200, status
+        times.append(took)
+
+
+def _browse(connection: Connection, ended: threading.Event, times: list[float]) -> None:
+    for path in itertools.cycle(PAGES):
+        if ended.wait(PAGE_EVERY_S):
+            return
+        status, took, _ = connection.ask("GET", path)
+        assert status == 200, (path, status)
+        times.append(took)
+
+
+def _flood(connection: Connection, bodies: Iterator[bytes], ended: threading.Event, times: Times) -> None:
+    while not ended.is_set():
+        body = next(bodies)
+        status, _, wait = connection.ask("POST", "ingest", body)
+        if status == 200:
+            times.taken += 1
+        else:
+            times.refused += 1
+            ended.wait(min(wait, 1.0))
+
+
+def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, busy: Iterator[bytes] | None) -> Times:
+    times, ended = Times(), threading.Event()
+    gap = 2.0 / CLUSTERS
+    quiet = [
+        threading.Thread(
+            target=_send,
+            args=(
+                Connection(port, secrets["quiet"]),
+                as_cluster(posts, f"quiet-{n}", number),
+                n * gap,
+                times.acknowledgements,
+            ),
+        )
+        for n in range(CLUSTERS)
+    ]
+    others = [threading.Thread(target=_browse, args=(Connection(port, secrets["quiet"]), ended, times.pages))]
+    if busy is not None:
+        lock = threading.Lock()
+
+        def shared() -> Iterator[bytes]:
+            while True:
+                with lock:
+                    body = next(busy)
+                yield body
+
+        others += [
+            threading.Thread(target=_flood, args=(Connection(port, secrets["busy"]), shared(), ended, times))
+            for _ in range(SENDERS)
+        ]
+    for thread in (*quiet, *others):
+        thread.start()
+    for thread in quiet:
+        thread.join()
+    ended.set()
+    for thread in others:
+        thread.join()
+    return times
+
+
+def _endless(posts: list[Post]) -> Iterator[bytes]:
+    """Yield the posts of ever new clusters."""
+    for number in itertools.count():
+        yield from (post.body for post in as_cluster(posts, f"busy-{number % 50}", number))
+
+
+def run() -> list[Result]:
+    posts = capture(CAPTURE_S)
+    alone, beside = Times(), Times()
+    with _served() as (port, secrets):
+        busy = _endless(posts)
+        _round(port, secrets, posts[:3], 1, None)
+        for number in range(ROUNDS):
+            for times, bodies in ((alone, None), (beside, busy)):
+                found = _round(port, secrets, posts, 10 + 2 * number + (bodies is not None), bodies)
+                times.acknowledgements += found.acknowledgements
+                times.pages += found.pages
+                times.taken += found.taken
+                times.refused += found.refused
+    size = sum(len(post.body) for post in posts) / len(posts)
+    counts = f"the busy account had {beside.taken:,} taken and {beside.refused:,} refused"
+    load = f"{len(posts)} captured posts of {size / 1e3:.1f} kB on average; {counts}"
+    return [
+        _compared("acknowledgements", alone.acknowledgements, beside.acknowledgements, load),
+        _compared("pages", alone.pages, beside.pages, f"{len(PAGES)} pages"),
+    ]
+
+
+def _compared(what: str, alone: list[float], beside: list[float], note: str) -> Result:
+    (a50, a99), (b50, b99) = (np.quantile(np.array(times) * 1000, (0.5, 0.99)).tolist() for times in (alone, beside))
+    detail = f"median / 99 %: alone {a50:.1f} / {a99:.1f} ms, beside {b50:.1f} / {b99:.1f} ms; {len(alone)} and {len(beside)}"
+    return at_most(f"99 % of {what} beside a busy account, over alone", b99 / a99, LIMIT, "×", f"{detail}; {note}")

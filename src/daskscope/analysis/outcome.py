@@ -1,0 +1,111 @@
+"""The headline of a report: how the run ended, how long it took, and why, in two sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from daskscope import units
+from daskscope.analysis.breakdown import Breakdown
+from daskscope.analysis.findings import IDLE, MIN_SHARE, Facts, describe_losses, error_line
+from daskscope.analysis.workers import LOST
+from daskscope.model.recording import Recording
+
+#: The headline mentions that there was time without work if it is more than this share of thread time.
+PAUSE_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, and the reason."""
+
+    #: running, finished, erred, lost, idle
+    status: str
+    headline: str
+    reason: str
+
+
+def outcome(facts: Facts) -> Outcome:
+    """Return how a run ended."""
+    recording = facts.recording
+    states = Counter(recording["computations"]["state"].tolist())
+    took = units.duration(facts.stop_us - facts.start_us)
+    is_empty = not recording["tasks"].rows and not recording["exceptions"].rows
+    # A computation that was lost or cancelled during its first tasks did run, but recorded no execution.
+    if is_empty and not (states["running"] or states["lost"] or states["cancelled"]):
+        return Outcome("idle", "Nothing ran.", _why_nothing_ran(recording))
+    if states["running"]:
+        return Outcome("running", f"Still running after {took}.", _thread_time(facts.split))
+    if facts.is_open and not (states["lost"] or states["erred"]):
+        # A scheduler that was killed writes no end either, so say only what is known.
+        headline = f"The cluster was running when last heard from, after {took}."
+        return Outcome("running", headline, _thread_time(facts.split))
+    if states["lost"]:
+        return Outcome("lost", _headline(states, "lost", "Lost", took), _loss_reason(facts))
+    if states["erred"] or (not states and _has_final_errors(facts)):
+        return Outcome("erred", _headline(states, "erred", "Failed", took), _error_reason(facts))
+    if states["cancelled"] and not states["done"]:
+        reason = "No task had finished." if is_empty else _thread_time(facts.split)
+        return Outcome("finished", f"Cancelled after {took}.", reason)
+    return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
+
+
+def _headline(states: Counter[str], state: str, word: str, took: str) -> str:
+    total = sum(states.values())
+    if total < 2 or states[state] == total:
+        return f"{word} after {took}."
+    verb = "failed" if state == "erred" else "were lost" if states[state] > 1 else "was lost"
+    return f"{units.count(states[state])} of {units.counted(total, 'computation')} {verb}."
+
+
+def _why_nothing_ran(recording: Recording) -> str:
+    if not recording["workers"].rows:
+        return "No worker joined during the recording."
+    return "No task finished during the recording."
+
+
+def _thread_time(found: Breakdown) -> str:
+    """Return how threads spent the time in which there was work."""
+    if not found.thread_us:
+        return "No thread time was recorded."
+    pause_us = found.idle.us["nothing submitted"]
+    worked_us = found.thread_us - pause_us
+    if worked_us <= 0:
+        return "No work was submitted while workers were connected."
+
+    def share(*categories: str) -> str:
+        return units.percent(sum(found.split[category] for category in categories) / worked_us)
+
+    data = f"{share('serialize', 'disk', 'transfer')} on transfers, disk and serialization"
+    wasted = f", {share('failed')} on failed, cancelled or recomputed work" if found.split["failed"] else ""
+    idle = units.percent(max(0, found.split["idle"] - pause_us) / worked_us)
+    during = "While there was work, threads" if pause_us > PAUSE_SHARE * found.thread_us else "Threads"
+    return f"{during} spent {share('cpu', 'noncpu')} of the time computing, {data}{wasted}, and {idle} idle{_main_reason(found)}."
+
+
+def _main_reason(found: Breakdown) -> str:
+    """Return the main reason for idle time while there was work, if one explains most of it."""
+    reasons = {reason: us for reason, us in found.idle.us.items() if reason != "nothing submitted"}
+    main = max(reasons, key=reasons.__getitem__)
+    if reasons[main] * 2 <= found.idle.with_work_us or reasons[main] < MIN_SHARE * found.thread_us:
+        return ""
+    return f": {IDLE[main][0]}"
+
+
+def _has_final_errors(facts: Facts) -> bool:
+    """Return whether a task failed and was not retried; used if no computation was recorded."""
+    return any(failure.count > failure.retried for failure in facts.errors)
+
+
+def _error_reason(facts: Facts) -> str:
+    # Errors whose retries succeeded did not end the run.
+    final = [failure for failure in facts.errors if failure.count > failure.retried] or list(facts.errors)
+    if not final:
+        return "The error was not recorded."
+    others = f" and {units.counted(len(final) - 1, 'other error')}" if len(final) > 1 else ""
+    return f"{error_line(final[0])} ({units.counted(final[0].count, 'time')}){others}."
+
+
+def _loss_reason(facts: Facts) -> str:
+    lost = [worker for worker in facts.workers if worker.verdict in LOST]
+    return f"{describe_losses(lost)}." if lost else "The cluster ended before its tasks finished."

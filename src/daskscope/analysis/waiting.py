@@ -1,0 +1,194 @@
+"""Divide compute time into CPU time and waiting, and waiting by reason.
+
+Dask's fine metrics say how much CPU time a task prefix used. Why its tasks waited follows from the profile: for each stack the
+agent measured CPU time, time without a core and switches between threads; what is left is time in which the thread was blocked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from daskscope.analysis.actors import call_names
+from daskscope.analysis.grouping import flat_strings, sums, where
+from daskscope.model.recording import Recording
+from daskscope.model.table import Array, Strings, Table
+
+#: Why a task waited, in display order. ``unknown``: the profile has no measurements of it.
+REASONS = ("core", "gil", "lock", "network", "file", "subprocess", "native", "blocked", "unknown")
+CORE, GIL, LOCK, NETWORK, FILE, SUBPROCESS, NATIVE, BLOCKED, UNKNOWN = range(9)
+
+#: Activities of context ``execute`` outside of the task's function.
+OUTSIDE = frozenset(
+    ("executor", "other", "failed", "cancelled", "busy", "missing", "offload", "network", "memory-read")
+) | frozenset(("disk-read", "disk-write", "serialize", "deserialize", "compress", "decompress"))
+#: A thread that waits for the GIL wakes up every 5 ms (``sys.getswitchinterval``), which is 200 switches a second: 140 to 205 were
+#: measured, and below 10 in threads that sleep or wait for a lock.
+GIL_SWITCHES_PER_S = 50.0
+#: Innermost frames that tell what a thread waits for.
+DEPTH = 8
+#: A process uses some CPU beside its tasks: the event loop, serialization, the profiler. Only more is due to library threads.
+OWN_CPU_SHARE = 0.25
+
+#: Parts of file names, and what a thread that is blocked below them waits for. If several match, the first counts.
+PLACES: tuple[tuple[str, int], ...] = (
+    ("/subprocess.py", SUBPROCESS),
+    ("/fsspec/asyn.py", NETWORK),
+    ("/fsspec/implementations/http", NETWORK),
+    ("/s3fs/", NETWORK),
+    ("/gcsfs/", NETWORK),
+    ("/adlfs/", NETWORK),
+    ("/botocore/", NETWORK),
+    ("/urllib3/", NETWORK),
+    ("/requests/", NETWORK),
+    ("/aiohttp/", NETWORK),
+    ("/http/client.py", NETWORK),
+    ("/socket.py", NETWORK),
+    ("/ssl.py", NETWORK),
+    ("/selectors.py", NETWORK),
+    ("/sqlalchemy/", NETWORK),
+    ("/psycopg", NETWORK),
+    ("/XRootD/", NETWORK),
+    ("/threading.py", LOCK),
+    ("/queue.py", LOCK),
+    ("/multiprocessing/", LOCK),
+    ("/concurrent/futures/", LOCK),
+    ("/distributed/lock.py", LOCK),
+    ("/distributed/semaphore.py", LOCK),
+    ("/distributed/event.py", LOCK),
+    ("/distributed/queues.py", LOCK),
+    ("/distributed/variable.py", LOCK),
+    ("/filelock/", LOCK),
+    ("/fsspec/implementations/local.py", FILE),
+    ("/pyarrow/parquet/", FILE),
+    ("/pandas/io/", FILE),
+    ("/zarr/", FILE),
+    ("/h5py/", FILE),
+    ("/netCDF4/", FILE),
+    ("/uproot/source/", FILE),
+    ("/gzip.py", FILE),
+    ("/shutil.py", FILE),
+    ("/pathlib.py", FILE),
+    ("/tempfile.py", FILE),
+)
+
+
+def cpu_share(recording: Recording, prefixes: Strings) -> Array:
+    """Return the CPU share of the compute time of each prefix.
+
+    Meters of libraries and users inside a task take their time away from Dask's own. Labels ending in ``-cpu`` and ``-noncpu``
+    say what they measured; the time of others is divided as the profile measured the prefix. Without any metrics, as in a part of a
+    recording, all of it is.
+    """
+    table = recording["activities"]
+    values = np.nan_to_num(np.maximum(table["value"], 0.0), posinf=0.0)
+    inside = where(table.strings("context"), "execute") & where(table.strings("unit"), "seconds")
+    owner = _places(table.strings("prefix"), prefixes)
+    labels = table.strings("activity")
+
+    def seconds(chosen: Sequence[str]) -> Array:
+        rows = np.flatnonzero(inside & where(labels, *chosen) & (owner >= 0))
+        result: Array = np.bincount(owner[rows], weights=values[rows], minlength=len(prefixes.values))
+        return result
+
+    texts = [str(text) for text in labels.values]
+    cpu = seconds([text for text in texts if text.endswith("-cpu")])
+    noncpu = seconds([text for text in texts if text.endswith("-noncpu")])
+    other = seconds([text for text in texts if text not in OUTSIDE and not text.endswith(("-cpu", "-noncpu"))])
+    called, called_cpu = _actor_seconds(recording, prefixes)
+    cpu, noncpu = cpu + called_cpu, noncpu + called - called_cpu
+    total = cpu + noncpu + other
+    sampled = _sampled_share(recording["profiles"], prefixes)
+    share = (cpu + other * sampled) / np.where(total > 0, total, 1.0)
+    return np.where(total > 0, np.clip(share, 0.0, 1.0), sampled)
+
+
+def _actor_seconds(recording: Recording, prefixes: Strings) -> tuple[Array, Array]:
+    """Return the duration and the CPU time of actor calls by prefix; Dask has no metrics of them."""
+    calls, size = recording["actor_calls"], len(prefixes.values)
+    owner = _places(call_names(recording), prefixes)
+    rows = np.flatnonzero(owner >= 0)
+    wall = np.maximum(calls["stop_us"] - calls["start_us"], 0)
+    cpu = np.clip(calls["cpu_us"], 0, wall)
+    return sums(owner[rows], wall[rows], size) / 1e6, sums(owner[rows], cpu[rows], size) / 1e6
+
+
+def waiting_us(recording: Recording, noncpu_us: Array, prefixes: Strings) -> dict[str, int]:
+    """Return waiting time by reason; ``noncpu_us`` is the waiting time of each prefix, and the reasons add up to its sum."""
+    found = _sampled_reasons(recording["profiles"], prefixes)
+    measured = found.sum(axis=1)
+    parts = np.where(measured[:, None] > 0, found / np.where(measured > 0, measured, 1.0)[:, None], 0.0)
+    parts[measured <= 0, UNKNOWN] = 1.0
+    by_reason = (parts * noncpu_us[:, None]).sum(axis=0)
+    native = min(by_reason[BLOCKED], library_cpu_us(recording))
+    by_reason[NATIVE] += native
+    by_reason[BLOCKED] -= native
+    whole = np.floor(by_reason).astype(np.int64)
+    whole[int(np.argmax(by_reason))] += int(noncpu_us.sum()) - int(whole.sum())
+    return dict(zip(REASONS, whole.tolist(), strict=True))
+
+
+def library_cpu_us(recording: Recording) -> int:
+    """Return the CPU time of worker processes that neither their tasks nor Dask used: threads of libraries such as BLAS."""
+    processes, activities = recording["processes"], recording["activities"]
+    in_tasks = where(activities.strings("context"), "execute") & where(activities.strings("unit"), "seconds")
+    cpu = [str(text) for text in activities.strings("activity").values if str(text).endswith("-cpu")]
+    of_tasks = 1e6 * float(
+        np.nan_to_num(activities["value"])[in_tasks & where(activities.strings("activity"), *cpu)].sum()
+    )
+    beside = float(processes["cpu_us"].sum()) - of_tasks
+    return max(0, int(beside - OWN_CPU_SHARE * float(processes["wall_us"].sum())))
+
+
+def _sampled_share(profiles: Table, prefixes: Strings) -> Array:
+    """Return the share of CPU time in the sampled time of each prefix; 1 if it was not measured."""
+    owner = _places(profiles.strings("prefix"), prefixes)
+    rows = np.flatnonzero((owner >= 0) & (profiles["wall_us"] > 0))
+    size = len(prefixes.values)
+    wall, cpu = (sums(owner[rows], profiles[name][rows], size) for name in ("wall_us", "cpu_us"))
+    return np.where(wall > 0, np.minimum(cpu, wall) / np.where(wall > 0, wall, 1), 1.0)
+
+
+def _sampled_reasons(profiles: Table, prefixes: Strings) -> Array:
+    """Return the sampled waiting time by prefix (a row) and reason (a column)."""
+    owner = _places(profiles.strings("prefix"), prefixes)
+    rows = np.flatnonzero((owner >= 0) & (profiles["wall_us"] > 0) & where(profiles.strings("kind"), "compute"))
+    wall, cpu, queued, switches = (
+        profiles[name][rows].astype(np.float64) for name in ("wall_us", "cpu_us", "runqueue_us", "switches")
+    )
+    queued = np.clip(queued, 0.0, np.maximum(wall - cpu, 0.0))
+    blocked = np.maximum(wall - cpu - queued, 0.0)
+    reasons = _reasons(profiles, rows)
+    busy = switches >= GIL_SWITCHES_PER_S * (wall - cpu) / 1e6
+    reasons = np.where((reasons == BLOCKED) & busy, GIL, reasons)
+    found = np.zeros((len(prefixes.values), len(REASONS)))
+    np.add.at(found, (owner[rows], reasons), blocked)
+    # A thread that is woken to try for the GIL queues for a core first; unless it mostly queues, it waits for the GIL.
+    np.add.at(found, (owner[rows], np.where((reasons == GIL) & (queued < blocked), GIL, CORE)), queued)
+    return found
+
+
+def _reasons(profiles: Table, rows: Array) -> Array:
+    """Return what a blocked thread waits for, by the innermost frames of each stack."""
+    stacks = profiles.lists("stack").take(rows)
+    frames = flat_strings(stacks)
+    places = np.array([_place(str(text)) for text in frames.values] or [len(PLACES)], dtype=np.int64)
+    found = np.full(len(rows), len(PLACES), dtype=np.int64)
+    for depth in range(DEPTH):
+        deep = np.flatnonzero(stacks.lengths > depth)
+        found[deep] = np.minimum(found[deep], places[frames.codes[stacks.offsets[1:][deep] - 1 - depth]])
+    result: Array = np.array([*(reason for _, reason in PLACES), BLOCKED])[found]
+    return result
+
+
+def _place(frame: str) -> int:
+    file = frame.partition("\t")[0].replace("\\", "/")
+    return next((number for number, (part, _) in enumerate(PLACES) if part in file), len(PLACES))
+
+
+def _places(texts: Strings, among: Strings) -> Array:
+    """Return for each row of one column the code of the same text in another column; -1 if it has none."""
+    codes = {text: code for code, text in enumerate(among.values)}
+    result: Array = np.array([codes.get(text, -1) for text in texts.values], dtype=np.int64)[texts.codes]
+    return result

@@ -1,0 +1,111 @@
+"""Find the secret of a server without sign-in.
+
+Every user of a machine can reach a loopback port, so such a server answers only to callers with its secret. The URL that
+``daskscope serve`` prints contains it. While the server runs, the secret is also in a file that only its user can read, so
+that programs of the same user on the same machine need only the plain URL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+import sys
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+#: The parameter of a URL that contains the secret.
+PARAMETER = "secret"
+
+
+def data_directory() -> Path:
+    """Return the platform's directory for program data."""
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "daskscope"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "daskscope"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "daskscope"
+
+
+def split_secret(url: str) -> tuple[str, str]:
+    """Return a server's URL without its secret, and the secret; empty if there is none."""
+    address, mark, query = url.partition("?")
+    parameters = parse_qsl(query, keep_blank_values=True)
+    secret = next((value for name, value in parameters if name == PARAMETER), "")
+    if not secret:
+        return url.rstrip("/"), ""
+    others = urlencode([(name, value) for name, value in parameters if name != PARAMETER])
+    return address.rstrip("/") + (mark + others if others else ""), secret
+
+
+def with_secret(url: str, secret: str) -> str:
+    """Return the URL of a page with the secret, for a browser that has not opened the server before."""
+    return f"{url}?{urlencode({PARAMETER: secret})}"
+
+
+def announce(url: str, secret: str) -> Path:
+    """Write the secret of a running server to a file that only this user can read, and return its path."""
+    path = _path(urlsplit(url).port)
+    # One by one: mkdir gives the mode to the last directory only, and a server may store its data in the one above.
+    for directory in (path.parent.parent, path.parent):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Create a new file: an existing one would keep its permissions.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({"pid": os.getpid(), "secret": secret}, file)
+    temporary.replace(path)
+    return path
+
+
+def withdraw(path: Path) -> None:
+    """Remove the file of a server that stops, unless another server has the port by now."""
+    if _read(path).get("pid") == os.getpid():
+        path.unlink(missing_ok=True)
+
+
+def find_secret(url: str) -> str:
+    """Return the secret of this user's server at a loopback URL; empty if there is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    if parts.hostname not in LOOPBACK:
+        return ""
+    try:
+        found = _read(_path(port))
+    except RuntimeError:
+        # This user has no home directory, as in some containers.
+        return ""
+    secret, pid = found.get("secret"), found.get("pid")
+    # A server that was killed leaves its file, and then anybody can take its port: do not tell them the secret.
+    return secret if isinstance(secret, str) and isinstance(pid, int) and _is_running(pid) else ""
+
+
+def _path(port: int | None) -> Path:
+    # With the name of the machine: the login nodes of a compute cluster often share home directories.
+    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
+    return data_directory() / "servers" / f"{host}-{port}"
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        # There, os.kill ends a process whatever the signal.
+        return True
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Deliver rows to subscribers: encode, number, spool and send them."""

@@ -1,0 +1,126 @@
+"""Post bodies to the ingest route of a server, and classify its replies."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+TIMEOUT = 10.0
+#: Bytes of a reply that are read; those of a server are shorter.
+MAX_REPLY = 4_000
+#: Header of a reply with how much the server accepts in one request.
+LIMITS = "Daskscope-Limits"
+
+#: Codes of errors that concern the recorder and not this body. Sending again soon is useless.
+REFUSALS = frozenset(
+    ("unauthorized", "forbidden", "other_account", "no_account", "not_found", "method_not_allowed", "newer_format")
+)
+#: Codes of errors that concern this body: it has too much, or one of its frames is invalid.
+BODY_ERRORS = frozenset(("too_large", "bad_request"))
+
+
+@dataclass(frozen=True)
+class ServerReply:
+    """The server's reply to a post; status 0 if there was none."""
+
+    status: int
+    retry_after: float = 0.0
+    reason: str = ""
+    #: The code of an error response of daskscope's API; empty for any other response, for example a proxy's page.
+    code: str = ""
+    #: How much the server accepts in one request; empty if it does not say.
+    limits: str = ""
+
+    @property
+    def is_accepted(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def asks_to_close(self) -> bool:
+        """Whether a user asked the server to shut this cluster down."""
+        return self.is_accepted and '"close":true' in self.reason
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a daskscope server refuses this recorder.
+
+        Only its own error code counts: a proxy answers 404 or 401 for a few seconds while the server behind it is redeployed.
+        """
+        return 400 <= self.status < 500 and self.code in REFUSALS
+
+    @property
+    def is_body_error(self) -> bool:
+        """Whether a daskscope server refuses this body, but may accept parts of it."""
+        return 400 <= self.status < 500 and self.code in BODY_ERRORS
+
+
+Post = Callable[[bytes], ServerReply]
+
+
+def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
+    """Return a function that posts bodies to the ingest route of the server at ``url`` over one connection."""
+    parts = urlsplit(url)
+    host, port, path = parts.hostname or "", parts.port, parts.path.rstrip("/") + "/api/v1/ingest"
+    headers = {"Content-Type": "application/vnd.daskscope.frames", "Authorization": f"Bearer {token}"}
+    kept: list[http.client.HTTPConnection] = []
+
+    def connect() -> http.client.HTTPConnection:
+        # Runs on the sender's thread: loading the certificates takes tens of milliseconds.
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+
+    def attempt(connection: http.client.HTTPConnection, body: bytes) -> ServerReply:
+        # The scheduler's clock, so that the server can compute the offset to its own.
+        connection.request("POST", path, body, {**headers, "Daskscope-Sent-Us": str(time.time_ns() // 1000)})
+        response = connection.getresponse()
+        text = response.read(MAX_REPLY)
+        if response.isclosed():
+            kept.append(connection)
+        else:
+            # The unread rest of a long reply would be read as the next reply.
+            connection.close()
+        return ServerReply(
+            response.status,
+            _seconds(response.getheader("Retry-After")),
+            text.decode("utf-8", "replace"),
+            error_code(text),
+            response.getheader(LIMITS) or "",
+        )
+
+    def post(body: bytes) -> ServerReply:
+        while True:
+            reused = bool(kept)
+            connection = kept.pop() if kept else connect()
+            try:
+                return attempt(connection, body)
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # Servers close idle connections, which is not an outage: retry with a new one.
+                if not reused or isinstance(error, TimeoutError):
+                    return ServerReply(0, reason=repr(error))
+
+    return post
+
+
+def error_code(text: bytes) -> str:
+    """Return the code of an error response of daskscope's API; empty for any other text."""
+    if not text.startswith(b'{"error"'):
+        return ""
+    try:
+        code = json.loads(text)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    return code if isinstance(code, str) else ""
+
+
+def _seconds(value: str | None) -> float:
+    try:
+        return min(float(value or 0), 300.0)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,269 @@
+"""Send frames to a daskscope server from a thread, and keep them on disk while the server is unavailable.
+
+When there is nothing else to send, the thread also sends frames that earlier recorders left on disk for the same server.
+
+The thread never gives up. It repeats a post that failed with growing, random delays, so that a thousand schedulers do not come
+back at once. It asks a server that refuses the recorder (a revoked token, a newer format) again every few minutes. An outage or a
+refusal is logged once, not per attempt. A body that the server refuses is sent in halves, until only the frame at fault is left
+out.
+
+Nothing here can block the scheduler: the queue is bounded, and so is the time to shut down.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .bodies import Body, BodyLimits, fitting, halves, limits_of
+from .outbox import FrameQueue, Sealed
+from .poster import Post, ServerReply
+from .spool import Segments, Spool, leftovers
+
+logger = logging.getLogger("daskscope")
+
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 60.0
+#: How long to wait before asking a server again that refused the recorder.
+REFUSED_DELAY = 300.0
+
+
+class Sender:
+    """Sends a queue to a server: first the frames in flight, then those on disk, then the queue, so that frames stay in order.
+
+    Frames that earlier recorders left come last; their order relative to this recorder's frames does not matter.
+    """
+
+    def __init__(
+        self,
+        post: Post,
+        queue: FrameQueue,
+        spool: Spool,
+        clock: Callable[[], float] = time.monotonic,
+        first_delay: float = FIRST_DELAY,
+        refused_delay: float = REFUSED_DELAY,
+    ) -> None:
+        self.post = post
+        self.queue = queue
+        self.spool = spool
+        self.clock = clock
+        self.first_delay = first_delay
+        self.refused_delay = refused_delay
+        self.limits = BodyLimits()
+        self.sent = 0
+        #: Rows of frames that the server did not accept even alone, by table.
+        self.left_out: dict[str, int] = {}
+        self.is_server_down = False
+        #: Why the server refuses this recorder; empty while it does not.
+        self.refusal = ""
+        self._stopping = threading.Event()
+        #: Ends a delay.
+        self._wake = threading.Event()
+        self._deadline = float("inf")
+        self._thread = threading.Thread(target=self._run, name="daskscope-sender", daemon=True)
+        #: Bodies of frames popped from the queue that the server has not accepted yet.
+        self._in_flight: list[Body] = []
+        #: Whether this recorder may have segments on disk that the server does not have.
+        self.has_spooled = False
+        self._own = Segments(self._oldest_segment)
+        self._left = leftovers(spool.directory, spool.destination)
+        self._others = Segments(lambda: next(self._left, None))
+        #: Where the body in flight comes from; None for the queue.
+        self._source: Segments | None = None
+        #: Called on the sender's thread when a user asked the server to shut this cluster down.
+        self.on_close: Callable[[], None] = _do_nothing
+        queue.overflow = self._spill
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def retry(self, post: Post | None = None) -> None:
+        """Try again now instead of after the current delay; if the server refused the recorder, with ``post``."""
+        if post is not None and self.refusal:
+            self.post = post
+        self._wake.set()
+
+    def stop(self, timeout: float) -> None:
+        """Send as much as possible in time; the rest goes to disk, where the next recorder on this host finds it."""
+        self._deadline = self.clock() + timeout * 0.8
+        self._stopping.set()
+        self._wake.set()
+        self.queue.arrived.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+        rest = [sealed for body in self._in_flight for sealed in body] + self.queue.pop_all()
+        if rest:
+            self.spool.append(rest)
+        self.spool.release()
+
+    def _spill(self, frames: list[Sealed]) -> bool:
+        """Move frames of the full queue to disk; return whether that worked. The queue calls this under its lock."""
+        spilled = self.spool.append(frames)
+        self.has_spooled = True
+        return spilled
+
+    def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    self._drain()
+                    return
+                except Exception as error:  # noqa: BLE001 (the top of a thread, which must not end)
+                    logger.warning("daskscope: sending failed and is repeated (%r)", error)
+                if self._wait(LONGEST_DELAY):
+                    return
+        finally:
+            # Close it on this thread, which is the one that iterates it; other recorders can then send the rest.
+            self._left.close()
+
+    def _drain(self) -> None:
+        """Send until the recorder stops."""
+        delay = self.first_delay
+        while not (self._stopping.is_set() and self.clock() >= self._deadline):
+            body = self._next_body()
+            if body is None:
+                if self._stopping.is_set():
+                    return
+                self.queue.arrived.wait(1.0)
+                self.queue.arrived.clear()
+                continue
+            # What asked for this attempt must not end the delay after it.
+            self._wake.clear()
+            reply = self._send(body)
+            if reply.is_accepted:
+                delay = self.first_delay
+                self._mark_delivered()
+                if reply.asks_to_close:
+                    self.on_close()
+                continue
+            if reply.is_body_error:
+                self._split(body, reply)
+                continue
+            if reply.is_refused and self._source is self._others:
+                # The server accepts this recorder's frames, so this leftover segment is at fault: skip it and go on.
+                self._others.skip()
+                continue
+            if reply.is_refused:
+                self._note_refusal(reply)
+                wait = self.refused_delay * random.uniform(0.75, 1.25)
+            else:
+                if reply.status == 413 and len(body) > 1:
+                    # A proxy with a lower limit than usual.
+                    self._split(body, reply)
+                wait = max(delay * random.uniform(0.5, 1.5), reply.retry_after)
+                delay = min(2 * delay, LONGEST_DELAY)
+            if self._wait(wait):
+                return
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait, and return whether the recorder stops meanwhile."""
+        if not self._stopping.is_set():
+            self._wake.wait(max(0.0, min(seconds, self._deadline - self.clock())))
+            self._wake.clear()
+        return self._stopping.is_set()
+
+    def _next_body(self) -> Body | None:
+        """Return the body to send next, or None if there is nothing to send."""
+        if not self._in_flight:
+            spooled = self._own.next_body(self.limits) if self.has_spooled else None
+            if spooled is not None:
+                self._source = self._own
+                return spooled
+            popped = self.queue.pop(self.limits.nbytes)
+            frames = fitting(popped, self.limits)
+            self.queue.put_back(popped[len(frames) :])
+            if frames and self.has_spooled:
+                # Frames were spilled meanwhile, and those on disk are older.
+                self.queue.put_back(frames)
+                return self._next_body()
+            if not frames:
+                self._source = self._others
+                return self._leftover_body()
+            self._in_flight = [frames]
+        self._source = None
+        return self._in_flight[0]
+
+    def _oldest_segment(self) -> Path | None:
+        """Return this recorder's oldest segment that the server does not have."""
+        # Reset the flag before listing, so that frames spilled in between are noticed.
+        self.has_spooled = False
+        segments = [path for path in self.spool.segments() if path not in self._own.stuck]
+        if not segments:
+            return None
+        self.has_spooled = True
+        self.spool.close()
+        return segments[0]
+
+    def _leftover_body(self) -> Body | None:
+        """Return a body that an earlier recorder left, except while stopping.
+
+        Only after the server accepted frames of this recorder: then a refusal must be the leftover body's fault.
+        """
+        return self._others.next_body(self.limits) if self.sent and not self._stopping.is_set() else None
+
+    def _send(self, body: Body) -> ServerReply:
+        try:
+            reply = self.post(b"".join(sealed.frame for sealed in body))
+        except Exception as error:  # noqa: BLE001 (an invalid token or URL raises ValueError)
+            reply = ServerReply(0, reason=repr(error))
+        if reply.limits:
+            self.limits = limits_of(reply.limits)
+        if reply.is_accepted:
+            if self.is_server_down or self.refusal:
+                logger.info("daskscope: the server is available again; sending the data recorded meanwhile.")
+            self.is_server_down, self.refusal = False, ""
+        elif not (reply.is_refused or reply.is_body_error or self.is_server_down):
+            self.is_server_down = True
+            logger.warning(
+                "daskscope: the server is not available (%s). Recording continues; data is kept in memory and in %s meanwhile.",
+                reply.reason[:200] or reply.status,
+                self.spool.directory,
+            )
+        return reply
+
+    def _mark_delivered(self) -> None:
+        """Note that the server accepted the body in flight; a segment is removed once all its bodies are accepted."""
+        if self._source is None:
+            self.sent += len(self._in_flight.pop(0))
+        else:
+            self._source.mark_delivered()
+
+    def _split(self, body: Body, reply: ServerReply) -> None:
+        """Send the body in halves from now on; leave out a frame that the server refuses even alone."""
+        if len(body) > 1:
+            if self._source is None:
+                self._in_flight[:1] = halves(body)
+            else:
+                self._source.split()
+            return
+        (sealed,) = body
+        self.left_out[sealed.table] = self.left_out.get(sealed.table, 0) + sealed.rows
+        logger.warning(
+            "daskscope: the server does not accept a batch of %d rows of %s (%s). The recording continues without them.",
+            sealed.rows,
+            sealed.table,
+            reply.reason[:500],
+        )
+        if self._source is None:
+            self._in_flight.pop(0)
+        else:
+            self._source.mark_delivered()
+
+    def _note_refusal(self, reply: ServerReply) -> None:
+        if not self.refusal:
+            logger.warning(
+                "daskscope: the server refuses the recording (%d %s). Recorded data is kept in %s and sent once the server accepts "
+                "it. Check the token and call daskscope.analytics.register() again.",
+                reply.status,
+                reply.reason[:500],
+                self.spool.directory,
+            )
+        self.refusal = f"{reply.status} {reply.reason[:500]}"
+
+
+def _do_nothing() -> None:
+    """Default of ``on_close``."""

@@ -1,0 +1,350 @@
+"""Keep frames on disk, in segment files that are recordings themselves.
+
+A recording directory and the spool for an unavailable server work the same way: ``Spool`` writes files of whole frames and
+deletes the oldest above a size limit. ``daskscope show`` opens each file, and a directory of them. The very first frame is never
+deleted, so that a reader knows that frames between it and the next one are missing.
+
+``Segments`` reads segment files back as bodies for a server. ``Claim`` locks the segments of a running recorder, and ``leftovers``
+finds the segments of recorders that ended before they could send them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import threading
+from collections.abc import Callable, Generator, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from ...wire.layout import FILE_MAGIC
+from .bodies import Body, BodyLimits, frames_of, grouped, halves
+from .outbox import Sealed
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
+
+logger = logging.getLogger("daskscope")
+
+SUFFIX = ".daskscope"
+LOCK = ".lock"
+SEGMENT_SIZE = 4 * 1024 * 1024
+#: Earlier recorders whose segments one sender sends; the next recorder on this host sends the rest.
+MAX_ADOPTED = 100
+
+
+class Spool:
+    """Appends frames to segment files below a byte limit. A full disk costs data and one log line, nothing else.
+
+    With a ``destination`` the frames wait for a server, in a directory that other recorders use as well. The segments are
+    claimed until ``release``, and the limit counts all segments in the directory, because those that earlier recorders could
+    not deliver must not fill the disk. Without a destination the limit counts the segments of this recorder.
+    """
+
+    def __init__(
+        self, directory: str | Path, name: str, limit: int, segment: int = SEGMENT_SIZE, *, destination: str = ""
+    ) -> None:
+        self.directory = Path(directory)
+        self.name = name
+        self.limit = limit
+        self.segment = min(segment, max(limit // 4, 1))
+        self.destination = destination
+        self._claim = Claim(self.directory, name, destination) if destination else None
+        self.error = ""
+        # The encoder thread spools overflowing frames while the sender thread reads segments.
+        self._lock = threading.RLock()
+        self._file: BinaryIO | None = None
+        self._path = self.directory
+        self._number = 0
+        self._written = 0
+        #: Bytes of the current segment that were flushed as whole frames.
+        self._flushed = 0
+        #: The segment with the very first frame, and the offset where that frame ends.
+        self._first: tuple[Path, int] | None = None
+
+    def put(self, sealed: Sealed) -> None:
+        self.append([sealed])
+
+    def append(self, frames: Iterable[Sealed]) -> bool:
+        """Write frames; return False if that failed."""
+        with self._lock:
+            try:
+                for sealed in frames:
+                    file = self._open()
+                    file.write(sealed.frame)
+                    self._written += len(sealed.frame)
+                    self._first = self._first or (self._path, self._written)
+                if self._file is not None:
+                    # Flush, but no fsync: the data survives the process, and a flush takes 5 µs, not milliseconds.
+                    self._file.flush()
+                    self._flushed = self._written
+            except OSError as error:
+                self._report(error)
+                self._abandon()
+                return False
+            return True
+
+    def segments(self) -> list[Path]:
+        """Return the segments of this recorder on disk, oldest first."""
+        return segments_of(self.directory, self.name)
+
+    def release(self) -> None:
+        """Stop writing and release the claim, so that another recorder may deliver the remaining segments."""
+        with self._lock:
+            self.close()
+            if self._claim is not None:
+                self._claim.release()
+
+    def close(self) -> None:
+        """End the current segment; the next frame begins another."""
+        with self._lock:
+            if self._file is not None:
+                try:
+                    self._file.close()
+                except OSError as error:
+                    self._report(error)
+                self._file = None
+
+    def _open(self) -> BinaryIO:
+        if self._file is not None and self._written >= self.segment:
+            self._file.flush()
+            self._flushed = self._written
+            self.close()
+        if self._file is None:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self._claim is not None:
+                self._claim.acquire()
+            self._make_room()
+            self._path = self.directory / f"{self.name}-{self._number:05d}{SUFFIX}"
+            self._number += 1
+            self._written = self._flushed = 0
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = os.fdopen(descriptor, "wb")
+            self._file.write(FILE_MAGIC)
+            self._written = len(FILE_MAGIC)
+        return self._file
+
+    def _make_room(self) -> None:
+        counted = find_files(self.directory, f"*{SUFFIX}") if self._claim is not None else self.segments()
+        found = [(_stat(path), path) for path in counted]
+        size = sum(length for (_, length), _ in found)
+        # Oldest first; segments with the same time by their number.
+        for (_, length), path in sorted(found):
+            if size + self.segment <= self.limit:
+                break
+            size -= length - self._give_up(path)
+
+    def _give_up(self, path: Path) -> int:
+        """Delete a segment, except for the very first frame unless that is too large; return the bytes that stay."""
+        first, end = self._first or (None, 0)
+        try:
+            if path == first and end <= self.segment:
+                os.truncate(path, end)
+                return end
+            path.unlink()
+        except FileNotFoundError:
+            # The sender has just deleted it.
+            pass
+        return 0
+
+    def _abandon(self) -> None:
+        """Close the segment after an error: cut off a partly written frame, and delete a segment without a whole frame."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            file.close()
+        except OSError:
+            pass
+        try:
+            if self._flushed > len(FILE_MAGIC):
+                os.truncate(self._path, self._flushed)
+            else:
+                self._path.unlink(missing_ok=True)
+                if self._first is not None and self._first[0] == self._path:
+                    self._first = None
+        except OSError:
+            pass
+
+    def _report(self, error: OSError) -> None:
+        if not self.error:
+            logger.warning("daskscope: cannot write to %s (%s). Recording continues in memory.", self.directory, error)
+        self.error = str(error)
+
+
+def _stat(path: Path) -> tuple[int, int]:
+    """Return when a segment was last written, and its size; zeros if another thread has just deleted it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+class Segments:
+    """Reads segments as bodies, one segment after the other; ``find`` returns the next segment, None while there is none."""
+
+    def __init__(self, find: Callable[[], Path | None]) -> None:
+        self.find = find
+        #: Segments that were delivered but cannot be deleted; they must not be sent again.
+        self.stuck: set[Path] = set()
+        self._path = Path()
+        self._bodies: list[Body] = []
+
+    def next_body(self, limits: BodyLimits) -> Body | None:
+        """Return the body to send next; the same one until it is split or marked as delivered."""
+        while not self._bodies:
+            found = self.find()
+            if found is None:
+                return None
+            self._path, self._bodies = found, read_bodies(found, limits)
+            if not self._bodies:
+                self._remove()
+        return self._bodies[0]
+
+    def mark_delivered(self) -> None:
+        """Go on to the next body, because the server accepted this one; delete the segment after its last body."""
+        self._bodies.pop(0)
+        if not self._bodies:
+            self._remove()
+
+    def split(self) -> None:
+        """Return the halves of the current body one after the other from now on."""
+        self._bodies[:1] = halves(self._bodies[0])
+
+    def skip(self) -> None:
+        """Go on to the next segment, because the server refused this one; it stays on disk."""
+        self._bodies = []
+
+    def _remove(self) -> None:
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError:
+            self.stuck.add(self._path)
+
+
+def find_files(directory: Path, pattern: str) -> list[Path]:
+    try:
+        return sorted(directory.glob(pattern))
+    except OSError:
+        return []
+
+
+def segments_of(directory: Path, name: str) -> list[Path]:
+    """Return the segments of one recorder, oldest first."""
+    return find_files(directory, f"{name}-*{SUFFIX}")
+
+
+def read_bodies(path: Path, limits: BodyLimits) -> list[Body]:
+    """Read the whole frames of a segment, grouped into bodies; none if the file is gone or unreadable."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return []
+    return grouped(list(frames_of(data[len(FILE_MAGIC) :])), limits)
+
+
+class Claim:
+    """The lock file of one running recorder."""
+
+    def __init__(self, directory: Path, name: str, destination: str) -> None:
+        self.path = directory / f"{name}{LOCK}"
+        self.destination = destination
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Lock this recorder's segments. If that fails, no later recorder will send them, but writing continues."""
+        if self._descriptor is not None or fcntl is None:
+            return
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return
+        try:
+            # Not ``lockf``: its locks belong to the process, and two clusters may run in one process.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Write after locking: others ignore an empty lock file, because its recorder is just starting.
+            os.pwrite(descriptor, _mark(self.destination), 0)
+            self._descriptor = descriptor
+        except OSError:
+            os.close(descriptor)
+
+    def release(self) -> None:
+        """Unlock the remaining segments for other recorders."""
+        if self._descriptor is not None:
+            _release(self.path, self._descriptor)
+            self._descriptor = None
+
+
+def leftovers(directory: Path, destination: str) -> Generator[Path, None, None]:
+    """Yield the segments for this destination whose recorders have ended, oldest recorder first, each recorder's in order.
+
+    A recorder's lock is held while its segments are sent, so that two senders do not send the same segment.
+    """
+    locks = sorted(find_files(directory, f"*{LOCK}"), key=_written_ns)
+    held = ((lock, descriptor) for lock in locks if (descriptor := _adopt(lock, destination)) is not None)
+    for lock, descriptor in islice(held, MAX_ADOPTED):
+        try:
+            yield from filter(_is_own_segment, segments_of(directory, lock.name.removesuffix(LOCK)))
+        finally:
+            _release(lock, descriptor)
+
+
+def _adopt(lock: Path, destination: str) -> int | None:
+    """Lock an ended recorder's lock file; return None if it still runs, has another destination or belongs to another user."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        mark = _mark(destination)
+        if _belongs_to_user(os.fstat(descriptor)) and os.pread(descriptor, len(mark) + 1, 0) == mark:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _release(lock: Path, descriptor: int) -> None:
+    """Release a lock, and delete its file if no segment is left; delete it first, so that no other recorder can lock it."""
+    try:
+        if not segments_of(lock.parent, lock.name.removesuffix(LOCK)):
+            lock.unlink(missing_ok=True)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+
+
+def _is_own_segment(path: Path) -> bool:
+    """Return whether this user wrote the segment in this format: any user can put a file into a temp directory."""
+    try:
+        with path.open("rb") as file:
+            return _belongs_to_user(path.lstat()) and file.read(len(FILE_MAGIC)) == FILE_MAGIC
+    except OSError:
+        return False
+
+
+def _belongs_to_user(found: os.stat_result) -> bool:
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _mark(destination: str) -> bytes:
+    """Return the content of a lock file: a digest of the destination, because a URL may contain a password."""
+    return hashlib.sha256(destination.encode()).hexdigest().encode()

@@ -1,0 +1,122 @@
+"""Reduce events to rows: kinds, counts and short texts; never pickles, never whole sets of keys."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+from ..aliases import PLAIN, Aliases
+from ..privacy import MASK, Scrubber, bounded
+
+#: Events to leave out: they arrive once per topic, or another table has the same data.
+IGNORED = frozenset(("add-client", "remove-client", "run-function", "get-data"))
+DETAIL_LIMIT = 4_000
+TEXT_LIMIT = 1_000
+UNREADABLE = "<unreadable>"
+#: Fields of Dask's own failure events that quote the exception.
+EXCEPTION_FIELDS = frozenset(("exception", "traceback", "exception_text", "traceback_text", "error_message", "text"))
+
+#: Fields of Dask's own events that name a task.
+KEY_FIELDS = frozenset(("key", "cause", "task"))
+
+
+def event_row(
+    topic: Any, message: Any, scrubber: Scrubber, *, aliases: Aliases = PLAIN, exception_text: bool = True
+) -> dict[str, Any] | None:
+    """Return an event as a row of ``events`` without its time, or None for an ignored event. Accepts any value, never raises.
+
+    If keys are not recorded, only the size of a collection is kept; without ``exception_text``, no field that quotes an exception.
+    """
+    simplifier = Simplifier(scrubber, members=aliases.keys)
+    topic = simplifier.text(topic)[:100]
+    try:
+        return _row(topic, message, simplifier, aliases=aliases, exception_text=exception_text)
+    except Exception:  # noqa: BLE001 (any code may log anything, including objects that raise when read)
+        return {"topic": topic, "kind": topic, "worker": "", "detail": simplifier.json([("message", UNREADABLE)])}
+
+
+def _row(
+    topic: str, message: Any, simplifier: Simplifier, *, aliases: Aliases, exception_text: bool
+) -> dict[str, Any] | None:
+    if not isinstance(message, Mapping):
+        return {"topic": topic, "kind": topic, "worker": "", "detail": simplifier.json([("message", message)])}
+    items = _items(message, 50)
+    fields = {name: value for name, value in items if isinstance(name, str)}
+    action = fields.get("action")
+    kind = simplifier.text(action)[:100] if isinstance(action, str) and action else topic
+    if kind in IGNORED:
+        return None
+    worker = fields.get("worker")
+    rest = [(name, value) for name, value in items if not isinstance(name, str) or name not in ("action", "worker")]
+    if not exception_text:
+        rest = [(name, value) for name, value in rest if name not in EXCEPTION_FIELDS]
+    if not aliases.keys:
+        key = fields.get("key")
+        rest = [(name, _without_key(value, key, aliases)) for name, value in rest if name not in KEY_FIELDS]
+    return {
+        "topic": topic,
+        "kind": kind,
+        "worker": worker[:200] if isinstance(worker, str) else "",
+        "detail": simplifier.json(rest),
+    }
+
+
+def _without_key(value: Any, key: Any, aliases: Aliases) -> Any:
+    return aliases.hide_quoted(aliases.hide(value, key or "")) if type(value) is str else value
+
+
+class Simplifier:
+    """Reduces values to small JSON values: a collection becomes its size and, with ``members``, its first few elements."""
+
+    def __init__(self, scrubber: Scrubber, *, members: bool = True) -> None:
+        self.scrubber = scrubber
+        self.members = members
+
+    def json(self, items: Iterable[tuple[Any, Any]], limit: int = DETAIL_LIMIT) -> str:
+        """Return a JSON object of at most ``limit`` characters."""
+        text = json.dumps({self.text(name)[:100]: self.field(name, value) for name, value in items})
+        return text if len(text) <= limit else json.dumps({"cut": bounded(text, limit // 2)})
+
+    def text(self, value: Any) -> str:
+        try:
+            text = value if type(value) is str else str(value)
+        except Exception:  # noqa: BLE001 (the ``__str__`` of a user's object may raise anything)
+            text = f"<{type(value).__name__}>"
+        # Cut before scrubbing to bound the work, and after it to the final length.
+        return bounded(self.scrubber.scrub(bounded(text, 4 * TEXT_LIMIT)), TEXT_LIMIT)
+
+    def field(self, name: Any, value: Any, depth: int = 0) -> Any:
+        """Return a value; it is masked if its name suggests a secret."""
+        if type(name) is str and type(value) is str and self.scrubber.scrub_value(name[:100], value[:100]) == MASK:
+            return MASK
+        return self.value(value, depth)
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        if value is None or type(value) is bool:
+            return value
+        if type(value) is int:
+            return value if value.bit_length() <= 64 else f"<int of {value.bit_length()} bits>"
+        if type(value) is float:
+            return value if value - value == 0 else str(value)
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return f"<{len(value)} bytes>"
+        if depth < 3 and isinstance(value, dict) and self.members:
+            return {self.text(name)[:100]: self.field(name, item, depth + 1) for name, item in _items(value, 20)}
+        if depth < 3 and isinstance(value, (list, tuple, set, frozenset, dict)):
+            if not self.members:
+                return {"count": len(value)}
+            first = [self.value(item, depth + 1) for item in islice(value, 5)]
+            return first if len(value) <= 5 else {"count": len(value), "first": first}
+        return f"<{type(value).__name__}>"
+
+
+def _items(mapping: Mapping[Any, Any], limit: int) -> list[tuple[Any, Any]]:
+    """Return the first items; none if a user's own mapping type raises."""
+    try:
+        return [(name, value) for name, value in islice(mapping.items(), limit)]
+    except Exception:  # noqa: BLE001 (a user's mapping may raise anything)
+        return []

@@ -1,0 +1,1 @@
+"""The agent, which runs inside each worker."""

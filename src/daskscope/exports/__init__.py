@@ -1,1 +1,0 @@
-"""Recordings in the formats of other tools: columns for data people, traces and profiles for their viewers."""

@@ -1,0 +1,1 @@
+"""From a request to a route's function: routing, identity, parameters, errors."""

@@ -1,0 +1,263 @@
+"""Identity: a token, a browser session, or, without sign-in, the secret in the server's URL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+
+from daskscope.client.local_servers import LOOPBACK
+from daskscope.model.states import SCOPES
+from daskscope.server.http.errors import Refusal, forbidden, secret_needed, unauthorized
+from daskscope.server.http.page_secret import cookie_name, has_page_secret
+from daskscope.server.local_secret import LocalSecret
+from daskscope.server.services import LOCAL, Services
+from daskscope.storage.accounts import Account, find_account, get_account, roles_of
+from daskscope.storage.sessions import find_session
+from daskscope.storage.tokens import (
+    ALLOWED,
+    USED_STEP_US,
+    Token,
+    digest,
+    find_token,
+    mark_used,
+    renewed_us,
+    well_formed,
+)
+from daskscope.storage.users import get_user
+
+#: How long a token is cached. A revocation on another server takes this long at most.
+CACHE_US = 30 * 1_000_000
+MAX_CACHED = 10_000
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The caller, and what they can do in the account of the request."""
+
+    #: token, session, local, or nobody
+    kind: str
+    user: int = 0
+    name: str = ""
+    admin: bool = False
+    scopes: frozenset[str] = frozenset()
+    account: Account | None = None
+    token: int = 0
+    #: The only cluster a token can write to; empty means any.
+    cluster: str = ""
+    #: When the token expires; 0 means never.
+    expires_us: int = 0
+    #: Whether the server has no sign-in, and so one user: recorders say who runs a cluster.
+    is_local: bool = False
+
+
+NOBODY = Identity("nobody")
+NOBODY_LOCAL = Identity("nobody", is_local=True)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A token that was looked up, with its account, and whether its user administers the server."""
+
+    token: Token
+    account: Account
+    admin: bool
+
+
+class TokenCache:
+    """Recently used tokens, so that a batch needs no query for its token."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tokens: dict[str, tuple[int, Known]] = {}
+        self._age = 0
+
+    def get(self, secret: str, now_us: int, load: Callable[[], Known | None]) -> Known | None:
+        key = digest(secret)
+        with self._lock:
+            kept, age = self._tokens.get(key), self._age
+        if kept is not None and 0 <= now_us - kept[0] < CACHE_US:
+            return kept[1]
+        found = load()
+        with self._lock:
+            if len(self._tokens) >= MAX_CACHED:
+                self._tokens.clear()
+            self._tokens.pop(key, None)
+            # Do not cache what was read before a change.
+            if found is not None and age == self._age:
+                self._tokens[key] = now_us, found
+        return found
+
+    def clear(self) -> None:
+        """Forget all tokens after a change of tokens, members or accounts."""
+        with self._lock:
+            self._tokens.clear()
+            self._age += 1
+
+
+def identify(request: Request, services: Services, cache: TokenCache) -> Identity:
+    """Identify the caller. Refuse invalid tokens and sessions, and requests made by pages of other sites."""
+    check_host(request, services)
+    header = request.headers.get("authorization", "")
+    local = services.local_secret
+    if header:
+        kind, _, secret = header.partition(" ")
+        if kind.lower() not in ("bearer", "apitoken") or not secret.strip():
+            raise unauthorized("The Authorization header reads: Bearer <token>.")
+        if local is not None and local.is_value(secret.strip()):
+            check_origin(request, services)
+            return _local(services)
+        return _by_token(secret.strip(), services, cache)
+    cookie = request.cookies.get(cookie_name(request, services))
+    if not cookie:
+        return NOBODY if local is None else NOBODY_LOCAL
+    check_origin(request, services)
+    return (
+        _by_session(cookie, request, services) if local is None else _by_local_cookie(cookie, request, services, local)
+    )
+
+
+def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
+    now = services.archive.clock()
+    if not well_formed(secret) and services.local_secret is not None:
+        raise secret_needed("This is neither the secret of this server nor a token.")
+    if not well_formed(secret):
+        raise unauthorized(
+            "This is not a daskscope token, or it is incomplete. Create one with: daskscope token create"
+        )
+
+    def load() -> Known | None:
+        with services.archive.read() as tx:
+            token = find_token(tx, secret)
+            if token is None:
+                return None
+            account, user = get_account(tx, token.account), get_user(tx, token.user)
+        if now - token.used_us > USED_STEP_US:
+            with services.archive.write() as tx:
+                mark_used(tx, token.id)
+                token = replace(token, expires_us=renewed_us(tx, token))
+        # A token administers the server only if its user does and it has every scope.
+        return Known(token, account, user is not None and user.admin and "admin" in token.scopes)
+
+    found = cache.get(secret, now, load)
+    if found is None and services.local_secret is not None:
+        raise secret_needed("This token is unknown, revoked or expired.")
+    if found is None:
+        raise unauthorized("This token is unknown, revoked or expired. Sign in again with: daskscope login")
+    token, account = found.token, found.account
+    if token.expires_us and token.expires_us <= now:
+        raise unauthorized("This token has expired. Sign in again with: daskscope login")
+    return Identity(
+        "token",
+        token.user,
+        token.user_name,
+        found.admin,
+        scopes=token.scopes,
+        account=account,
+        token=token.id,
+        cluster=token.cluster,
+        expires_us=token.expires_us,
+        is_local=token.user == services.local_user,
+    )
+
+
+def _by_session(cookie: str, request: Request, services: Services) -> Identity:
+    name = named_account(request)
+    with services.archive.read() as tx:
+        session = find_session(tx, cookie)
+        if session is None or not has_page_secret(request, session.page_digest, name, tx.now_us):
+            return NOBODY
+        user = get_user(tx, session.user_id)
+        if user is None:
+            return NOBODY
+        roles = roles_of(tx, user.id)
+        account = find_account(tx, name) if name else None
+        if account is None and not name and len(roles) == 1:
+            account = get_account(tx, next(iter(roles)))
+    if account is None or account.id not in roles:
+        return Identity("session", user.id, user.name, user.admin)
+    return Identity("session", user.id, user.name, user.admin, ALLOWED[roles[account.id]], account)
+
+
+def named_account(request: Request) -> str:
+    """Return the account that a request names in its path or as a parameter; empty if none."""
+    return str(request.path_params.get("account") or request.query_params.get("account") or "")
+
+
+def _by_local_cookie(cookie: str, request: Request, services: Services, local: LocalSecret) -> Identity:
+    name, now = named_account(request), services.archive.clock()
+    if not local.is_cookie(cookie) or not has_page_secret(request, digest(local.page), name, now):
+        return NOBODY_LOCAL
+    return _local(services)
+
+
+def _local(services: Services) -> Identity:
+    with services.archive.read() as tx:
+        account = get_account(tx, services.local_account)
+    return Identity(
+        "local", services.local_user, LOCAL, admin=True, scopes=frozenset(SCOPES), account=account, is_local=True
+    )
+
+
+def check_scope(identity: Identity, scope: str) -> None:
+    """Refuse a caller without the scope."""
+    if identity is NOBODY_LOCAL:
+        raise secret_needed("This request has no secret.")
+    if identity.kind == "nobody":
+        raise unauthorized("Sign in first: run daskscope login, or use the sign-in page in a browser.")
+    if identity.account is None:
+        raise Refusal(403, "no_account", "Add ?account=NAME with an account you are a member of.")
+    if scope not in identity.scopes:
+        if scope == "tokens" and identity.kind == "token":
+            raise forbidden(
+                "This token cannot create tokens. Create one in the browser under Settings, or sign in with: "
+                "daskscope login --create-tokens"
+            )
+        have = ", ".join(name for name in SCOPES if name in identity.scopes) or "nothing"
+        raise forbidden(f"This needs the scope {scope}; yours allows {have}. An owner of the account can change that.")
+
+
+def check_host(request: Request, services: Services) -> None:
+    """Accept only the server's own names. Another name that resolves to this address would let any web page in."""
+    settings = services.settings
+    host = _host_of(request)
+    if settings.login:
+        if settings.host_names and host not in settings.host_names:
+            raise forbidden(f"This server is at {settings.url}. Its operator can allow other names with --hosts.")
+    elif host not in LOOPBACK:
+        raise forbidden(
+            "This server answers to its loopback address only. Set --url and --login to serve it to others."
+        )
+
+
+def _host_of(request: Request) -> str:
+    try:
+        return urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def check_origin(request: Request, services: Services) -> None:
+    """Refuse a request that changes something unless it comes from this server's pages or from no page."""
+    if request.method in SAFE:
+        return
+    site = request.headers.get("sec-fetch-site", "")
+    if site and site not in ("same-origin", "none"):
+        raise forbidden("This request was made by a page of another site.")
+    origin = request.headers.get("origin", "")
+    if not origin:
+        # A browser that sends a cookie with a changing request always sends its origin.
+        if request.cookies.get(cookie_name(request, services)) and not site:
+            raise forbidden("This request does not say which page it comes from.")
+        return
+    own = urlsplit(services.settings.url)
+    public = f"{own.scheme}://{own.netloc}" if services.settings.url else ""
+    # With a public URL, only pages under it count, unless the request uses a further name.
+    here = f"{request.scope['scheme']}://{request.headers.get('host', '')}"
+    allowed = {public} if public and _host_of(request) == own.hostname else {public, here}
+    if origin not in allowed:
+        raise forbidden("This request was made by a page of another site.")

@@ -1,0 +1,89 @@
+"""HTML responses: the viewer on a hosted report, uploaded HTML in a sandbox, and plain messages."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import re
+
+from starlette.responses import HTMLResponse, Response
+
+from daskscope.report.html import PLACEHOLDER, viewer
+from daskscope.report.sandbox import FRAME_POLICY, POLICY, STILL, STYLE, frame_html, guard
+from daskscope.server.http.data import DataResponse
+
+SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
+COMMON = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "X-Robots-Tag": "noindex",
+}
+
+
+@functools.cache
+def _viewer() -> tuple[str, str, str]:
+    """Return the viewer before and after its data, and the hashes of its scripts."""
+    page = viewer()
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(match['text'].encode()).digest()).decode()}'"
+        for match in SCRIPT.finditer(page)
+        if "application/json" not in match["attributes"]
+    )
+    before, _, after = page.partition(PLACEHOLDER)
+    return before, after, hashes
+
+
+def viewer_page(source: str, title: str) -> Response:
+    """Return the viewer, which fetches its data from ``source``."""
+    before, after, hashes = _viewer()
+    meta = f'<meta name="daskscope-source" content="{html.escape(source, quote=True)}">'
+    page = before + meta + f"<title>{html.escape(title)}</title>" + after
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob: 'self'; font-src data:; "
+        "connect-src 'self' blob:; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return HTMLResponse(page, headers={**COMMON, "Content-Security-Policy": policy})
+
+
+def sandboxed(page: bytes) -> Response:
+    """Return uploaded HTML in a sandbox."""
+    return DataResponse(guard(page), "text/html; charset=utf-8", {**COMMON, "Content-Security-Policy": POLICY})
+
+
+def frame_page(address: str, title: str) -> Response:
+    """Return a page around uploaded HTML."""
+    return HTMLResponse(frame_html(address, title), headers={**COMMON, "Content-Security-Policy": FRAME_POLICY})
+
+
+def message_page(title: str, text: str, status: int = 200) -> Response:
+    """Return a page with one message."""
+    page = f"""<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{html.escape(title)}</title><style>{STYLE}</style></head><body><main><h1>{html.escape(title)}</h1>
+<p>{html.escape(text)}</p></main></body></html>"""
+    return HTMLResponse(page, status, {**COMMON, "Content-Security-Policy": STILL})
+
+
+def icon() -> Response:
+    """Return the tab icon; browsers request it even if a page names none."""
+    headers = {**COMMON, "Content-Security-Policy": "default-src 'none'", "Cache-Control": "public, max-age=86400"}
+    return Response(ICON, media_type="image/svg+xml", headers=headers)
+
+
+#: Bars of a task stream.
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2a5ec4" d="M1 2h9v3H1z"/>'
+    '<path fill="#e0882e" d="M4 6.5h11v3H4z"/><path fill="#3a9a5c" d="M2 11h7v3H2z"/></svg>'
+)
+#: A document is data and never a page, so keep browsers from treating it as one.
+DATA_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "private, no-cache",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+BYTES = "application/octet-stream"

@@ -1,0 +1,278 @@
+"""Ingest: check batches, roll them up, pass them to the writer, and acknowledge once they are durable."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from daskscope import units
+from daskscope.analysis.rollup import roll_up
+from daskscope.errors import NewerFormat, WireError
+from daskscope.server.http.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
+from daskscope.server.http.identity import Identity
+from daskscope.server.http.parameters import check_cluster
+from daskscope.server.http.routing import Call, Route, json_response, read_limited
+from daskscope.server.pools import PARSE
+from daskscope.server.settings import Settings
+from daskscope.server.writer import Overloaded, StorageAway
+from daskscope.storage.accounts import roles_of
+from daskscope.storage.clusters import close_asked, find_cluster
+from daskscope.storage.ingest import Batch, known_batches
+from daskscope.storage.retention import stored_nbytes
+from daskscope.storage.tokens import has_cluster_token
+from daskscope.wire.decode import Frame, read_frame
+
+FRAMES = "application/vnd.daskscope.frames"
+#: When a recorder sent a body, in microseconds since the epoch on its own clock.
+SENT = "daskscope-sent-us"
+#: Maximum digits: the year 5138 has 17.
+MAX_SENT_DIGITS = 17
+#: Maximum frames of a body; a recorder sends a dozen.
+MAX_FRAMES = 2_000
+#: Requests that wait for the writer before duplicates are looked up first. Decoding and adding up is most of the work.
+BUSY = 8
+#: Maximum clusters of a body; a recorder sends one. A body that named 2,000 kept the writer busy for 12 s.
+MAX_CLUSTERS = 8
+#: Maximum decompressed bytes of a body, from what its frames claim, before any is decompressed.
+MAX_RAW = 256 * 1024 * 1024
+#: Maximum rows of a body; a recorder's megabyte holds 70,000 tasks. A frame of constants claims any number in 300
+#: bytes.
+MAX_ROWS = 500_000
+#: Maximum characters of a body, counting shared texts once per row: a thousand errors have 8 million.
+MAX_TEXT = 32_000_000
+
+
+#: Header of every response with the limits of a body, so that recorders stay below them.
+LIMITS = "Daskscope-Limits"
+
+
+async def ingest(call: Call) -> Response:
+    """Receive a body of frames."""
+    limits = {LIMITS: limits_of(call.services.settings)}
+    try:
+        with call.services.in_flight.hold(claimed_size(call)) as has_room:
+            if not has_room:
+                call.services.counters.add("overloaded")
+                raise overloaded()
+            return json_response(await _store(call), headers=limits)
+    except Refusal as refusal:
+        refusal.headers.update(limits)
+        raise
+
+
+def limits_of(settings: Settings) -> str:
+    """Return the limits of a body. Recorders send less, and split a body that is ``too_large``."""
+    return f"bytes={settings.max_body}, frames={MAX_FRAMES}, rows={MAX_ROWS}, characters={MAX_TEXT}"
+
+
+def overloaded() -> Refusal:
+    """Return a refusal with a random time to wait, so that recorders do not come back at the same moment."""
+    return unavailable("The server is overloaded. Send this again soon.", random.randint(2, 15))
+
+
+def claimed_size(call: Call) -> int:
+    """Return the claimed size of a body, or the largest one."""
+    claimed, limit = call.request.headers.get("content-length", ""), call.services.settings.max_body
+    return min(int(claimed[:20]), limit) if claimed.isdigit() else limit
+
+
+async def _store(call: Call) -> dict[str, Any]:
+    await run_in_threadpool(_check_storage, call)
+    body = await read_limited(call.request, call.services.settings.max_body)
+    frames = split(body)
+    skipped = 0
+    if call.services.writer.waiting >= BUSY:
+        fresh = await run_in_threadpool(_without_duplicates, call, frames)
+        frames, skipped = fresh, len(frames) - len(fresh)
+    # Before decompressing anything: the claimed size costs time and memory, not the bytes sent.
+    _check_quota(call, sum(frame.header.rows for frame in frames), len(body))
+    batches = await call.services.pools.run(PARSE, call.account.id, parse, frames, call.identity, delay_of(call))
+    # A text is sent once and stored with every row that has it.
+    _check_quota(call, 0, sum(batch.roll_up.text_length for batch in batches))
+    clusters = {batch.header.cluster for batch in batches}
+    _check_names(call, batches)
+    if call.identity.cluster:
+        await run_in_threadpool(_check_clusters, call, clusters)
+    if not call.identity.is_local and not call.services.recorded.knows(call.account.id, call.identity.name, clusters):
+        await run_in_threadpool(_check_recorder, call, clusters)
+    try:
+        taken = await asyncio.wrap_future(call.services.writer.submit(batches))
+    except Overloaded:
+        call.services.counters.add("overloaded")
+        raise overloaded() from None
+    except StorageAway as error:
+        raise unavailable(f"The server cannot store anything at the moment: {error}.", 10) from None
+    answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
+    if await run_in_threadpool(_asked_to_close, call, batches):
+        answer["close"] = True
+    return answer
+
+
+def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
+    """Return whether a user asked to close the cluster. Looked up only with tables that come every few seconds."""
+    clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
+    if not clusters:
+        return False
+    with call.services.archive.read() as tx:
+        return close_asked(tx, call.account.id, clusters)
+
+
+def split(body: bytes) -> list[Frame]:
+    """Return the frames of a body with verified checksums, still compressed. Refuse an invalid body as a whole."""
+    frames: list[Frame] = []
+    offset, raw, rows, view = 0, 0, 0, memoryview(body)
+    with _refused():
+        while offset < len(body):
+            frame = read_frame(view, offset)
+            header = frame.header
+            raw, rows = raw + header.raw, rows + header.rows
+            if raw > MAX_RAW or rows > MAX_ROWS or len(frames) >= MAX_FRAMES:
+                raise too_large("This body is too large. Send it in parts.")
+            check_cluster(header.cluster)
+            if header.epoch < 0:
+                raise bad_request("A batch has an invalid epoch.")
+            frames.append(frame)
+            offset += frame.size
+    if not frames:
+        raise bad_request("This body contains no batches.")
+    clusters = len({frame.header.cluster for frame in frames})
+    if clusters > MAX_CLUSTERS:
+        raise too_large(f"This body names {clusters:,} clusters. Send at most {MAX_CLUSTERS} at a time.")
+    return frames
+
+
+def delay_of(call: Call) -> int:
+    """Return when a body began to arrive on the server's clock minus when it was sent; 0 if unknown."""
+    sent = call.request.headers.get(SENT, "")
+    if not (sent.isascii() and sent.isdigit() and len(sent) <= MAX_SENT_DIGITS):
+        return 0
+    return call.now_us - int(sent)
+
+
+def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
+    """Return the batches of some frames, rolled up. Refuse all of them if one is invalid."""
+    assert identity.account is not None
+    # Without sign-in there is one user, and the recorder knows who it is.
+    user, account = "" if identity.is_local else identity.name, identity.account.id
+    batches, texts = list[Batch](), 0
+    with _refused():
+        for frame in frames:
+            # Keys of tasks are read from their batches; keys of errors are searched in the catalog.
+            rows = frame.table() if frame.header.table == "exceptions" else frame.without_keys()
+            batches.append(Batch(account, user, frame.header, frame.whole, roll_up(rows), delay_us))
+            texts += batches[-1].roll_up.text_length
+            if texts > MAX_TEXT:
+                raise too_large("This body has too much text. Send it in parts.")
+    return batches
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Return a decoding error as an error response."""
+    try:
+        yield
+    except NewerFormat as error:
+        raise Refusal(422, "newer_format", f"The recorder is newer than this server: {error}.") from None
+    except WireError as error:
+        raise bad_request(f"This body is not a sequence of complete batches: {error}.") from None
+
+
+def _check_quota(call: Call, rows: int, nbytes: int) -> None:
+    wait = call.services.quotas.spend(call.identity.token, rows, nbytes)
+    if wait:
+        call.services.counters.add("over_quota")
+        raise too_many("This token has reached its limit per minute.", wait)
+
+
+def _without_duplicates(call: Call, frames: list[Frame]) -> list[Frame]:
+    """Return the frames that are not stored yet, without decoding any; at least one, which shows that the cluster lives."""
+    with call.services.archive.read() as tx:
+        known = known_batches(tx, call.account.id, [frame.header for frame in frames])
+    fresh = [frame for frame, is_known in zip(frames, known, strict=True) if not is_known]
+    call.services.counters.add("batches", len(frames) - len(fresh), "skipped")
+    return fresh or frames[:1]
+
+
+def _check_storage(call: Call) -> None:
+    """Refuse data of an account whose storage is full. Recorders send it again later."""
+
+    def measure() -> int:
+        with call.services.archive.read() as tx:
+            return stored_nbytes(tx, call.account.id)
+
+    quota = call.services.storage_quota
+    used = quota.used(call.account.id, measure)
+    if quota.limit and used >= quota.limit:
+        call.services.counters.add("over_quota")
+        raise Refusal(
+            507, "storage_full", f"The account {call.account.name} uses {units.nbytes(used)} of {units.nbytes(quota.limit)}. "
+            "Delete clusters, or keep task data for fewer days (Settings). The server's operator can raise --max-storage.",
+            headers={"Retry-After": "60"},
+        )  # fmt: skip
+
+
+def _check_names(call: Call, batches: list[Batch]) -> None:
+    """Refuse more new clusters, workers, computations and error groups than an account may add per minute."""
+    kind, wait = call.services.new_names.spend(call.account.id, names_of(batches))
+    if kind:
+        call.services.counters.add("over_quota")
+        limit = call.services.new_names.limits[kind]
+        raise too_many(f"This account may add {limit:,} new {kind} per minute, and has done so.", wait)
+
+
+def names_of(batches: Sequence[Batch]) -> dict[str, set[Hashable]]:
+    """Return what the batches name, by kind."""
+    names: dict[str, set[Hashable]] = {"clusters": {batch.header.cluster for batch in batches}}
+    for kind in ("workers", "computations"):
+        names[kind] = {
+            (batch.header.cluster, *key) for batch in batches for key in batch.roll_up.entities.get(kind, ())
+        }
+    names["error groups"] = {row["fingerprint"] for batch in batches for row in batch.roll_up.exceptions}
+    return names
+
+
+def _check_clusters(call: Call, clusters: set[str]) -> None:
+    """Check the clusters of a batch.
+
+    A token for one cluster may also deliver what another recorder of the same user left.
+    """
+    for cluster in clusters - {call.identity.cluster}:
+        with call.services.archive.read() as tx:
+            row = find_cluster(tx, call.account.id, cluster)
+            # Registered, but the server has not heard of it yet.
+            silent = row is None and has_cluster_token(tx, call.account.id, call.identity.user, cluster)
+        is_own = row is not None and (call.identity.is_local or row.user == call.identity.name)
+        lost = row is not None and is_own and row.state == "lost"
+        if not (lost or silent):
+            raise forbidden("This token can write to one cluster only, and this is a different one.")
+
+
+def _check_recorder(call: Call, clusters: set[str]) -> None:
+    """Refuse batches of a cluster that another user records: a member must not take it over."""
+    user = call.identity.name
+    for cluster in clusters:
+        with call.services.archive.read() as tx:
+            row = find_cluster(tx, call.account.id, cluster)
+            is_owner = roles_of(tx, call.identity.user).get(call.account.id) == "owner"
+        if row is not None and row.user != user and not is_owner:
+            raise forbidden(f"This cluster is recorded by {row.user or 'another user'}. Only they can send its data.")
+        if row is not None:
+            call.services.recorded.add(call.account.id, user, cluster)
+
+
+ROUTES = [
+    Route(
+        "POST",
+        "/api/v1/ingest",
+        ingest,
+        "ingest",
+        "Store recorded batches; responds once they are durable",
+        content=FRAMES,
+    ),
+]

@@ -1,0 +1,286 @@
+"""Serializers: catalog rows as API responses. Times are ISO strings with a zone, durations are seconds."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from urllib.parse import quote
+
+from daskscope.analysis.cost import Cost, choose_prices, estimate
+from daskscope.analysis.limits import encodable
+from daskscope.analysis.rollup import Sums
+from daskscope.analysis.still_running import describe_state
+from daskscope.model.states import ClusterOutcome
+from daskscope.server import contract
+from daskscope.server.contract import HostedReport, Money, Prefix
+from daskscope.storage.accounts import Account
+from daskscope.storage.clusters import Cluster
+from daskscope.storage.computations import Computation
+from daskscope.storage.error_groups import ErrorGroup, Failure
+from daskscope.storage.overview import PaidRun
+from daskscope.storage.reports import Report
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+#: The last time a datetime can hold; a hostile recording may claim any.
+_LAST_US = 253_402_300_799_000_000
+
+
+def moment(us: int) -> str | None:
+    """Return a time as ISO 8601 in UTC; None if unknown."""
+    if not 0 < us <= _LAST_US:
+        return None
+    return (_EPOCH + timedelta(microseconds=us)).isoformat().replace("+00:00", "Z")
+
+
+def seconds(us: float) -> float:
+    return round(us / 1e6, 6)
+
+
+def parsed(text: str, default: Any) -> Any:
+    """Parse JSON that a recorder sent; return the default if it is invalid."""
+    try:
+        value = json.loads(text) if text else default
+        value = _plain(value) if "\\u" in text else value
+    except (ValueError, RecursionError):
+        return default
+    return value if isinstance(value, type(default)) else default
+
+
+def _plain(value: Any) -> Any:
+    """Replace lone surrogates, which JSON can escape and UTF-8 cannot encode."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {_plain(name): _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def tags_of(row: Cluster | PaidRun) -> list[str]:
+    return [tag for tag in parsed(row.tags, []) if isinstance(tag, str)]
+
+
+def cost_of(row: Cluster | PaidRun, account: Account) -> Cost:
+    names = [*tags_of(row), row.name]
+    # Not asdict: it copies deeply, which was half of the time of a bill over 10,000 clusters.
+    prices = choose_prices(vars(account.preferences), parsed(row.prices, {}), names)
+    return estimate(
+        prices,
+        thread_s=row.thread_us / 1e6,
+        memory_byte_s=row.memory_byte_s,
+        compute_s=row.compute_us / 1e6,
+        threads=row.threads,
+        memory_limit=row.memory_limit,
+    )
+
+
+def cost_view(cost: Cost, *, live: bool) -> Money:
+    return {
+        "total": round(cost.total, 6),
+        "busy": round(cost.busy, 6),
+        "idle": round(cost.idle, 6),
+        "per_hour": round(cost.per_hour, 6) if live else 0.0,
+        "currency": "USD",
+        "estimate": True,
+        "formula": cost.formula,
+    }
+
+
+def cluster_outcome(row: Cluster) -> ClusterOutcome:
+    """Return how the work of a cluster went: a cluster that was closed in order may have failed."""
+    if row.state != "finished":
+        return ""
+    return "failed" if row.errors else "succeeded" if row.tasks else "nothing ran"
+
+
+def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> contract.Cluster:
+    """Return a cluster as lists show it."""
+    live, idle = row.is_live, row.idle_since_us
+    return {
+        "id": row.cluster,
+        "scheduler_id": row.cluster,
+        "name": row.name,
+        "user": row.user,
+        "host": row.host,
+        "address": row.address,
+        "account": account.name,
+        "state": row.state,
+        "outcome": cluster_outcome(row),
+        "status": "running" if live else "stopped",
+        "reason": describe_state(row, row.state, now_us),
+        "created": moment(row.start_us or row.created_us),
+        "start": moment(row.start_us),
+        "end": moment(row.end_us),
+        "last_seen": moment(row.seen_us),
+        "last_work": moment(row.last_work_us),
+        "idle_since": moment(idle),
+        "duration": seconds(uptime_us(row, now_us)),
+        "workers": row.workers if live else 0,
+        "threads": row.threads if live else 0,
+        "memory": row.memory if live else 0,
+        # For an ended cluster, its peak.
+        "memory_limit": row.memory_limit if live else row.peak_memory_limit,
+        "peak_workers": row.peak_workers,
+        "peak_threads": row.peak_threads,
+        "peak_memory_limit": row.peak_memory_limit,
+        "clock_offset": seconds(row.clock_offset_us),
+        "tasks_processing": row.tasks_processing,
+        "tasks_queued": row.tasks_queued,
+        "tasks_unrunnable": row.tasks_unrunnable,
+        "n_tasks": row.tasks,
+        "n_errors": row.errors,
+        "n_exceptions": row.exceptions,
+        "n_computations": row.computations,
+        "thread_seconds": seconds(row.thread_us),
+        "compute_seconds": seconds(row.compute_us),
+        "transfer_seconds": seconds(row.transfer_us),
+        "disk_seconds": seconds(row.disk_us),
+        "idle_seconds": seconds(max(0, scheduler_now_us(row, now_us) - idle)) if live and idle else 0.0,
+        "nbytes": row.nbytes,
+        "tags": tags_of(row),
+        "versions": parsed(row.versions, {}),
+        "platform": parsed(row.platform, {}),
+        "dropped": parsed(row.dropped, {}),
+        "cost": cost_view(cost_of(row, account), live=live),
+        "url": f"{base}/{account.name}/clusters/{quote(row.cluster, safe='')}",
+    }
+
+
+def scheduler_now_us(row: Cluster, now_us: int) -> int:
+    """Return the current time on a scheduler's clock.
+
+    Without a clock offset, assume that the last batch was sent when it arrived.
+    """
+    offset, seen = row.clock_offset_us, row.seen_us
+    return max(seen, now_us - offset if offset or not seen else seen + max(0, now_us - row.received_us))
+
+
+def uptime_us(row: Cluster, now_us: int) -> int:
+    """Return how long a cluster has been running."""
+    if not row.start_us:
+        return 0
+    seen = scheduler_now_us(row, now_us) if row.is_live else row.seen_us
+    return max(0, (row.end_us or seen) - row.start_us)
+
+
+def computation_view(row: Computation, account: Account, base: str, now_us: int) -> contract.Computation:
+    sums = row.sums
+    # A running computation counts until now on the scheduler's clock, a lost one until its cluster was last seen.
+    last = now_us - row.clock_offset_us if row.state == "running" else max(row.seen_us, row.cluster_seen_us)
+    stop = row.stop_us or last
+    cluster = quote(row.cluster, safe="")
+    return {
+        "id": row.computation,
+        "cluster_id": row.cluster,
+        "scheduler_id": row.cluster,
+        "cluster_name": row.cluster_name,
+        "user": row.user,
+        "state": row.state,
+        "code": row.code,
+        "code_file": row.code_file,
+        "code_line": row.code_line,
+        "start": moment(row.start_us),
+        "stop": moment(row.stop_us),
+        "duration": seconds(max(0, stop - row.start_us)),
+        "n_tasks": row.tasks,
+        "states": {name: getattr(row, name) for name in ("memory", "erred", "released", "forgotten", "unfinished")},
+        "n_executions": sums.tasks,
+        # Tasks that raised, and tasks that could not run because of them.
+        "n_errors": max(sums.errors, row.erred),
+        "durations": {
+            "compute": seconds(sums.compute_us),
+            "transfer": seconds(sums.transfer_us),
+            "disk": seconds(sums.disk_us),
+            "deserialize": seconds(sums.deserialize_us),
+        },
+        "nbytes": sums.nbytes,
+        "n_groups": row.groups,
+        "n_submissions": row.submissions,
+        "span": row.span,
+        "client": row.client,
+        "url": f"{base}/{account.name}/clusters/{cluster}/computations/{quote(row.computation, safe='')}",
+    }
+
+
+def exception_view(row: Failure, account: Account, base: str) -> contract.Failure:
+    return {
+        "id": row.id,
+        "time": moment(row.time_us),
+        "cluster_id": row.cluster,
+        "scheduler_id": row.cluster,
+        "cluster_name": row.cluster_name,
+        "user": row.user,
+        "type": row.type,
+        "message": row.texts.message,
+        "traceback": row.texts.traceback,
+        "cause_type": row.cause_type,
+        "cause_message": row.texts.cause_message,
+        "key": row.key,
+        "prefix": row.prefix,
+        "computation_id": row.computation,
+        "worker": row.worker,
+        "fingerprint": row.fingerprint,
+        "will_retry": bool(row.will_retry),
+        "count": row.count,
+        "url": f"{base}/{account.name}/errors/{quote(row.fingerprint, safe='')}",
+    }
+
+
+def error_group_view(row: ErrorGroup, account: Account, base: str) -> contract.ErrorGroup:
+    return {
+        "fingerprint": row.fingerprint,
+        "type": row.type,
+        "message": row.sample.cause_message or row.sample.message,
+        "first_seen": moment(row.first_us),
+        "last_seen": moment(row.last_us),
+        "count": row.count,
+        "n_clusters": row.clusters,
+        "users": sorted(row.users),
+        "state": row.state,
+        "state_since": moment(row.state_us),
+        "state_by": row.state_by,
+        "url": f"{base}/{account.name}/errors/{quote(row.fingerprint, safe='')}",
+    }
+
+
+def prefix_view(prefix: str, sums: Sums) -> Prefix:
+    compute, timed = seconds(sums.compute_us), sums.tasks - sums.killed
+    return {
+        "prefix": prefix,
+        "tasks": sums.tasks,
+        "errors": sums.errors,
+        "retried": sums.retried,
+        "killed": sums.killed,
+        "nbytes": sums.nbytes,
+        "compute": compute,
+        "transfer": seconds(sums.transfer_us),
+        "disk": seconds(sums.disk_us),
+        "deserialize": seconds(sums.deserialize_us),
+        "longest": seconds(sums.longest_us),
+        # Executions killed with their worker have no duration.
+        "mean": round(compute / timed, 6) if timed > 0 else 0.0,
+    }
+
+
+def report_view(row: Report, base: str) -> HostedReport:
+    url = f"{base}/{row.account}/reports/{row.number}"
+    public = row.visibility == "public" and row.share
+    return {
+        "id": row.number,
+        "filename": row.filename,
+        "title": row.title,
+        "private": not public,
+        "url": f"{url}/{row.share}" if public else url,
+        "kind": row.kind,
+        "account": row.account,
+        "user": row.user,
+        "created": moment(row.created_us),
+        "expires": moment(row.expires_us),
+        "size": row.nbytes,
+        "duration": seconds(row.duration_us),
+        "n_tasks": row.tasks,
+        "n_errors": row.errors,
+        "status": row.status,
+        "cluster_id": row.cluster,
+        "tags": [encodable(tag) for tag in row.tags],
+    }

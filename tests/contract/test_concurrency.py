@@ -1,0 +1,364 @@
+"""Concurrent readers, compactions, deletions and servers lose no data and keep no deleted data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.archive import Archive, frame, numbered, task
+from tests.contract.test_compaction import archive_paths, broken_keys
+from tests.dissect import body_of, frame_of
+from tests.hosted import HostedServer, MovingClock
+from tests.samples import sample_frames
+from tests.services import Hosting
+
+from daskscope.analysis.summary import is_complete
+from daskscope.model.recording import Recording
+from daskscope.report.document import build
+from daskscope.server import documents
+from daskscope.storage import compaction, runs, schema
+from daskscope.storage.blobs import BlobStore, LocalStore, MissingBlob
+from daskscope.storage.clusters import delete_cluster
+from daskscope.storage.compaction import compact
+from daskscope.storage.documents import Basis, StoredDocument, basis_of, keep_document
+from daskscope.storage.replaced import delete_replaced
+from daskscope.storage.retention import Limits, apply_retention, delete_rows
+from daskscope.storage.runs import TooManyRows, read_snapshot
+from daskscope.wire.file import read_recording
+
+
+class HookedReading(LocalStore):
+    """A store that calls a function after a run's files were listed and before the first is read."""
+
+    def __init__(self, inner: BlobStore, action: Callable[[], object], times: int = 1) -> None:
+        assert isinstance(inner, LocalStore)
+        super().__init__(inner.directory)
+        self.action, self.left = action, times
+
+    def get(self, path: str) -> bytes:
+        if self.left and "/runs/" in path:
+            self.left -= 1
+            self.action()
+        return super().get(path)
+
+
+def half_compacted(archive: Archive) -> int:
+    """Ingest a run of six tasks, three in a file and three buffered; return its number."""
+    frames = numbered([[task(n)] for n in range(6)])
+    archive.ingest(frames[:3])
+    run = int(archive.run()["id"])
+    archive.compact(run, over=False)
+    archive.ingest(frames[3:])
+    return run
+
+
+def snapshot(archive: Archive, run: int, store: BlobStore) -> Recording:
+    return read_snapshot(archive.with_store(store), archive.account, run, "test")
+
+
+# ---------------------------------------------------------------- reading
+
+
+def assert_complete(read: Recording) -> None:
+    assert sorted(read["tasks"]["key"].tolist()) == [f"('inc-1234', {n})" for n in range(6)]
+    assert is_complete(read)
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_a_run_compacted_while_it_is_read_is_complete(archive: Archive, over: bool) -> None:
+    """Even if the listed files no longer exist."""
+    run = half_compacted(archive)
+    assert_complete(snapshot(archive, run, HookedReading(archive.store, lambda: archive.compact(run, over=over))))
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_rows_that_move_from_the_buffer_to_a_file_are_read_once(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, over: bool
+) -> None:
+    run = half_compacted(archive)
+    before_buffer(monkeypatch, lambda: archive.compact(run, over=over))
+    assert_complete(snapshot(archive, run, archive.store))
+
+
+def before_buffer(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Call a function once between the query for a run's files and the query for its buffer."""
+    buffered = runs.buffered
+
+    def reading(*arguments: Any) -> Any:
+        monkeypatch.setattr(runs, "buffered", buffered)
+        action()
+        return buffered(*arguments)
+
+    monkeypatch.setattr(runs, "buffered", reading)
+
+
+def test_a_run_with_implausibly_many_rows_is_not_read(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of constants holds a quarter of a million rows in 300 bytes."""
+    monkeypatch.setattr(runs, "SPARE_ROWS", 1000)
+    archive.ingest([frame("tasks", [task(0)], 0, kept=1), constants(100_000, 1)])
+    run = archive.run()["id"]
+    for _ in range(2):
+        with pytest.raises(TooManyRows, match="100,001 rows"):
+            snapshot(archive, run, archive.store)
+        assert archive.compact(run) is not None
+    monkeypatch.setattr(runs, "SPARE_ROWS", 100_001)
+    assert snapshot(archive, run, archive.store)["tasks"].rows == 100_001
+
+
+def constants(rows: int, sequence: int) -> bytes:
+    raw = (2).to_bytes(4, "little") + b"[]"
+    header = {"table": "tasks", "schema": 1, "cluster": "c", "epoch": 1, "sequence": sequence, "rows": rows}
+    counts = {"t0": 0, "t1": 0, "kept": rows, "dropped": 0, "raw": len(raw)}
+    return frame_of({**header, **counts}, body_of(raw))
+
+
+def test_reading_a_run_that_is_always_merged_is_retried_a_limited_number_of_times(archive: Archive) -> None:
+    run = half_compacted(archive)
+    archive.keep_replaced_us = 0
+    numbers = iter(range(6, 100))
+
+    def merge() -> None:
+        number = next(numbers)
+        archive.ingest([frame("tasks", [task(number)], number, kept=number + 1)])
+        archive.compact(run)
+        delete_replaced(archive)
+
+    read = snapshot(archive, run, HookedReading(archive.store, merge, times=50))
+    assert next(numbers) == 6 + runs.ATTEMPTS
+    assert "missing" in read.damage
+    assert not is_complete(read)
+
+
+def test_a_lost_file_is_read_once_and_counted_as_missing(archive: Archive) -> None:
+    run = half_compacted(archive)
+    archive.store.delete(archive_paths(archive)[0])
+    looked: list[int] = []
+    read = snapshot(archive, run, HookedReading(archive.store, lambda: looked.append(1), times=9))
+    assert len(looked) == 1
+    assert "missing" in read.damage
+    tasks = read.completeness["tasks"]
+    assert (read["tasks"].rows, tasks.rows, tasks.missing) == (3, 3, 3)
+
+
+def test_an_unreadable_batch_is_counted_as_missing_before_and_after_it_is_set_aside(archive: Archive) -> None:
+    archive.ingest([frame("tasks", [task(0)], 0, kept=1), broken_keys(1)])
+    run = archive.run()["id"]
+    before = archive.recording(run)
+    archive.compact(run)
+    assert before.completeness == archive.recording(run).completeness
+    assert (before.completeness["tasks"].rows, before.completeness["tasks"].missing) == (1, 3)
+
+
+# ---------------------------------------------------------------- compaction
+
+
+def test_a_compaction_overtaken_by_another_server_does_not_fail(archive: Archive) -> None:
+    run = half_compacted(archive)
+    store = HookedReading(archive.store, lambda: archive.compact(run))
+    slower = archive.with_store(store)
+    assert slower.compact(run) is None
+    assert archive.blobs() == archive_paths(archive)
+    assert archive.recording(run)["tasks"].rows == 6
+
+
+def test_a_compaction_with_a_missing_file_fails(archive: Archive) -> None:
+    run = half_compacted(archive)
+    archive.store.delete(archive_paths(archive)[0])
+    with pytest.raises(MissingBlob):
+        archive.compact(run)
+    assert archive.recording(run)["tasks"].rows == 3
+
+
+def test_a_pass_compacts_whole_batches_up_to_its_row_limit(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit in bytes is not enough: 12 kB of constants held 16 million rows."""
+    monkeypatch.setattr(compaction, "PASS_ROWS", 5)
+    archive.ingest(numbered([[task(10 * n + m) for m in range(rows)] for n, rows in enumerate((2, 2, 2, 9, 1))]))
+    run = archive.run()["id"]
+    taken = []
+    while archive.run()["buffered_nbytes"]:
+        done = archive.compact(run)
+        assert done is not None
+        taken.append(done.batches)
+    assert taken == [2, 1, 1, 1]
+    assert archive.recording(run)["tasks"].rows == 16
+
+
+# ---------------------------------------------------------------- which documents are stored
+
+
+def store_document(archive: Archive, run: int, basis: Basis | None) -> bool:
+    assert basis is not None
+    made = StoredDocument(f"{archive.account}/renderings/view", 1, basis.upto, "1")
+    with archive.write() as tx:
+        is_kept = keep_document(tx, run, "", made, basis)
+    assert archive.count(schema.renderings) == is_kept
+    return is_kept
+
+
+def basis(archive: Archive, run: int) -> Basis | None:
+    with archive.read() as tx:
+        return basis_of(tx, run)
+
+
+def test_a_document_of_an_unchanged_run_is_stored(archive: Archive) -> None:
+    run = half_compacted(archive)
+    before = basis(archive, run)
+    assert before == Basis(6, rows=True)
+    archive.compact(run)
+    assert store_document(archive, run, before)
+
+
+@pytest.mark.parametrize("forget", [delete_rows, delete_cluster])
+def test_a_document_of_rows_deleted_meanwhile_is_not_stored(archive: Archive, forget: Callable[..., list[str]]) -> None:
+    run = half_compacted(archive)
+    before = basis(archive, run)
+    with archive.write() as tx:
+        forget(tx, run)
+    assert not store_document(archive, run, before)
+
+
+def test_a_document_of_deleted_rows_is_not_stored_after_a_new_batch(archive: Archive) -> None:
+    run = half_compacted(archive)
+    before = basis(archive, run)
+    with archive.write() as tx:
+        delete_rows(tx, run)
+    archive.ingest([frame("tasks", [task(6)], 6)])
+    assert not store_document(archive, run, before)
+
+
+def test_a_document_of_a_run_without_rows_is_stored(archive: Archive) -> None:
+    run = half_compacted(archive)
+    with archive.write() as tx:
+        delete_rows(tx, run)
+    assert store_document(archive, run, basis(archive, run))
+
+
+# ---------------------------------------------------------------- documents and downloads of a server
+
+VIEW, DOWNLOAD = "/api/v1/clusters/c/view/report.json", "/api/v1/clusters/c/recording"
+
+
+def send_half_compacted(server: HostedServer) -> int:
+    """Send a cluster with three tasks in a file and three buffered; return its run."""
+    # Both are created now: tasks that start before their scheduler are not part of its run.
+    first, second = sample_frames("c", epoch=1), sample_frames("c", "later", epoch=2, ended=True)
+    assert server.send(first).status == 200
+    services = server.services
+    with services.archive.read() as tx:
+        (run,) = tx.execute(schema.runs.select()).mappings()
+    number = int(run["id"])
+    compact_now(server, number, over=False)
+    assert server.send(second).status == 200
+    return number
+
+
+def compact_now(server: HostedServer, run: int, *, over: bool = True) -> None:
+    services = server.services
+    store = LocalStore(Path(server.settings.store_url))
+    compact(replace(services.archive, store=store), services.local_account, run, over=over)
+
+
+def once_while_building(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    def building(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(documents, "build", build)
+        action()
+        return build(*arguments, **named)
+
+    monkeypatch.setattr(documents, "build", building)
+
+
+def blobs(server: HostedServer, part: str) -> list[str]:
+    return [path for path, _, _ in server.services.archive.store.list() if part in path]
+
+
+def test_a_document_read_during_a_compaction_is_complete(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hosted(tmp_path) as server:
+        run = send_half_compacted(server)
+        before_buffer(monkeypatch, lambda: compact_now(server, run, over=False))
+        report = server.ask("GET", VIEW).json()
+        assert (report["totals"]["tasks"], report["complete"]) == (6, True)
+
+
+def test_a_document_read_while_files_are_merged_is_complete(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path) as server:
+        run, store = send_half_compacted(server), server.services.archive.store
+        server.services.archive.store = HookedReading(store, lambda: compact_now(server, run))
+        report = server.ask("GET", VIEW).json()
+        assert (report["totals"]["tasks"], report["complete"]) == (6, True)
+
+
+def test_a_recording_downloaded_during_a_compaction_is_complete(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path) as server:
+        run, store = send_half_compacted(server), server.services.archive.store
+        server.services.archive.store = HookedReading(store, lambda: compact_now(server, run))
+        (tmp_path / "c.daskscope").write_bytes(server.ask("GET", DOWNLOAD).body)
+        recording = read_recording(tmp_path / "c.daskscope")
+        assert recording["tasks"].rows == 6
+        assert is_complete(recording)
+
+
+def test_lost_rows_are_reported_and_an_incomplete_document_is_not_stored(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path) as server:
+        send_half_compacted(server)
+        store, (path,) = server.services.archive.store, blobs(server, "/tasks.parquet")
+        data = store.get(path)
+        store.delete(path)
+        answer = server.ask("GET", VIEW)
+        report = answer.json()
+        assert (report["totals"]["tasks"], report["complete"]) == (3, False)
+        # The blocks of this document belong to it.
+        name = answer.headers["ETag"].strip('"')
+        assert documents.by_name(server.services, server.services.local_account, name).report == answer.body
+        (tmp_path / "c.daskscope").write_bytes(server.ask("GET", DOWNLOAD).body)
+        recording = read_recording(tmp_path / "c.daskscope")
+        assert (recording["tasks"].rows, recording.completeness["tasks"].missing) == (3, 3)
+        assert recording.missing_batches == 1
+        assert blobs(server, "/renderings/") == []
+        # Once the file is restored from a backup, the document is complete again.
+        store.put(path, data)
+        report = server.ask("GET", VIEW).json()
+        assert (report["totals"]["tasks"], report["complete"]) == (6, True)
+        assert len(blobs(server, "/renderings/")) == 1
+
+
+def test_a_download_without_readable_data_fails(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path) as server:
+        compact_now(server, send_half_compacted(server))
+        for path in blobs(server, "/runs/"):
+            server.services.archive.store.delete(path)
+        answer = server.ask("GET", DOWNLOAD)
+        assert (answer.status, answer.code) == (500, "damaged")
+        assert "daskscope doctor" in answer.text
+
+
+def test_a_document_of_rows_deleted_while_it_is_built_is_not_stored(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = MovingClock()
+    with hosted(tmp_path, clock=clock) as server:
+        send_half_compacted(server)
+        services = server.services
+        clock.move(days=91)
+        limits = Limits(keep_rows_days=90, keep_sums_days=730)
+        once_while_building(
+            monkeypatch, lambda: apply_retention(services.archive, limits, clock())
+        )  # fmt: skip
+        assert server.ask("GET", VIEW).status == 200
+        assert list(services.archive.store.list()) == []
+        assert "Traceback" not in server.ask("GET", VIEW).text
+
+
+def test_a_document_of_a_cluster_deleted_while_it_is_built_is_not_found(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hosted(tmp_path) as server:
+        send_half_compacted(server)
+        once_while_building(monkeypatch, lambda: server.ask("DELETE", "/api/v1/clusters/c"))
+        answer = server.ask("GET", VIEW)
+        assert (answer.status, answer.code) == (404, "not_found")
+        assert list(server.services.archive.store.list()) == []

@@ -1,0 +1,105 @@
+"""The texts people read are plain English: no phrases that have to be read twice, and one word for each thing."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daskscope.cli.main import build_parser
+
+ROOT = Path(__file__).parent.parent.parent
+#: Phrases that were common here, each with the plain way to say it.
+PHRASES = {
+    r"\bwhoever\b": "anyone who, the user",
+    r"\bof ours\b": "our, or the name of the part",
+    r"(?<!there )\b(is|are) none\b": "there is no …, has no …",
+    r"\bany more\b": "no longer",
+    r"\bfor ever\b": "forever, never expires",
+    r"\bmend(s|ed|ing)?\b": "repair",
+    r"\bwithout a word\b": "without a goodbye, unexpectedly",
+    r"\bwhat is known of\b": "evidence, details",
+    r"\bwhere there is none\b": "if there is none",
+    r"\bnobody (knows|waits|asks|names|listens)\b": "name the thing that is missing",
+    r"\bsays nothing of\b": "omits",
+    r"\bst(and|ood|ands|anding) idle\b": "idle",
+    r"\btold of\b": "reported",
+    r"\bkinds? of failures?\b": "error group",
+    r"\bin our words\b": "public message",
+    r"\bsign of life\b": "last seen",
+}
+WORST = re.compile("|".join(PHRASES), re.IGNORECASE)
+
+
+def found(texts: Iterator[tuple[str, str]]) -> list[str]:
+    return [f"{where}: “{match[0]}” in: {text[:120]}" for where, text in texts if (match := WORST.search(text))]
+
+
+def python_texts() -> Iterator[tuple[str, str]]:
+    """Yield every docstring, message and comment of the package."""
+    for path in sorted(ROOT.glob("src/daskscope/**/*.py")):
+        source, name = path.read_text(), path.relative_to(ROOT)
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"{name}:{node.lineno}", " ".join(node.value.split())
+        for number, line in enumerate(source.splitlines(), 1):
+            if "#" in line:
+                yield f"{name}:{number}", line.partition("#")[2]
+
+
+def web_texts() -> Iterator[tuple[str, str]]:
+    for path in sorted([*ROOT.glob("web/src/**/*.ts"), *ROOT.glob("web/src/**/*.tsx")]):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def help_texts(parser: argparse.ArgumentParser | None = None) -> Iterator[tuple[str, str]]:
+    """Yield the description of every command and the help of every option."""
+    parser = parser or build_parser()
+    yield parser.prog, parser.description or ""
+    for action in parser._actions:
+        yield f"{parser.prog} {action.dest}", str(action.help or "")
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action.choices.values():
+                yield from help_texts(choice)
+
+
+def test_the_command_line_is_plain_english() -> None:
+    assert found(help_texts()) == []
+
+
+def test_the_docs_are_plain_english() -> None:
+    assert found(pages()) == []
+
+
+def test_the_pages_are_plain_english() -> None:
+    assert found(web_texts()) == []
+
+
+def test_the_package_is_plain_english() -> None:
+    assert found(python_texts()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Whoever has the link sees it.", "It costs nothing any more.", "Mend what can be mended."],
+)
+def test_a_phrase_of_the_list_is_found(text: str) -> None:
+    assert len(found(iter([("here", text)]))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["Closed 1 minute ago. It no longer costs anything.", "Nothing failed.", "recommended"]
+)
+def test_plain_english_is_not(text: str) -> None:
+    assert found(iter([("here", text)])) == []

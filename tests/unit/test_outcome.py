@@ -1,0 +1,158 @@
+"""The headline says how a run ended and why, and claims nothing that was not recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.breakdown import breakdown
+from daskscope.analysis.findings import Facts
+from daskscope.analysis.outcome import Outcome, outcome
+from daskscope.analysis.summary import extent
+from daskscope.model.recording import Recording
+from daskscope.model.tables import TABLES
+from daskscope.testing import make_recording
+from daskscope.wire.file import read_recording
+
+GOLDEN = Path(__file__).parent.parent / "data" / "recordings" / "v1.daskscope"
+S = 1_000_000
+T = 1_700_000_000 * S
+CLUSTER = [{"cluster": "c", "recording_us": T, "end_us": T + 100 * S, "end_reason": "closed"}]
+WORKER = {"worker": "tcp://a", "name": "w-5", "server_id": "1", "nthreads": 1, "start_us": T, "end_us": T + 100 * S}
+TASK = {"worker": "tcp://a", "start_us": T, "stop_us": T + 65 * S, "status": "ok", "prefix": "add"}
+
+
+def outcome_of(*states: str, **tables: list[dict[str, Any]]) -> Outcome:
+    computations = [{"computation": str(i), "state": state, "start_us": T} for i, state in enumerate(states)]
+    rows = {"clusters": CLUSTER, "workers": [WORKER], "tasks": [TASK], "computations": computations}
+    return ended(make_recording({**rows, **tables}))
+
+
+def ended(recording: Recording) -> Outcome:
+    return outcome(Facts.of(recording, *extent(recording)))
+
+
+def test_a_finished_run() -> None:
+    moved = {"interval_action": ["transfer"], "interval_start_us": [T + 70 * S], "interval_stop_us": [T + 89 * S]}
+
+    assert outcome_of("done", tasks=[TASK | moved]) == Outcome(
+        "finished",
+        "Finished in 1 min 40 s.",
+        "Threads spent 65 % of the time computing, 19 % on transfers, disk and serialization, "
+        "and 16 % idle: too few tasks could run in parallel.",
+    )
+
+
+def test_a_cluster_without_an_end_is_not_called_finished() -> None:
+    running = [{**CLUSTER[0], "end_us": 0, "end_reason": ""}]
+
+    found = outcome_of("done", clusters=running)
+
+    assert (found.status, found.headline) == (
+        "running",
+        "The cluster was running when last heard from, after 1 min 5 s.",
+    )
+    # A block of work that was recorded has ended, whatever the cluster does.
+    window = {"window": "w", "kind": "report", "start_us": T, "stop_us": T + 100 * S}
+    assert outcome_of("done", clusters=running, windows=[window]).headline == "Finished in 1 min 40 s."
+
+
+def test_wasted_work_is_part_of_the_reason() -> None:
+    failed = {**TASK, "start_us": T + 70 * S, "stop_us": T + 80 * S, "status": "retried"}
+
+    assert outcome_of("done", tasks=[TASK, failed]).reason == (
+        "Threads spent 65 % of the time computing, 0 % on transfers, disk and serialization, "
+        "10 % on failed, cancelled or recomputed work, and 25 % idle: too few tasks could run in parallel."
+    )
+
+
+def test_a_failed_run() -> None:
+    errors = [
+        {"fingerprint": "a", "type": "OSError", "message": "flaky", "count": 9, "will_retry": 1, "time_us": T},
+        {"fingerprint": "b", "type": "ValueError", "message": "no\nsuch  thing", "count": 2, "time_us": T},
+        {"fingerprint": "c", "type": "KeyError", "message": "x" * 300, "count": 1, "time_us": T},
+    ]
+
+    assert outcome_of("erred", exceptions=errors) == Outcome(
+        "erred", "Failed after 1 min 40 s.", "ValueError: no such thing (2 times) and 1 other error."
+    )
+    assert outcome_of("done", "erred", "done", exceptions=errors[1:]).headline == "1 of 3 computations failed."
+    assert outcome_of("erred").reason == "The error was not recorded."
+    assert outcome_of("done", exceptions=errors).status == "finished"
+    assert outcome_of(exceptions=errors).status == "erred"
+    assert outcome_of(exceptions=errors[:1]).status == "finished"
+    assert outcome_of("erred", exceptions=errors[2:]).reason == f"KeyError: {'x' * 199}… (1 time)."
+
+
+def test_a_lost_run() -> None:
+    killed = {**WORKER, "verdict": "memory kill", "memory_limit": 100}
+    samples = [{"worker": "tcp://a", "time_us": T + 5, "memory": 95}]
+    two = [{**killed, "server_id": "2"}, killed]
+
+    assert outcome_of("lost") == Outcome(
+        "lost", "Lost after 1 min 40 s.", "The cluster ended before its tasks finished."
+    )
+    assert (
+        outcome_of("lost", workers=[killed], samples=samples).reason
+        == "Worker w-5 was killed at 95 % of its memory limit."
+    )
+    assert outcome_of("lost", workers=[killed]).reason == "Worker w-5 was killed for exceeding its memory limit."
+    assert outcome_of("lost", workers=two).reason == "2 workers were killed for exceeding their memory limit."
+    assert outcome_of("lost", workers=[{**WORKER, "verdict": "vanished"}]).reason == "Worker w-5 was lost."
+    assert outcome_of("lost", "done").headline == "1 of 2 computations was lost."
+
+
+def test_a_running_and_a_cancelled_run() -> None:
+    assert (outcome_of("running").status, outcome_of("running").headline) == (
+        "running",
+        "Still running after 1 min 40 s.",
+    )
+    assert outcome_of("cancelled").headline == "Cancelled after 1 min 40 s."
+
+
+def test_an_empty_run() -> None:
+    assert ended(make_recording({})) == Outcome("idle", "Nothing ran.", "No worker joined during the recording.")
+    assert outcome_of(tasks=[]) == Outcome("idle", "Nothing ran.", "No task finished during the recording.")
+
+
+def test_a_run_without_a_finished_task_is_not_empty() -> None:
+    given_up = outcome_of("cancelled", tasks=[])
+    assert given_up == Outcome("finished", "Cancelled after 1 min 40 s.", "No task had finished.")
+    assert outcome_of("lost", tasks=[]).headline == "Lost after 1 min 40 s."
+
+
+def test_a_run_without_thread_time() -> None:
+    assert outcome_of("done", tasks=[{"status": "ok"}], workers=[]).reason == "No thread time was recorded."
+
+
+def test_the_breakdown_of_the_facts_is_used() -> None:
+    recording = make_recording({"clusters": CLUSTER, "workers": [WORKER], "tasks": [TASK]})
+
+    assert outcome(
+        replace(Facts.of(recording, T, T + 100 * S), split=breakdown(recording, Bins(T, 65 * S, 1)))
+    ).reason == ("Threads spent 100 % of the time computing, 0 % on transfers, disk and serialization, and 0 % idle.")
+
+
+def test_the_extent_is_that_of_the_only_window() -> None:
+    def of(*windows: dict[str, Any]) -> tuple[int, int]:
+        rows = [{"window": str(i), **window} for i, window in enumerate(windows)]
+        start, stop = extent(make_recording({"clusters": CLUSTER, "windows": rows}))
+        return (start - T) // S, (stop - T) // S
+
+    inside = {"kind": "report", "start_us": T + 5 * S, "stop_us": T + 9 * S}
+    assert of(inside, {"kind": "memory", "start_us": T}) == (5, 9)
+    assert of(inside, inside) == (0, 100)
+    assert of({**inside, "stop_us": 0}) == (5, 100)
+    assert of({"kind": "record"}) == (0, 100)
+    assert extent(make_recording({})) == (0, 0)
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_any_recording_has_an_outcome(blank: bool) -> None:
+    recording = make_recording({name: [{}] for name in TABLES}) if blank else read_recording(GOLDEN)
+
+    assert ended(recording).status in ("finished", "erred", "idle", "running", "lost")

@@ -1,0 +1,77 @@
+"""A push of an agent is counted and forwarded once, or refused as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from daskscope.collector.delivery.outbox import Outbox
+from daskscope.collector.scheduler.rpc import RecorderRpc
+from daskscope.testing import make_columns
+from daskscope.wire.encode import Body, encode_body
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.outbox = Outbox("c", 1)
+        self.forwarded: list[tuple[str, int]] = []
+        self.agents: list[tuple[str, str]] = []
+        recorder = SimpleNamespace(
+            members=SimpleNamespace(set_agent_state=lambda worker, state, now_us: self.agents.append((worker, state))),
+            now_us=lambda: 5,
+            children={},
+        )
+        plugin: Any = SimpleNamespace(
+            outbox=self.outbox,
+            encoder=self,
+            recorder=recorder,
+            guard=SimpleNamespace(is_open=False),
+            is_closed=False,
+        )
+        self.rpc = RecorderRpc(plugin)
+
+    def forward(self, body: Body) -> None:
+        self.forwarded.append((body.table, body.rows))
+
+    def push(self, **push: Any) -> str:
+        reply = asyncio.run(self.rpc.handle("push", worker="w1", **push))
+        return str(reply["status"])
+
+
+def pushed(table: str, rows: int) -> dict[str, Any]:
+    return vars(encode_body(table, make_columns(table, [{}] * rows)))
+
+
+def test_rows_lost_by_a_worker_are_counted_with_or_without_a_batch_of_their_table() -> None:
+    bench = Bench()
+    assert bench.push(bodies=[pushed("logs", 2)], dropped={"logs": 3, "profiles": 4}) == "OK"
+    assert bench.push(dropped={"profiles": 1}) == "OK"
+    assert bench.forwarded == [("logs", 2)]
+    assert bench.outbox.dropped == {"logs": 3, "profiles": 5}
+
+
+def test_unknown_tables_are_left_out() -> None:
+    bench = Bench()
+    strange = {**pushed("logs", 2), "table": "of another version"}
+    assert bench.push(bodies=[strange, pushed("logs", 1)], dropped={"of another version": 3}) == "OK"
+    assert (bench.forwarded, bench.outbox.dropped) == ([("logs", 1)], {})
+
+
+def test_a_refused_push_is_neither_counted_nor_forwarded() -> None:
+    bench = Bench()
+    whole = pushed("logs", 2)
+    half = {name: value for name, value in whole.items() if name != "rows"}
+    assert bench.push(bodies=[whole, half], dropped={"logs": 3}) == "refused"
+    assert bench.push(bodies=[whole], dropped={"logs": 3, "profiles": "many"}) == "refused"
+    assert (bench.forwarded, bench.outbox.dropped) == ([], {})
+
+
+def test_the_row_of_a_worker_lists_the_errors_of_its_agent() -> None:
+    bench = Bench()
+    bench.push(quality={"errors": {}, "causes_lost": 0})
+    bench.push(quality={"errors": {"logs": "ValueError: x"}, "causes_lost": 12})
+    assert bench.agents == [
+        ("w1", "running"),
+        ("w1", "running, but logs failed: ValueError: x; 12 causes of failures were lost"),
+    ]

@@ -1,0 +1,89 @@
+"""CPU share and waiting by reason, on recordings with a known answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.testing import make_recording
+
+T, S = 1_700_000_000_000_000, 1_000_000
+WORKER = {"worker": "a", "server_id": "a", "nthreads": 1, "start_us": T, "end_us": T + 10 * S}
+TASK = {
+    "key": "k", "prefix": "add", "worker": "a", "thread": 1, "status": "ok", "start_us": T, "stop_us": T + 10 * S,
+}  # fmt: skip
+
+
+def metrics(**seconds: float) -> list[dict[str, Any]]:
+    return [
+        {"context": "execute", "prefix": "add", "activity": name.replace("_", "-"), "unit": "seconds", "value": value}
+        for name, value in seconds.items()
+    ]
+
+
+def sampled(*frames: str, wall: float = 10, cpu: float = 0, runqueue: float = 0, switches: int = 0) -> dict[str, Any]:
+    times = {"wall_us": int(wall * S), "cpu_us": int(cpu * S), "runqueue_us": int(runqueue * S), "switches": switches}
+    stack = [f"{frame}\tcall\t1" for frame in ("/home/me/work.py", *frames)]
+    return {"kind": "compute", "prefix": "add", "worker": "a", "count": 1, "start_us": T, "stack": stack, **times}
+
+
+def explain(**tables: list[dict[str, Any]]) -> Breakdown:
+    return breakdown(make_recording({"workers": [WORKER], "tasks": [TASK], **tables}), Bins.over(T, T + 10 * S))
+
+
+def waiting(found: Breakdown) -> dict[str, int]:
+    return {reason: round(us / S) for reason, us in found.waiting_us.items() if us}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "cpu"),
+    [
+        ({"thread_cpu": 8.0, "thread_noncpu": 2.0}, 8),
+        # Meters of libraries take their time away from Dask's own.
+        ({"thread_cpu": 1.0, "thread_noncpu": 1.0, "p2p_shard_cpu": 6.0, "p2p_shard_noncpu": 2.0}, 7),
+        # The CPU share of a user's meter is that of the profile.
+        ({"thread_cpu": 0.0, "thread_noncpu": 0.0, "my_activity": 10.0}, 9),
+        # Activities outside of the task's function are no compute time.
+        ({"thread_cpu": 5.0, "thread_noncpu": 5.0, "executor": 90.0, "disk_read": 50.0}, 5),
+        ({}, 9),
+    ],
+    ids=["dask", "library", "user", "outside", "no metrics"],
+)
+def test_cpu_time(seconds: dict[str, float], cpu: int) -> None:
+    found = explain(activities=metrics(**seconds), profiles=[sampled(cpu=9)])
+    assert round(found.split["cpu"] / S) == cpu
+    assert sum(found.waiting_us.values()) == found.split["noncpu"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (sampled(), "blocked"),
+        (sampled(switches=1_500), "gil"),
+        (sampled(runqueue=10, switches=1_500), "core"),
+        (sampled("/usr/lib/python3/threading.py"), "lock"),
+        (sampled("/usr/lib/python3/http/client.py", "/usr/lib/python3/socket.py"), "network"),
+        (sampled("/site-packages/fsspec/asyn.py", "/usr/lib/python3/threading.py"), "network"),
+        (sampled("/site-packages/pyarrow/parquet/core.py"), "file"),
+        (sampled("/usr/lib/python3/subprocess.py", "/usr/lib/python3/threading.py"), "subprocess"),
+        (sampled("/usr/lib/python3/subprocess.py"), "subprocess"),
+    ],
+)
+def test_reasons(row: dict[str, Any], reason: str) -> None:
+    found = explain(activities=metrics(thread_cpu=1.0, thread_noncpu=9.0), profiles=[row])
+    assert waiting(found) == {reason: 9}
+
+
+def test_library_threads_computed_while_the_task_waited() -> None:
+    process = {"worker": "a", "time_us": T + 10 * S, "wall_us": 10 * S, "cpu_us": 20 * S, "host_cores": 4}
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0), profiles=[sampled(cpu=1)], processes=[process]
+    )
+    assert waiting(found) == {"native": 9}
+
+
+def test_waiting_without_samples_is_unknown() -> None:
+    assert waiting(explain(activities=metrics(thread_cpu=1.0, thread_noncpu=9.0))) == {"unknown": 9}

@@ -1,0 +1,71 @@
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { HttpSource, loadReport } from "../api/source";
+import { StreamClient, warmUp } from "../charts/stream/client";
+import { Model } from "../model/model";
+import { Viewer } from "../viewer";
+import { Failed, Loading, Panel } from "../widgets/basics";
+import { Ago } from "./time-text";
+
+/** Show a report of the server in the viewer. If the cluster is still running, show the age of the report and a reload button. */
+export function ReportViewer({ address, live = false }: { address: string; live?: boolean }) {
+  const [model, set] = useState<Model | null>(null);
+  const [version, restart] = useReducer((n: number) => n + 1, 0);
+  const [made, setMade] = useState("");
+  // A report that was loaded while the cluster ran is incomplete, also after the cluster has ended.
+  const incomplete = useRef(live);
+  if (live) incomplete.current = true;
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    let shown: Model | null = null;
+    let closed = false;
+    incomplete.current = live;
+    set(null);
+    setProblem("");
+    warmUp();
+    const source = new HttpSource(address);
+    loadReport(source).then(
+      (report) => {
+        if (closed) return;
+        shown = new Model(report, source, new StreamClient(source, report));
+        set(shown);
+        setMade(new Date().toISOString());
+      },
+      (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)),
+    );
+    return () => {
+      closed = true;
+      shown?.nav.close();
+    };
+  }, [address, version]);
+  if (problem)
+    return (
+      <main class="wide">
+        <Panel>
+          <Failed message={problem} />
+        </Panel>
+      </main>
+    );
+  if (!model)
+    return (
+      <main class="wide">
+        <Panel title="Loading">
+          <Loading lines={8} />
+        </Panel>
+      </main>
+    );
+  return (
+    <>
+      {incomplete.current && (
+        <div class="asof" data-testid="as-of">
+          <span>
+            {live ? "Still running." : "Ended since."} This report was created <Ago at={made} now="just now" />.
+          </span>{" "}
+          <button type="button" class="link" onClick={() => restart(0)}>
+            Refresh report
+          </button>
+        </div>
+      )}
+      <Viewer model={model} key={`${address} ${version}`} />
+    </>
+  );
+}

@@ -1,0 +1,93 @@
+import { useState } from "preact/hooks";
+import type { ServerUser, SignInLink } from "../api/server.gen";
+import { Panel } from "../widgets/basics";
+import { ActionButton } from "./action-button";
+import { useTeam } from "./context";
+import { Loaded } from "./loaded";
+import { useResource } from "./resources";
+import { ScrollRegion } from "./scroll-region";
+import { NewUser } from "./settings-new-user";
+import { OneTimeLink } from "./sign-in-link";
+import { Ago } from "./time-text";
+
+/** All users of the server, for its administrators. */
+export function Users() {
+  const { api } = useTeam();
+  const users = useResource<{ items: ServerUser[] }>(() => api.get("users"), []);
+  const [link, setLink] = useState<{ user: string; url: string } | null>(null);
+  const change = (user: string, body: { disabled?: boolean; admin?: boolean }) =>
+    api.send("PATCH", `users/${encodeURIComponent(user)}`, body).then(users.reload);
+  const ask = async (user: string, what: "password-reset" | "sign-in-link") => {
+    const made = await api.send<SignInLink>("POST", `users/${encodeURIComponent(user)}/${what}`);
+    setLink({ user, url: made.url });
+  };
+  return (
+    <Panel title="Users of the server" note="For administrators" class="mt" testid="users">
+      <Loaded from={users}>
+        {({ items }) => (
+          <ScrollRegion label="Users">
+            <table class="data">
+              <thead>
+                <tr>
+                  <th>Name</th>
+                  <th>Rights</th>
+                  <th class="num">Created</th>
+                  <th />
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((u) => (
+                  <tr key={u.name} data-testid="user-row">
+                    <td>{u.name}</td>
+                    <td>{u.disabled ? "disabled" : u.admin ? "administrator" : ""}</td>
+                    <td class="num">
+                      <Ago at={u.created} />
+                    </td>
+                    <td class="acts">
+                      {u.disabled ? (
+                        <ActionButton class="sm" run={() => change(u.name, { disabled: false })}>
+                          Enable
+                        </ActionButton>
+                      ) : (
+                        <>
+                          <ActionButton class="sm" run={() => ask(u.name, "sign-in-link")}>
+                            Sign-in link
+                          </ActionButton>{" "}
+                          <ActionButton
+                            class="sm"
+                            run={async () => {
+                              if (confirm(`End the password and the sessions of ${u.name}? They choose a new one.`))
+                                await ask(u.name, "password-reset");
+                            }}
+                          >
+                            Reset password
+                          </ActionButton>{" "}
+                          <ActionButton class="sm" run={() => change(u.name, { admin: !u.admin })}>
+                            {u.admin ? "Remove administrator" : "Make administrator"}
+                          </ActionButton>{" "}
+                          <ActionButton
+                            class="sm"
+                            run={async () => {
+                              if (confirm(`Disable ${u.name}? Their sessions and tokens end now.`))
+                                await change(u.name, { disabled: true });
+                            }}
+                          >
+                            Disable
+                          </ActionButton>
+                        </>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </ScrollRegion>
+        )}
+      </Loaded>
+      {link && <OneTimeLink {...link} />}
+      <div class="filters entry">
+        <NewUser created={users.reload} />
+      </div>
+    </Panel>
+  );
+}

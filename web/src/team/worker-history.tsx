@@ -1,0 +1,88 @@
+import { useMemo, useState } from "preact/hooks";
+import type { History } from "../api/server.gen";
+import { duration } from "../model/format";
+import { Empty, Panel } from "../widgets/basics";
+import { Plot, type PlotSeries } from "../widgets/plot";
+import { useTeam } from "./context";
+import { Loaded } from "./loaded";
+import { PlotKey } from "./plot-key";
+import { useLive } from "./resources";
+import { number, WorkerHistoryTable } from "./worker-history-table";
+
+/** Workers over time: connected, wanted by the scheduler, and their busy threads. */
+export function WorkerHistory({ id }: { id: string }) {
+  const { api, account } = useTeam();
+  const [table, setTable] = useState(false);
+  const history = useLive<History>(
+    id,
+    () => api.get(`clusters/${encodeURIComponent(id)}/history`),
+    [id, account],
+    10_000,
+  );
+  const right = (
+    <button
+      type="button"
+      class="link"
+      aria-pressed={table}
+      onClick={() => setTable(!table)}
+      data-testid="history-table"
+    >
+      {table ? "View as chart" : "View as table"}
+    </button>
+  );
+  return (
+    <Panel
+      title="Workers over time"
+      note={`mean over ${duration((history.value?.step ?? 10) * 1e6)}`}
+      right={right}
+      testid="history"
+    >
+      <Loaded from={history}>
+        {(h) =>
+          h.workers.every((n) => n === 0) ? (
+            <Empty title="No workers have joined yet" />
+          ) : table ? (
+            <WorkerHistoryTable h={h} />
+          ) : (
+            <WorkerHistoryCharts h={h} />
+          )
+        }
+      </Loaded>
+    </Panel>
+  );
+}
+
+function WorkerHistoryCharts({ h }: { h: History }) {
+  const [x, workers, threads] = useMemo<[number[], PlotSeries[], PlotSeries[]]>(() => {
+    // One point more than there are steps: the end of the last step.
+    const closed = (values: readonly number[]) => [...values, values[values.length - 1]];
+    const times = h.edges.map((second) => second * 1e6);
+    const wanted = closed(h.wanted.map((n) => n ?? Number.NaN));
+    const asked = wanted.some((n) => !Number.isNaN(n));
+    return [
+      times,
+      [
+        { label: "workers", values: closed(h.workers), colour: "--accent", fill: "--accent-soft", stepped: true },
+        ...(asked
+          ? [{ label: "wanted by the scheduler", values: wanted, colour: "--st-warn", dash: true, stepped: true }]
+          : []),
+      ],
+      [
+        { label: "busy threads", values: closed(h.busy), colour: "--act-cpu", fill: "--accent-soft", stepped: true },
+        { label: "threads", values: closed(h.threads), colour: "--text-3", dash: true, stepped: true },
+      ],
+    ];
+  }, [h]);
+  return (
+    <div class="cols">
+      <div class="c6">
+        <PlotKey series={workers} />
+        <Plot label="Connected and wanted workers" x={x} series={workers} format={number} height={150} />
+      </div>
+      <div class="c6">
+        <PlotKey series={threads} />
+        <Plot label="Busy threads and all threads" x={x} series={threads} format={number} height={150} />
+      </div>
+    </div>
+  );
+}

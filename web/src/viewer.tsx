@@ -1,0 +1,96 @@
+import type { FunctionComponent } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { switchTheme } from "./charts/theme";
+import { moment } from "./model/format";
+import { ModelContext, ParamContext, useModel, useView } from "./model/hooks";
+import type { Model } from "./model/model";
+import type { View } from "./model/nav";
+import { Bandwidth } from "./pages/bandwidth";
+import { Code } from "./pages/code";
+import { CriticalPath } from "./pages/critical-path";
+import { EnvironmentView } from "./pages/environment";
+import { Errors } from "./pages/errors";
+import { Events } from "./pages/events";
+import { FineMetrics } from "./pages/fine-metrics";
+import { Memory } from "./pages/memory";
+import { Overview } from "./pages/overview";
+import { Profile } from "./pages/profile";
+import { Tables } from "./pages/tables";
+import { TaskGroups } from "./pages/task-groups";
+import { TaskStreamPage } from "./pages/task-stream";
+import { Workers } from "./pages/workers";
+import { Rail } from "./rail";
+import { Toasts } from "./widgets/toast";
+import { ViewerHelp } from "./widgets/viewer-help";
+import { listenForKeys } from "./widgets/viewer-keys";
+import { ViewerPalette } from "./widgets/viewer-palette";
+import { viewName } from "./widgets/views";
+
+const PAGES: Record<View, FunctionComponent> = {
+  overview: Overview,
+  stream: TaskStreamPage,
+  profile: Profile,
+  fine: FineMetrics,
+  memory: Memory,
+  bandwidth: Bandwidth,
+  workers: Workers,
+  errors: Errors,
+  code: Code,
+  groups: TaskGroups,
+  events: Events,
+  path: CriticalPath,
+  environment: EnvironmentView,
+  tables: Tables,
+};
+
+type Dialog = "" | "help" | "palette";
+
+interface ViewerProps {
+  model: Model;
+  main?: preact.RefObject<HTMLElement | null>;
+  /** Renders the content above the viewer; receives a function that opens a dialog. */
+  children?: (open: (dialog: Dialog) => void) => preact.ComponentChildren;
+}
+
+/** The views of a report with navigation, keyboard shortcuts and dialogs. */
+export function Viewer({ model, main, children }: ViewerProps) {
+  const [dialog, setDialog] = useState<Dialog>("");
+  // The close event comes late: the other dialog can be open by then.
+  const closed = (which: Dialog) => setDialog((now) => (now === which ? "" : now));
+  useEffect(() => listenForKeys(model, setDialog, switchTheme), [model]);
+  return (
+    <ModelContext.Provider value={model}>
+      <ParamContext.Provider value={model.nav}>
+        {children?.(setDialog)}
+        <div class="shell" data-viewer>
+          <Rail />
+          <Content main={main} />
+        </div>
+        <ViewerPalette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
+        <ViewerHelp open={dialog === "help"} onClose={() => closed("help")} />
+        {children && <Toasts />}
+      </ParamContext.Provider>
+    </ModelContext.Provider>
+  );
+}
+
+function Content({ main }: { main?: preact.RefObject<HTMLElement | null> }) {
+  const model = useModel();
+  const view = useView();
+  const Page = PAGES[view];
+  useEffect(() => {
+    document.title = `${view === "overview" ? "" : `${viewName(view)} · `}${model.report.title} · daskscope`;
+    if (view !== "overview" && view !== "stream") document.documentElement.dataset.ready = "1";
+    if (model.report.stream.bars === 0) document.documentElement.dataset.ready = "1";
+  }, [view, model]);
+  return (
+    <main id="main" ref={main} tabIndex={-1}>
+      <div data-testid={`view-${view}`} key={view}>
+        <Page />
+      </div>
+      <p class="printfoot">
+        {location.href} · created {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
+      </p>
+    </main>
+  );
+}
