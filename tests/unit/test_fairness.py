@@ -14,7 +14,6 @@ from daskscope.server import pools, writer
 from daskscope.server.limits import MAX_KNOWN, NewNames
 from daskscope.server.writer import FairQueue, Overloaded
 
-
 LARGE = 1024 * 1024
 
 
