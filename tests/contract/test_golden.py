@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from tests.samples import write_frames
 
+from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
-from daskscope.model.tables import SCHEMA_VERSION, TABLES, Column
+from daskscope.model.tables import SCHEMA_VERSION, TABLES
 from daskscope.testing import make_columns
 from daskscope.wire.encode import Coded, CodedIntegers, Const, Gap, Ragged, Runs, Via, encode_body, seal
 from daskscope.wire.file import read_recording

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "src" / "daskscope"
 #: The modules that are shipped as source to schedulers and workers.
 SHIPPED = sorted(
     [
+        PACKAGE / "model" / "columns.py",
         PACKAGE / "model" / "libraries.py",
         PACKAGE / "model" / "states.py",
         PACKAGE / "model" / "tables.py",

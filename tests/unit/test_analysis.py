@@ -20,8 +20,9 @@ from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, summarise
+from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
-from daskscope.model.tables import TABLES, Column
+from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 
 T = 1_700_000_000_000_000

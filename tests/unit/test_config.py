@@ -13,10 +13,10 @@ from daskscope.collector.settings import NO_TEXT, Settings
 from daskscope.errors import DaskscopeError
 
 
-def test_the_defaults_record_everything_but_users_logs_and_child_processes() -> None:
+def test_the_defaults_record_everything_but_users_logs_files_and_child_processes() -> None:
     found = settings()
-    assert found.recorded_text() == {**dict.fromkeys(NO_TEXT, True), "user_logs": False}
-    assert (found.edges, found.transfers, found.children) == (True, True, False)
+    assert found.recorded_text() == {**dict.fromkeys(NO_TEXT, True), "user_logs": False, "files": False}
+    assert (found.edges, found.transfers, found.chunks, found.children) == (True, True, True, False)
 
 
 def text_of(found: Settings) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from daskscope.model.tables import SCHEMA_VERSION, TABLES, Column
+from daskscope.model.columns import Column
+from daskscope.model.tables import SCHEMA_VERSION, TABLES
 from daskscope.testing import make_columns
 from daskscope.wire.decode import Header, read_frame
 from daskscope.wire.encode import (

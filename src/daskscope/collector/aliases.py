@@ -19,6 +19,7 @@ from typing import Any
 from dask.utils import key_split
 
 _TOKEN = re.compile(r"-(?:[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-\d{1,9})?\Z")
+_ALIAS = re.compile(r"key-[0-9a-f]{12}")
 #: The prefix of a key that is only a token, and that of a key without any text.
 _DASK_PREFIXES = ("data", "Other")
 _QUOTED = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
@@ -42,7 +43,7 @@ class Aliases:
 
     def name(self, text: str) -> str:
         """Return a name that a person chose: of a span, a metric or a worker."""
-        return text if self.names or not text else f"name-{self._hash(text)}"
+        return text if self.names or not text else f"name-{self.digest(text)}"
 
     def key(self, key: Any) -> str:
         """Return a key; without ``keys``, the prefix of a key that Dask named, else its alias."""
@@ -87,9 +88,11 @@ class Aliases:
         return self.key(value) if isinstance(value, (str, tuple)) else "<...>"
 
     def _alias(self, text: str) -> str:
-        return f"key-{self._hash(text)}"
+        # Texts pass through an agent and the recorder; an alias of an alias would match nothing.
+        return text if _ALIAS.fullmatch(text) else f"key-{self.digest(text)}"
 
-    def _hash(self, text: str) -> str:
+    def digest(self, text: str) -> str:
+        """Return a hash that is the same for the same text in every recording of the account."""
         return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=6, key=self._key).hexdigest()
 
 

@@ -135,6 +135,7 @@ def sources() -> dict[str, str]:
         "model",
         "model.libraries",
         "model.states",
+        "model.columns",
         "model.tables",
         "wire",
         "wire.layout",

@@ -166,7 +166,7 @@ class LogCapture:
     def _append(self, record: logging.LogRecord) -> None:
         text = text_of(record, exception_text=self._exception_text, aliases=self._aliases)
         # Scrub before the final cut, because half a secret is not recognized; cut before that to bound the work of scrubbing.
-        text = bounded(self._scrubber.scrub(without_arguments(bounded(text, 20 * MAX_TEXT))), MAX_TEXT)
+        text = bounded(self._scrubber.scrub(without_arguments(bounded(text, 20 * MAX_TEXT), self._aliases)), MAX_TEXT)
         line = Line(record.created + self._delay(), _process_of(record), record.levelno, record.name, text)
         if self._lines and self._lines[-1].same_as(line):
             self._lines[-1].repeats += 1

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ..model.tables import TABLES, TableDef
+from ..model.columns import TableDef
+from ..model.tables import TABLES
 
 #: Rows of one table that may wait for the next flush; more are dropped and counted. With a flush every 2 s this is 10,000 rows/s.
 MAX_ROWS = 20_000

@@ -26,6 +26,7 @@ NO_TEXT: Mapping[str, Any] = {
     "names": False,
     "hostnames": False,
     "logs": "",
+    "files": False,
     "topics": (),
 }
 
@@ -49,10 +50,13 @@ class Settings:
     hostnames: bool = True
     #: Loggers whose lines are recorded: "dask" (Dask's own), "all" (also the user's), or none if empty.
     logs: str = "dask"
+    #: Paths and URLs of the files that coffea and uproot read. The names of datasets and columns follow ``keys``.
+    files: bool = False
     topics: tuple[str, ...] = DEFAULT_TOPICS
     # What is recorded.
     edges: bool = True
     transfers: bool = True
+    chunks: bool = True
     children: bool = False
     # Whether a member of the account may shut the cluster down from the server.
     close: bool = True
@@ -95,6 +99,8 @@ class Settings:
             "profile": self.profile,
             "profile_floor_s": self.profile_floor,
             "transfers": self.transfers,
+            "chunks": self.chunks,
+            "files": self.files,
             "logs": self.logs,
             "causes": True,
             "exception_text": self.exception_text,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from daskscope.model.tables import TABLES, TableDef
+from daskscope.model.columns import TableDef
+from daskscope.model.tables import TABLES
 
 if TYPE_CHECKING:
     import pandas as pd

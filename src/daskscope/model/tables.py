@@ -11,54 +11,14 @@ worker). Times are integer microseconds since the epoch on the scheduler's clock
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from .columns import Column, TableDef, define_table
 
 #: Bumped whenever a table or column is added. Readers accept every version up to this one.
 SCHEMA_VERSION = 2
 
-Kind = Literal["time", "int", "float", "str", "time[]", "int[]", "str[]"]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: its name carries the unit where it has one (``start_us``, ``nbytes``)."""
-
-    name: str
-    kind: Kind
-    meaning: str
-    since: int = 1
-
-
-@dataclass(frozen=True)
-class TableDef:
-    """One table. ``time`` is the column that gives a batch its time range; ``raw`` rows may be dropped as a last resort."""
-
-    name: str
-    row: str
-    columns: tuple[Column, ...]
-    time: str
-    key: tuple[str, ...] = ()
-    raw: bool = False
-
-    def column(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(name)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.columns)
-
-
-def _table(name: str, row: str, *columns: Column, time: str, key: tuple[str, ...] = (), raw: bool = False) -> TableDef:
-    return TableDef(name, row, columns, time, key, raw)
-
-
 C = Column
 
-CLUSTERS = _table(
+CLUSTERS = define_table(
     "clusters",
     "a cluster",
     C("cluster", "str", "id of the scheduler"),
@@ -98,7 +58,7 @@ CLUSTERS = _table(
     key=("cluster",),
 )
 
-CLIENTS = _table(
+CLIENTS = define_table(
     "clients",
     "a connected client",
     C("client", "str", "id of the client"),
@@ -113,7 +73,7 @@ CLIENTS = _table(
     key=("client",),
 )
 
-WORKERS = _table(
+WORKERS = define_table(
     "workers",
     "a worker",
     C("worker", "str", "address of the worker"),
@@ -142,7 +102,7 @@ WORKERS = _table(
     key=("server_id",),
 )
 
-COMPUTATIONS = _table(
+COMPUTATIONS = define_table(
     "computations",
     "one compute(), persist() or submit() call",
     C("computation", "str", "id"),
@@ -174,7 +134,7 @@ COMPUTATIONS = _table(
     key=("computation",),
 )
 
-GROUPS = _table(
+GROUPS = define_table(
     "groups",
     "a task group of a computation, with Dask's own counters",
     C("group", "str", "name of the task group"),
@@ -193,7 +153,7 @@ GROUPS = _table(
     key=("computation", "group"),
 )
 
-SPANS = _table(
+SPANS = define_table(
     "spans",
     "a distributed.span",
     C("span", "str", "id"),
@@ -208,7 +168,7 @@ SPANS = _table(
     key=("span",),
 )
 
-TASKS = _table(
+TASKS = define_table(
     "tasks",
     "one execution of one task",
     C("id", "int", "number of the execution in this recording"),
@@ -243,7 +203,7 @@ TASKS = _table(
     raw=True,
 )
 
-EDGES = _table(
+EDGES = define_table(
     "edges",
     "a dependency between two executions",
     C("task", "int", "id of the execution that needed the result"),
@@ -253,7 +213,7 @@ EDGES = _table(
     raw=True,
 )
 
-ACTIVITIES = _table(
+ACTIVITIES = define_table(
     "activities",
     "a fine-performance-metric delta",
     C("time_us", "time", "end of the time bucket"),
@@ -266,7 +226,7 @@ ACTIVITIES = _table(
     time="time_us",
 )
 
-SAMPLES = _table(
+SAMPLES = define_table(
     "samples",
     "a sample of a worker or the scheduler",
     C("time_us", "time", "when"),
@@ -299,7 +259,7 @@ SAMPLES = _table(
     raw=True,
 )
 
-PROCESSES = _table(
+PROCESSES = define_table(
     "processes",
     "a reading of a worker's process by its agent",
     C("time_us", "time", "when", since=2),
@@ -314,7 +274,7 @@ PROCESSES = _table(
     raw=True,
 )
 
-PROFILES = _table(
+PROFILES = define_table(
     "profiles",
     "the count of one stack in a time slice",
     C("start_us", "time", "start of the slice"),
@@ -336,7 +296,7 @@ PROFILES = _table(
     raw=True,
 )
 
-TRANSFERS = _table(
+TRANSFERS = define_table(
     "transfers",
     "a transfer between two workers",
     C("start_us", "time", "start"),
@@ -352,7 +312,7 @@ TRANSFERS = _table(
     raw=True,
 )
 
-ACTOR_CALLS = _table(
+ACTOR_CALLS = define_table(
     "actor_calls",
     "one call of an actor's method, on the worker's thread for actors",
     C("start_us", "time", "start", since=2),
@@ -368,7 +328,37 @@ ACTOR_CALLS = _table(
     raw=True,
 )
 
-EXCEPTIONS = _table(
+CHUNKS = define_table(
+    "chunks",
+    "a range of events that a task read with coffea or uproot",
+    C("time_us", "time", "end", since=2),
+    C("key", "str", "task", since=2),
+    C("worker", "str", "address of the worker", since=2),
+    C(
+        "kind",
+        "str",
+        "process (a chunk of a coffea processor), read (a partition of dask-awkward) or open (any other file)",
+        since=2,
+    ),
+    C("dataset", "str", "dataset of the chunk; empty if unknown", since=2),
+    C("file", "str", "path or URL of the file; empty unless files are recorded", since=2),
+    C("file_id", "str", "hash of the file's path, the same for every chunk of the file", since=2),
+    C("entry_start", "int", "first event; -1 if unknown, as in all columns below", since=2),
+    C("entry_stop", "int", "end of the range: the first event after it", since=2),
+    C("bytes_read", "int", "compressed bytes requested from the file, with its metadata", since=2),
+    C("requests", "int", "requests for these bytes", since=2),
+    C("columns", "str[]", "branches that were read", since=2),
+    C("open_us", "int", "wall time until the events were available; of a partition, until it was read", since=2),
+    C("open_cpu_us", "int", "CPU time of the thread in open_us", since=2),
+    C("process_us", "int", "wall time of the processor's process()", since=2),
+    C("process_cpu_us", "int", "CPU time of the thread in process_us", since=2),
+    C("stalled_us", "int", "time in which the thread was ready to run but had no core", since=2),
+    C("failed", "int", "1 if the chunk raised an exception", since=2),
+    time="time_us",
+    raw=True,
+)
+
+EXCEPTIONS = define_table(
     "exceptions",
     "a failed execution",
     C("time_us", "time", "when the scheduler received the error"),
@@ -394,7 +384,7 @@ EXCEPTIONS = _table(
     time="time_us",
 )
 
-EVENTS = _table(
+EVENTS = define_table(
     "events",
     "something that happened",
     C("time_us", "time", "when"),
@@ -405,7 +395,7 @@ EVENTS = _table(
     time="time_us",
 )
 
-LOGS = _table(
+LOGS = define_table(
     "logs",
     "a log line of level WARNING or above",
     C("time_us", "time", "when"),
@@ -418,7 +408,7 @@ LOGS = _table(
     raw=True,
 )
 
-METRICS = _table(
+METRICS = define_table(
     "metrics",
     "a number logged by the user",
     C("time_us", "time", "when"),
@@ -432,7 +422,7 @@ METRICS = _table(
     time="time_us",
 )
 
-WINDOWS = _table(
+WINDOWS = define_table(
     "windows",
     "a named stretch of time",
     C("window", "str", "id"),
@@ -465,6 +455,7 @@ TABLES: dict[str, TableDef] = {
         PROFILES,
         TRANSFERS,
         ACTOR_CALLS,
+        CHUNKS,
         EXCEPTIONS,
         EVENTS,
         LOGS,

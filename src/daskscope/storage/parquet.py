@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.limits import encodable
+from daskscope.model.columns import TableDef
 from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
-from daskscope.model.tables import TABLES, TableDef
+from daskscope.model.tables import TABLES
 
 ROW_GROUP = 20_000
 LEVEL = 3

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from daskscope.errors import NewerFormat, WireError
+from daskscope.model.columns import TableDef
 from daskscope.model.table import Table, Values, empty_values
-from daskscope.model.tables import SCHEMA_VERSION, TABLES, TableDef
+from daskscope.model.tables import SCHEMA_VERSION, TABLES
 from daskscope.wire.decode_columns import (
     ColumnReader,
     InflateError,

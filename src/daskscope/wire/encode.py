@@ -21,7 +21,8 @@ from math import isfinite
 from operator import add, sub
 from typing import Any
 
-from ..model.tables import SCHEMA_VERSION, TABLES, Column
+from ..model.columns import Column
+from ..model.tables import SCHEMA_VERSION, TABLES
 from .encode_keys import encode_keys
 from .layout import (
     MAGIC,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..aliases import PLAIN, Aliases
 from ..arguments import without_arguments
 from ..fingerprint import from_text
 from ..privacy import Scrubber, bounded
@@ -67,9 +68,15 @@ class Failures:
     """Holds failures until their cause arrives, then makes rows of them."""
 
     def __init__(
-        self, scrubber: Scrubber, add_lazy: Callable[[str, Callable[[], dict[str, Any]]], None], *, texts: bool
+        self,
+        scrubber: Scrubber,
+        add_lazy: Callable[[str, Callable[[], dict[str, Any]]], None],
+        *,
+        texts: bool,
+        aliases: Aliases = PLAIN,
     ) -> None:
         self.scrubber = scrubber
+        self.aliases = aliases
         self.add_lazy = add_lazy
         self.texts = texts
         self._waiting: list[Failure] = []
@@ -163,7 +170,7 @@ class Failures:
         }
 
     def _text(self, text: str, limit: int) -> str:
-        return bounded(self.scrubber.scrub(without_arguments(text)), limit) if self.texts else ""
+        return bounded(self.scrubber.scrub(without_arguments(text, self.aliases)), limit) if self.texts else ""
 
     def _wants_text(self, fingerprint: str) -> bool:
         kept = self._kept.get(fingerprint, 0)

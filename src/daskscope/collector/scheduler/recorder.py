@@ -80,8 +80,8 @@ class Recorder:
         self.scrubber = scrubber
         self.clock_ns = clock_ns
         self.rows = Rows()
-        self.failures = Failures(scrubber, self.rows.add_lazy, texts=settings.exception_text)
         self.aliases = Aliases(keys=settings.keys, names=settings.names, account=settings.account)
+        self.failures = Failures(scrubber, self.rows.add_lazy, texts=settings.exception_text, aliases=self.aliases)
         self.computations = Computations(scheduler, self.rows.add, scrubber, code=settings.code, aliases=self.aliases)
         self.members = Members(scheduler, self.rows.add, hostnames=settings.hostnames, aliases=self.aliases)
         totals = scheduler.cumulative_worker_metrics

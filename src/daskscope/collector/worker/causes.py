@@ -110,7 +110,8 @@ class CauseLog:
             return ""
         # Cut before scrubbing to bound the work, and after it to the final length.
         return bounded(
-            self._scrubber.scrub(self._aliases.hide(without_arguments(bounded(text, 10 * limit)), key)), limit
+            self._scrubber.scrub(self._aliases.hide(without_arguments(bounded(text, 10 * limit), self._aliases), key)),
+            limit,
         )
 
 

@@ -75,6 +75,15 @@ def _open_statistics(ident: int) -> int:
     return -1
 
 
+def runqueue_us() -> int | None:
+    """Return how long the current thread was ready to run without a core since its start; None where it is not known."""
+    try:
+        with Path("/proc/thread-self/schedstat").open("rb") as statistics:
+            return int(statistics.read(96).split()[1]) // 1000
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 #: A process that uses less of a core is quiet, and is read only once in ``QUIET_US``: an idle worker need not push anything.
 QUIET_SHARE = 0.05
 QUIET_US = 60_000_000

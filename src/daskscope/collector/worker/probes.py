@@ -1,8 +1,8 @@
 """The probes of a worker's agent, built from its settings and drained together.
 
-``Probes`` owns the profiler, the transfer log, the actor calls, the log capture, the causes of failures, the reader of the
-process and, in this module, ``ActiveTasks`` (which task each thread executes) and ``ChildWatcher`` (CPU and memory of child
-processes).
+``Probes`` owns the profiler, the transfer log, the actor calls, the chunks of coffea, the log capture, the causes of failures,
+the reader of the process and, in this module, ``ActiveTasks`` (which task each thread executes) and ``ChildWatcher`` (CPU and
+memory of child processes).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from ..privacy import Scrubber
 from ..rows import Columns
 from .actors import ActorCalls
 from .causes import CauseLog, Record, hook
+from .chunks import ChunkLog
+from .chunks import hook as chunk_hook
 from .dask_profile import DaskProfile, dask_timing
 from .kernel import ProcessReader
 from .sampler import MIN_INTERVAL_S, Sampler, current_frames, must_sample_from_loop, sampling_interval
@@ -55,6 +57,7 @@ class Probes:
         self._transfers: TransferLog | None = None
         self._children: ChildWatcher | None = None
         self._actors: ActorCalls | None = None
+        self._chunks: ChunkLog | None = None
         self._loop_profile: LoopProfile | None = None
         self._process = ProcessReader()
         self._lost_before: dict[str, int] = {}
@@ -72,6 +75,10 @@ class Probes:
             self._transfers = TransferLog(self._worker, since=self.clock() - TRANSFERS_BEFORE_S, aliases=aliases)
         if settings.get("actors", True):
             self._actors = self._guarded("actors", lambda: ActorCalls(self._worker, clock=self.clock, aliases=aliases))
+        if settings.get("chunks", True):
+            files = bool(settings.get("files", False))
+            self._chunks = ChunkLog(self._worker, clock=self.clock, files=files, aliases=aliases)
+            chunk_hook.add(self._chunks)
         if settings.get("children", False):
             self._children = ChildWatcher()
         if settings.get("logs", True):
@@ -117,6 +124,8 @@ class Probes:
             drains["transfers"] = partial(self._transfers.drain, worker)
         if self._actors is not None:
             drains["actor_calls"] = partial(self._actors.drain, worker)
+        if self._chunks is not None:
+            drains["chunks"] = partial(self._chunks.drain, worker)
         if self._logs is not None:
             drains["logs"] = partial(self._logs.drain, worker)
         found = {}
@@ -153,7 +162,12 @@ class Probes:
 
     def losses(self) -> dict[str, int]:
         """Return the rows lost since the last call, by table."""
-        parts = {"profiles": self.sampler, "transfers": self._transfers, "actor_calls": self._actors}
+        parts = {
+            "profiles": self.sampler,
+            "transfers": self._transfers,
+            "actor_calls": self._actors,
+            "chunks": self._chunks,
+        }
         totals = {table: part.dropped for table, part in parts.items() if part is not None}
         if self._loop_profile is not None:
             totals["profiles"] = totals.get("profiles", 0) + self._loop_profile.dropped
@@ -202,6 +216,8 @@ class Probes:
             shared_logs.release()
         if self._causes is not None:
             hook.remove(self._causes)
+        if self._chunks is not None:
+            chunk_hook.remove(self._chunks)
 
     def _start_profile(self, floor: Any) -> None:
         asked = self._interval(INTERVAL, dask.config.get(INTERVAL, None), "ms")
