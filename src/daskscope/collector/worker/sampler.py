@@ -1,7 +1,7 @@
 """Sample the stacks of threads that execute tasks, from a separate thread or, where that is not safe, from the event loop.
 
 Unlike Dask's profiler, the sampler counts the innermost frame with its current line, and records the span as well as the
-prefix. ``Pace`` limits its cost to 1 % of a core. ``current_frames`` returns the safe way to read all frames on this interpreter.
+prefix. ``Pace`` limits its cost to 1 % of a core. ``collection_paused`` makes reading frames safe on CPython 3.11.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -116,6 +117,7 @@ class Sampler:
         self._clock = clock
         self._cpu_clock = cpu_clock
         self._frames = frames or current_frames()
+        self._reading_frames = collection_paused if needs_pause(sys.version_info[:2]) else nullcontext
         self._max_nodes = max_nodes
         self._max_rows = max_rows
         self._pace = Pace(interval)
@@ -199,17 +201,18 @@ class Sampler:
         if len(self._times) > 2 * len(active) + 100:
             self._times.close()  # threads that seceded have ended
         # Frames hold the locals of the user's functions, so no reference may outlive this call.
-        frames = self._frames()
-        for ident, (prefix, span, key) in active.items():
-            frame = frames.get(ident)
-            if frame is None:
-                continue
-            node = self._stacks.add(frame)
-            used = self._times.read(ident)
-            self._before[ident] = (key, used)
-            # The thread may have been idle between two executions, so times count only within one.
-            last_key, used_before = before.get(ident, (None, None))
-            self._count(piece, (prefix, span, node), used_before if last_key == key else None, used)
+        with self._reading_frames():
+            frames = self._frames()
+            for ident, (prefix, span, key) in active.items():
+                frame = frames.get(ident)
+                if frame is None:
+                    continue
+                node = self._stacks.add(frame)
+                used = self._times.read(ident)
+                self._before[ident] = (key, used)
+                # The thread may have been idle between two executions, so times count only within one.
+                last_key, used_before = before.get(ident, (None, None))
+                self._count(piece, (prefix, span, node), used_before if last_key == key else None, used)
 
     def _slice_at(self, now: float) -> Slice:
         last = self._slices[-1] if self._slices else None
@@ -314,33 +317,33 @@ def _has_gil() -> bool:
     return True if enabled is None else bool(enabled())
 
 
-def unguarded() -> dict[int, FrameType]:
-    """Return the frame that each thread currently executes."""
-    return sys._current_frames()
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Switch the garbage collector off for a block.
 
-
-def guarded() -> dict[int, FrameType]:
-    """Return the frame that each thread currently executes, with the garbage collector off during the call.
-
-    In this call the interpreter allocates while it holds the lock on its list of threads; a collection that starts inside
-    never ends (cpython issues 106883 and 116969). CPython 3.11.9 switches the collector off inside the call itself. If the
-    program switches the collector off within these few microseconds, it is on again afterwards.
+    If the program switches the collector off within this block, which takes some 100 µs, it is on again afterwards.
     """
     if not gc.isenabled():
-        return sys._current_frames()
+        yield
+        return
     gc.disable()
     try:
-        return sys._current_frames()
+        yield
     finally:
         gc.enable()
 
 
-def needs_guard(version: tuple[int, int, int]) -> bool:
-    return (3, 11, 0) <= version < (3, 11, 9)
+def needs_pause(version: tuple[int, ...]) -> bool:
+    """Return whether this interpreter must not collect garbage while the frames of another thread are read.
+
+    CPython 3.11 makes the object of a frame when it is asked for. Making it may start the collector, whose finalizers may
+    release the interpreter lock, and then the other thread goes on. In ``sys._current_frames`` that is a deadlock before 3.11.9
+    (cpython issues 106883 and 116969). In ``f_back`` it is a segmentation fault: the new object refers to a frame that has
+    ended meanwhile. Newer versions collect between two instructions only.
+    """
+    return version[:2] == (3, 11)
 
 
 def current_frames() -> CurrentFrames | None:
-    """Return the function that reads the frames of all threads on this interpreter; None if it has no such function."""
-    if not hasattr(sys, "_current_frames"):
-        return None
-    return guarded if needs_guard(sys.version_info[:3]) else unguarded
+    """Return the function that returns the frame each thread executes; None if the interpreter has no such function."""
+    return getattr(sys, "_current_frames", None)
