@@ -23,9 +23,10 @@ from distributed import Client, LocalCluster
 
 import daskscope
 from benchmarks.result import Result
-from daskscope.analysis.findings import Facts, Finding, findings
+from daskscope.analysis.findings import Facts, Finding
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
+from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"

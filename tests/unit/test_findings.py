@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.findings import Facts, Finding, Gain, findings, gain
+from daskscope.analysis.findings import Facts, Finding, Gain, gain
 from daskscope.analysis.summary import extent
+from daskscope.insights.rules import findings
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording

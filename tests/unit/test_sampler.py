@@ -16,7 +16,7 @@ import pytest
 
 from daskscope.collector.rows import Columns
 from daskscope.collector.worker.sampler import LATE_SLOWDOWN, Pace, Sampler, must_sample_from_loop, sampling_interval
-from daskscope.collector.worker.stacks import StackTable
+from daskscope.collector.worker.stacks import StackTable, is_backward_jump, line_at
 from daskscope.model.tables import PROFILES
 
 IDENT = 1
@@ -370,3 +370,18 @@ def test_a_sampler_on_an_event_loop_needs_no_thread() -> None:
 
     ticks, ticks_after = asyncio.run(run())
     assert 1 <= ticks == ticks_after
+
+
+def loop(rounds: int) -> int:
+    total = 0
+    for number in range(rounds):
+        total += number
+    return total
+
+
+def test_positions_at_the_end_of_a_loop_are_known() -> None:
+    code = loop.__code__
+    jumps = [at for at in range(0, len(code.co_code), 2) if is_backward_jump(code, at)]
+    assert [line_at(code, at) - code.co_firstlineno for at in jumps] == [3]
+    assert not is_backward_jump(code, len(code.co_code))
+    assert not is_backward_jump(code, -1)

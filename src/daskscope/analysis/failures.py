@@ -10,6 +10,8 @@ from daskscope.analysis.grouping import combine, rows_by_group
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
+#: Higher counts of a row are invalid, and would overflow sums.
+MAX_COUNT = 2**40
 #: Keys listed for each failure.
 MAX_KEYS = 10
 
@@ -64,7 +66,7 @@ def _with_cause(table: Table, codes: Array) -> tuple[Array, Array]:
 def _failure(table: Table, rows: Array, with_dependents: Array) -> Failure:
     times = table["time_us"][rows]
     first = rows[int(np.argmin(times))]
-    weights = np.maximum(table["count"][rows], 1)
+    weights = np.clip(table["count"][rows], 1, MAX_COUNT)
 
     def text(column: str) -> str:
         strings = table.strings(column)
@@ -87,7 +89,7 @@ def _failure(table: Table, rows: Array, with_dependents: Array) -> Failure:
         traceback=_traceback(table, rows),
         workers=tuple(sorted(filter(None, workers.values[np.unique(workers.codes[rows])].tolist()))),
         keys=_keys(table, rows[np.argsort(times, kind="stable")]),
-        dependents=int(np.maximum(table["count"][with_dependents], 1).sum() - weights.sum()),
+        dependents=int(np.clip(table["count"][with_dependents], 1, MAX_COUNT).sum() - weights.sum()),
     )
 
 

@@ -9,12 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from daskscope import units
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.analysis.coffea import CoffeaRun, coffea_runs
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.grouping import percentile, where
@@ -85,6 +87,11 @@ class Facts:
     #: Whether the recording stops before the cluster ends, and is not a block of work that ended.
     is_open: bool = False
 
+    @cached_property
+    def coffea(self) -> tuple[CoffeaRun, ...]:
+        """The runs of coffea."""
+        return coffea_runs(self.recording)
+
     @classmethod
     def of(cls, recording: Recording, start_us: int, stop_us: int) -> Facts:
         """Compute the facts of a recording between two times."""
@@ -124,12 +131,6 @@ def gain(us: int, total_us: int, of: str, how: str) -> Gain | None:
     if us <= 0 or total_us <= 0:
         return None
     return Gain(min(us, total_us), of, min(us, total_us) / total_us, how)
-
-
-def findings(facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings: first the error that ended the run, then certain facts, then by estimated saving."""
-    found = [finding for rule in RULES for finding in rule(facts)]
-    return tuple(sorted(found, key=lambda finding: (finding.rank, -finding.gain.share if finding.gain else 0)))
 
 
 def error_line(failure: Failure) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from daskscope import units
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.findings import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import Activity, Prefix
 from daskscope.analysis.summary import Cluster, Computation, Summary
 from daskscope.analysis.workers import Worker
 from daskscope.cli.output import Output
 from daskscope.cli.terminal import Cells, Column, escape, escape_lines, split_cells
+from daskscope.insights.rules import findings
 from daskscope.model.states import VERDICT_TEXT
 
 #: Verdicts on workers that left as expected.

@@ -292,6 +292,7 @@ PROFILES = define_table(
     C("cpu_us", "int", "CPU time of the thread in wall_us", since=2),
     C("runqueue_us", "int", "time in wall_us in which the thread was ready to run but had no core", since=2),
     C("switches", "int", "how often the thread was put on a core in wall_us", since=2),
+    C("looping", "int", "samples at a backward jump of the innermost frame: in a loop of Python code", since=2),
     time="start_us",
     raw=True,
 )

@@ -18,12 +18,13 @@ from daskscope.analysis.cost import Cost, recorded_cost
 from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.findings import Facts, findings
+from daskscope.analysis.findings import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import Summary, extent, is_open, summarise
 from daskscope.analysis.workers import LOST, Worker
+from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks

@@ -70,7 +70,7 @@ class DaskProfile:
         columns["count"].append(count)
         columns["ticks"].append(0)  # Dask does not count its ticks
         columns["ticks_expected"].append(self._expected)
-        for name in ("wall_us", "cpu_us", "runqueue_us", "switches"):
+        for name in ("wall_us", "cpu_us", "runqueue_us", "switches", "looping"):
             columns[name].append(0)
 
 

