@@ -39,11 +39,11 @@ def main() -> None:
     ):
         path = Path(directory) / "events.root"
         write_events(path)
-        fileset = {"muons": {"files": {str(path): "Events"}}}
+        fileset = {"muons": [str(path)]}
         executor = processor.DaskExecutor(client=client)
         run = processor.Runner(executor=executor, schema=BaseSchema, chunksize=2_000, savemetrics=True)
         with performance_report(filename="dask-report.html") as report:
-            output, metrics = run(fileset, processor_instance=Processor())
+            output, metrics = run(fileset, processor_instance=Processor(), treename="Events")
     print(output, metrics["entries"])
     print(f"Open {report.path} in a browser.")
 

@@ -28,6 +28,7 @@ from coffea import processor
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
 from daskscope.analysis.findings import Facts
 from daskscope.analysis.summary import extent
+from daskscope.client.calling_code import can_send as can_send_code
 from daskscope.insights.rules import findings
 
 LocalCluster: Any = distributed.LocalCluster
@@ -131,7 +132,8 @@ def check_metrics(table: Table, fileset: dict[str, list[str]]) -> None:
                     table.add(workload, "events", int(known["entries"]), run.events)
                     table.add(workload, "bytes read", int(known["bytesread"]), run.bytes_read)
                     table.add(workload, "columns", branches(known["columns"]), set(run.columns))
-                table.add(workload, "calling code is the user's", True, _is_our_code(_recording(record)))
+                if can_send_code(made):
+                    table.add(workload, "calling code is the user's", True, _is_our_code(_recording(record)))
                 left = made.run(_wrapped) if processes else {"": _wrapped()}
                 table.add(workload, "wrapped afterwards", 0, sum(left.values()))
 

@@ -55,6 +55,14 @@ def nbytes(n: float) -> str:
     return f"{_three_digits(value)} {_BINARY[power]}" if value < 1000 else f"{value:,.0f} {_BINARY[power]}"
 
 
+def frequency(hz: float) -> str:
+    """Format events per second: ``12 Hz``, ``71 kHz``, ``1.2 MHz``."""
+    for limit, unit, size in ((999.5, "Hz", 1.0), (999.5e3, "kHz", 1e3), (999.5e6, "MHz", 1e6)):
+        if hz < limit:
+            return f"{_three_digits(hz / size)} {unit}"
+    return f"{_three_digits(hz / 1e9)} GHz"
+
+
 def count(n: int) -> str:
     """Format a whole number with thousands separators: ``1,234,567``."""
     return f"{n:,}"

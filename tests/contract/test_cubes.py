@@ -171,6 +171,7 @@ def texts() -> dict[str, list[list[Any]]]:
     return {
         "duration": [[us, units.duration(us)] for us in (*DURATIONS, *lengths)],
         "nbytes": [[n, units.nbytes(n)] for n in (*SIZES, *sizes)],
+        "frequency": [[n, units.frequency(n)] for n in (0, 0.5, 999.4, 999.6, 71_000, 999_499, 999_600, 1.25e6, 3e9)],
         "percent": [[x, units.percent(x)] for x in (*SHARES, *shares)],
         "count": [[n, units.count(n)] for n in (0, 999, 1_000, *whole)],
         "moment": [[us, units.moment(us)] for us in MOMENTS],

@@ -2,7 +2,7 @@ import { count } from "./model/format";
 import { useModel, useView } from "./model/hooks";
 import type { View } from "./model/nav";
 import { Icon } from "./widgets/icon";
-import { RAIL } from "./widgets/views";
+import { viewGroups } from "./widgets/views";
 
 export function Rail() {
   const model = useModel();
@@ -18,7 +18,7 @@ export function Rail() {
   return (
     <nav class="rail" aria-label="Views">
       <div class="inner">
-        {RAIL.map(([title, views]) => (
+        {viewGroups(report).map(([title, views]) => (
           <RailGroup key={title} title={title}>
             {views.map(({ view: v, name, icon }) => (
               <a

@@ -7,6 +7,7 @@ import type { Model } from "./model/model";
 import type { View } from "./model/nav";
 import { Bandwidth } from "./pages/bandwidth";
 import { Code } from "./pages/code";
+import { Coffea } from "./pages/coffea";
 import { CriticalPath } from "./pages/critical-path";
 import { EnvironmentView } from "./pages/environment";
 import { Errors } from "./pages/errors";
@@ -41,6 +42,7 @@ const PAGES: Record<View, FunctionComponent> = {
   path: CriticalPath,
   environment: EnvironmentView,
   tables: Tables,
+  coffea: Coffea,
 };
 
 type Dialog = "" | "help" | "palette";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Cube } from "../src/api/schema.gen";
 import { Columns, type Source } from "../src/api/source";
 import { loadCube, sumBy } from "../src/model/cube";
-import { ago, count, dollars, duration, moment, nbytes, percent, quantity } from "../src/model/format";
+import { ago, count, dollars, duration, frequency, moment, nbytes, percent, quantity } from "../src/model/format";
 
 /** Expected values, also checked against Python by tests/contract/test_cubes.py. */
 interface Golden {
@@ -42,10 +42,13 @@ describe("sums agree with Python", () => {
 });
 
 describe("texts agree with Python", () => {
-  test.each(Object.entries({ duration, nbytes, percent, count, moment, dollars, ago }))("%s", (name, format) => {
-    const held = golden.texts[name as keyof typeof golden.texts] as [number, string][];
-    expect(held.map(([value]) => [value, format(value)])).toEqual(held);
-  });
+  test.each(Object.entries({ duration, nbytes, percent, frequency, count, moment, dollars, ago }))(
+    "%s",
+    (name, format) => {
+      const held = golden.texts[name as keyof typeof golden.texts] as [number, string][];
+      expect(held.map(([value]) => [value, format(value)])).toEqual(held);
+    },
+  );
   test("quantity", () =>
     expect(golden.texts.quantity.map(([value, unit]) => [value, unit, quantity(value, unit)])).toEqual(
       golden.texts.quantity,

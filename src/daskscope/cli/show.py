@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
+from daskscope.analysis.coffea import CoffeaRun
 from daskscope.analysis.findings import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, summarise
@@ -77,8 +78,17 @@ def interpretation(facts: Facts) -> dict[str, Any]:
         "thread_time_us": {"total": split.thread_us, **split.split},
         "waiting_us": split.waiting_us,
         "idle_us": split.idle.us,
+        "coffea": [_coffea(run) for run in facts.coffea],
         "findings": [asdict(finding) for finding in findings(facts)],
     }
+
+
+def _coffea(run: CoffeaRun) -> dict[str, Any]:
+    """Return the sums of a coffea run as plain data, without its chunks: those are rows of the table ``chunks``."""
+    left_out = ("records", "points")
+    plain = {name: value for name, value in asdict(replace(run, records=())).items() if name not in left_out}
+    derived = ("wall_us", "bytes_per_event", "read_amplification", "overhead_us")
+    return {**plain, **{name: getattr(run, name) for name in derived}}
 
 
 def show_table(table: Table, limit: int | None, *, as_json: bool) -> int:

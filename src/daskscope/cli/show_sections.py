@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from daskscope import units
+from daskscope.analysis.coffea import Part
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.findings import Facts
 from daskscope.analysis.outcome import outcome
@@ -13,6 +14,7 @@ from daskscope.cli.output import Output
 from daskscope.cli.terminal import Cells, Column, escape, escape_lines, split_cells
 from daskscope.insights.rules import findings
 from daskscope.model.states import VERDICT_TEXT
+from daskscope.report.coffea import headline
 
 #: Verdicts on workers that left as expected.
 EXPECTED = ("", "retired", "closed", "restarted")
@@ -40,6 +42,8 @@ def show_summary(summary: Summary, out: Output, *, top: int | None, facts: Facts
     _heading(summary, out)
     if facts is not None:
         show_interpretation(facts, out)
+    if facts is not None:
+        _coffea(facts, out, top)
     _computations(summary, out, top)
     _prefixes(summary, out, top)
     _activities(summary, out, top)
@@ -47,6 +51,24 @@ def show_summary(summary: Summary, out: Output, *, top: int | None, facts: Facts
     show_errors(summary, out, top=top, full=False)
     out.heading("Completeness")
     out.line(escape(summary.statement), style="" if summary.complete else "yellow")
+
+
+def _coffea(facts: Facts, out: Output, top: int | None) -> None:
+    for run in facts.coffea:
+        out.heading(f"coffea: {escape(run.name)}")
+        out.line(headline(run))
+        losses = (
+            (run.files_skipped, "file", "skipped"),
+            (run.chunks_skipped, "chunk", "skipped"),
+            (run.chunks_failed, "chunk", "failed"),
+        )
+        for count, noun, verb in losses:
+            if count:
+                out.line(f"{units.counted(count, noun)} {verb}.", style="yellow")
+        shown = run.datasets[:top]
+        if shown:
+            out.table(*split_cells(DATASETS, shown))
+            _remainder(out, len(shown), len(run.datasets), "datasets (the longest task time)")
 
 
 def _heading(summary: Summary, out: Output) -> None:
@@ -206,6 +228,15 @@ def _count_or_dash(n: int) -> str:
     return units.count(n) if n else units.NOTHING
 
 
+DATASETS: Cells[Part] = [
+    (Column("dataset", right=False, name=True), lambda p: escape(p.name) or units.NOTHING),
+    (Column("events"), lambda p: units.count(p.events) if p.events >= 0 else units.NOTHING),
+    (Column("chunks"), lambda p: units.count(p.chunks)),
+    (Column("read"), lambda p: units.nbytes(p.bytes_read) if p.bytes_read >= 0 else units.NOTHING),
+    (Column("task time"), lambda p: units.duration(p.task_us)),
+    (Column("process()"), lambda p: units.duration(p.process_us) if p.process_us >= 0 else units.NOTHING),
+    (Column("slowest", optional=True), lambda p: units.duration(p.slowest_us)),
+]
 COMPUTATIONS: Cells[Computation] = [
     (Column("started", right=False), lambda c: units.moment(c.start_us)),
     (Column("state", right=False), lambda c: escape(c.state)),

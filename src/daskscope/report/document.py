@@ -28,6 +28,7 @@ from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks
+from daskscope.report.coffea import coffea_runs
 from daskscope.report.html import render
 from daskscope.report.stream import edges, stream
 from daskscope.report.tables import events, report_tables
@@ -157,6 +158,7 @@ def build(
         "flame": _flame(recording, bins, blocks),
         "stream": placed.stream,
         "edges": edges(recording, placed.numbers, blocks),
+        "coffea": coffea_runs(facts, bins),
         "tables": report_tables(recording, blocks),
     }
     return report, blocks.data

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from daskscope.report.coffea_schema import CoffeaRun
+
 #: Incremented when older readers would misread a report.
 SCHEMA = 2
 
@@ -432,4 +434,5 @@ class Report(TypedDict):
     flame: Flame
     stream: Stream
     edges: Edges
+    coffea: list[CoffeaRun]
     tables: list[ReportTable]

@@ -10,6 +10,78 @@ export type DType = "u8" | "u16" | "u32" | "f32" | "f64" | "mini" | "utf8";
 
 export const CATEGORIES: readonly Category[] = ["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"];
 
+/** The tasks of a phase of a coffea run, and their time. */
+export interface CoffeaPhase {
+  phase: "preprocess" | "process" | "merge";
+  tasks: number;
+  us: number;
+}
+
+/** All chunks of a dataset or a file; ``slowest_start`` is the first event of the slowest chunk. */
+export interface CoffeaPart {
+  name: string;
+  chunks: number;
+  events: number;
+  bytes_read: number;
+  task_us: number;
+  process_us: number;
+  slowest_us: number;
+  slowest_start: number;
+}
+
+/** Events per second of wall time, of thread time, of task time and of ``process()``; null if not known. */
+export interface CoffeaRates {
+  wall: number | null;
+  thread: number | null;
+  task: number | null;
+  process: number | null;
+}
+
+/** Duration of a chunk: a fixed part, and a part per event. */
+export interface CoffeaFit {
+  fixed_us: number;
+  us_per_event: number;
+}
+
+/**
+ * One call of coffea's Runner, or a computation with dask-awkward. Numbers that were not recorded are -1.
+ *
+ * ``points`` are events and duration of chunks. ``event_rate`` (events per second) and ``worker_count`` have a value per bin.
+ */
+export interface CoffeaRun {
+  name: string;
+  kind: "Runner" | "dask-awkward";
+  headline: string;
+  start_us: number;
+  stop_us: number;
+  threads: number;
+  events: number;
+  chunks: number;
+  chunks_skipped: number;
+  chunks_failed: number;
+  files: number;
+  files_skipped: number;
+  bytes_read: number;
+  requests: number;
+  task_us: number;
+  open_us: number;
+  process_us: number;
+  useful_share: number | null;
+  overhead_us: number;
+  bytes_per_event: number | null;
+  read_amplification: number | null;
+  rates: CoffeaRates;
+  phases: CoffeaPhase[];
+  datasets: CoffeaPart[];
+  file_parts: CoffeaPart[];
+  columns: string[];
+  fit: CoffeaFit | null;
+  points: [number, number][];
+  workers: [string, number][];
+  event_rate: number[];
+  worker_count: number[];
+}
+
 /**
  * A binary column: zlib over the byte planes of little-endian values (``utf8``: over lines of text).
  *
@@ -399,5 +471,6 @@ export interface Report {
   flame: Flame;
   stream: Stream;
   edges: Edges;
+  coffea: CoffeaRun[];
   tables: ReportTable[];
 }

@@ -99,6 +99,17 @@ export function nbytesOf(part: number, whole: number): [string, string] {
   return [show(inside), `${show(all)} ${BINARY[power]}`];
 }
 
+/** Format events per second. */
+export function frequency(hz: number): string {
+  for (const [limit, unit, size] of [
+    [999.5, "Hz", 1],
+    [999.5e3, "kHz", 1e3],
+    [999.5e6, "MHz", 1e6],
+  ] as const)
+    if (hz < limit) return `${three(hz / size)} ${unit}`;
+  return `${three(hz / 1e9)} GHz`;
+}
+
 export function count(n: number): string {
   return commas(n);
 }

@@ -16,6 +16,7 @@ export const VIEWS = [
   "path",
   "environment",
   "tables",
+  "coffea",
 ] as const;
 export type View = (typeof VIEWS)[number];
 /** Views that the activity filter applies to. */

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
-import { ENTRIES } from "./views";
+import { useModel } from "../model/hooks";
+import { viewEntries } from "./views";
 
 const KEYS: readonly (readonly [string[], string])[] = [
   [["W", "S"], "Zoom in and out"],
@@ -15,6 +16,7 @@ const KEYS: readonly (readonly [string[], string])[] = [
 ];
 
 export function ViewerHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const { report } = useModel();
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     if (open && !ref.current?.open) ref.current?.showModal();
@@ -28,7 +30,7 @@ export function ViewerHelp({ open, onClose }: { open: boolean; onClose: () => vo
           {KEYS.map(([keys, text]) => (
             <Row key={text} keys={keys} text={text} />
           ))}
-          {ENTRIES.map((e) => (
+          {viewEntries(report).map((e) => (
             <Row key={e.view} keys={["G", e.key.toUpperCase()]} text={e.name} />
           ))}
         </dl>

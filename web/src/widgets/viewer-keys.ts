@@ -1,6 +1,6 @@
 import type { Model } from "../model/model";
 import { pan, wholeRun, zoom } from "../model/time";
-import { ENTRIES } from "./views";
+import { viewEntries } from "./views";
 
 /** Handle the keyboard shortcuts of the viewer, except in input fields. Returns a function that stops it. */
 export function listenForKeys(
@@ -21,7 +21,7 @@ export function listenForKeys(
     const key = event.key.toLowerCase();
     if (performance.now() - pressedG < 1500) {
       pressedG = Number.NEGATIVE_INFINITY;
-      const entry = ENTRIES.find((e) => e.key === key);
+      const entry = viewEntries(model.report).find((e) => e.key === key);
       if (entry) {
         event.preventDefault();
         nav.go(entry.view);

@@ -3,7 +3,7 @@ import { useModel } from "../model/hooks";
 import { select, wholeRun } from "../model/time";
 import { copy } from "./clipboard";
 import { type Command, CommandPalette, commonCommands } from "./command-palette";
-import { ENTRIES } from "./views";
+import { viewEntries } from "./views";
 
 const MAX_RESULTS = 8;
 
@@ -38,7 +38,7 @@ export function ViewerPalette({ open, onClose, onHelp }: { open: boolean; onClos
   }, [query, open]);
   const fixed = useMemo<Command[]>(
     () => [
-      ...ENTRIES.map(
+      ...viewEntries(report).map(
         (e): Command => ({
           group: "Views",
           text: e.name,

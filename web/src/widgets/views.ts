@@ -1,3 +1,4 @@
+import type { Report } from "../api/schema.gen";
 import type { View } from "../model/nav";
 import type { IconName } from "./icon";
 
@@ -9,7 +10,9 @@ export interface RailEntry {
   key: string;
 }
 
-export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
+type RailGroup = readonly [string, readonly RailEntry[]];
+
+const RAIL: readonly RailGroup[] = [
   [
     "Run",
     [
@@ -21,6 +24,7 @@ export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
       { view: "bandwidth", name: "Bandwidth", icon: "bandwidth", key: "b" },
       { view: "workers", name: "Workers", icon: "workers", key: "w" },
       { view: "errors", name: "Errors", icon: "errors", key: "e" },
+      { view: "coffea", name: "coffea", icon: "coffea", key: "x" },
     ],
   ],
   [
@@ -36,8 +40,16 @@ export const RAIL: readonly (readonly [string, readonly RailEntry[]])[] = [
   ],
 ];
 
-export const ENTRIES: readonly RailEntry[] = RAIL.flatMap(([, views]) => views);
+/** Return the views of a report in groups. The one about coffea is only there if coffea was used. */
+export function viewGroups(report: Report): readonly RailGroup[] {
+  const isShown = ({ view }: RailEntry) => view !== "coffea" || report.coffea.length > 0;
+  return RAIL.map(([title, views]) => [title, views.filter(isShown)] as const);
+}
+
+export function viewEntries(report: Report): readonly RailEntry[] {
+  return viewGroups(report).flatMap(([, views]) => views);
+}
 
 export function viewName(view: View): string {
-  return ENTRIES.find((e) => e.view === view)?.name ?? view;
+  return RAIL.flatMap(([, views]) => views).find((e) => e.view === view)?.name ?? view;
 }
