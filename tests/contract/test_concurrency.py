@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.archive import Archive, frame, numbered, task
 from tests.contract.test_compaction import archive_paths, broken_keys
 from tests.dissect import body_of, frame_of
@@ -18,12 +19,13 @@ from tests.services import Hosting
 from daskscope.analysis.summary import is_complete
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
-from daskscope.server import documents
+from daskscope.server import documents, rendering
 from daskscope.storage import compaction, runs, schema
 from daskscope.storage.blobs import BlobStore, LocalStore, MissingBlob
+from daskscope.storage.builds import Build, begin_build, fail_build, find_build, renew_build
 from daskscope.storage.clusters import delete_cluster
 from daskscope.storage.compaction import compact
-from daskscope.storage.documents import Basis, StoredDocument, basis_of, keep_document
+from daskscope.storage.documents import NewDocument, document_state, keep_document
 from daskscope.storage.replaced import delete_replaced
 from daskscope.storage.retention import Limits, apply_retention, delete_rows
 from daskscope.storage.runs import TooManyRows, read_snapshot
@@ -189,51 +191,110 @@ def test_a_pass_compacts_whole_batches_up_to_its_row_limit(archive: Archive, mon
 # ---------------------------------------------------------------- which documents are stored
 
 
-def store_document(archive: Archive, run: int, basis: Basis | None) -> bool:
-    assert basis is not None
-    made = StoredDocument(f"{archive.account}/renderings/view", 1, basis.upto, "1")
+def began(archive: Archive, run: int) -> Build | None:
     with archive.write() as tx:
-        is_kept = keep_document(tx, run, "", made, basis)
-    assert archive.count(schema.renderings) == is_kept
-    return is_kept
+        return begin_build(tx, run, "")
 
 
-def basis(archive: Archive, run: int) -> Basis | None:
-    with archive.read() as tx:
-        return basis_of(tx, run)
+def store_document(archive: Archive, build: Build | None, path: str = "view") -> bool:
+    assert build is not None
+    made = NewDocument(f"{archive.account}/renderings/{path}", 1, 6, "1")
+    with archive.write() as tx:
+        return keep_document(tx, build, made) is not None
 
 
 def test_a_document_of_an_unchanged_run_is_stored(archive: Archive) -> None:
     run = half_compacted(archive)
-    before = basis(archive, run)
-    assert before == Basis(6, rows=True)
+    build = began(archive, run)
     archive.compact(run)
-    assert store_document(archive, run, before)
+    assert store_document(archive, build)
+    assert archive.count(schema.renderings) == 1
+    assert archive.count(schema.builds) == 0
+
+
+def test_a_document_is_stored_although_batches_arrive_while_it_is_built(archive: Archive) -> None:
+    run = half_compacted(archive)
+    build = began(archive, run)
+    archive.ingest([frame("tasks", [task(6)], 6)])
+    assert store_document(archive, build)
+    with archive.read() as tx:
+        state = document_state(tx, run, "")
+    assert state is not None
+    assert state.kept is not None
+    # It is known to be behind.
+    assert (state.kept.upto, state.newest_batch) == (6, 7)
+
+
+def test_a_document_is_built_by_one_server(archive: Archive) -> None:
+    run = half_compacted(archive)
+    first = began(archive, run)
+    assert first is not None
+    assert began(archive, run) is None
+    # Another subject of the same run is another document.
+    with archive.write() as tx:
+        assert begin_build(tx, run, "some computation") is not None
+    assert store_document(archive, first)
+    assert began(archive, run) is not None
+
+
+def test_the_build_of_a_dead_server_ends_and_its_document_is_not_stored(archive: Archive) -> None:
+    run = half_compacted(archive)
+    dead = began(archive, run)
+    archive.execute(sa.update(schema.builds).values(until_us=1))
+    alive = began(archive, run)
+    assert alive is not None
+    assert not store_document(archive, dead, "late")
+    assert store_document(archive, alive)
+
+
+def test_a_build_that_is_renewed_stays_valid(archive: Archive) -> None:
+    run = half_compacted(archive)
+    build = began(archive, run)
+    assert build is not None
+    archive.execute(sa.update(schema.builds).values(until_us=1))
+    with archive.write() as tx:
+        renew_build(tx, build)
+    assert began(archive, run) is None
+
+
+def test_a_failed_build_is_not_tried_again_at_once(archive: Archive) -> None:
+    run = half_compacted(archive)
+    build = began(archive, run)
+    assert build is not None
+    with archive.write() as tx:
+        fail_build(tx, build, "It needs more memory.")
+        found = find_build(tx, run, "")
+    assert found is not None
+    assert found.problem == "It needs more memory."
+    assert began(archive, run) is None
+    archive.execute(sa.update(schema.builds).values(until_us=1))
+    assert began(archive, run) is not None
 
 
 @pytest.mark.parametrize("forget", [delete_rows, delete_cluster])
 def test_a_document_of_rows_deleted_meanwhile_is_not_stored(archive: Archive, forget: Callable[..., list[str]]) -> None:
     run = half_compacted(archive)
-    before = basis(archive, run)
+    build = began(archive, run)
     with archive.write() as tx:
         forget(tx, run)
-    assert not store_document(archive, run, before)
+    assert not store_document(archive, build)
+    assert archive.count(schema.renderings) == 0
 
 
 def test_a_document_of_deleted_rows_is_not_stored_after_a_new_batch(archive: Archive) -> None:
     run = half_compacted(archive)
-    before = basis(archive, run)
+    build = began(archive, run)
     with archive.write() as tx:
         delete_rows(tx, run)
     archive.ingest([frame("tasks", [task(6)], 6)])
-    assert not store_document(archive, run, before)
+    assert not store_document(archive, build)
 
 
 def test_a_document_of_a_run_without_rows_is_stored(archive: Archive) -> None:
     run = half_compacted(archive)
     with archive.write() as tx:
         delete_rows(tx, run)
-    assert store_document(archive, run, basis(archive, run))
+    assert store_document(archive, began(archive, run))
 
 
 # ---------------------------------------------------------------- documents and downloads of a server
@@ -263,11 +324,11 @@ def compact_now(server: HostedServer, run: int, *, over: bool = True) -> None:
 
 def once_while_building(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     def building(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(documents, "build", build)
+        monkeypatch.setattr(rendering, "build", build)
         action()
         return build(*arguments, **named)
 
-    monkeypatch.setattr(documents, "build", building)
+    monkeypatch.setattr(rendering, "build", building)
 
 
 def blobs(server: HostedServer, part: str) -> list[str]:
@@ -302,7 +363,9 @@ def test_a_recording_downloaded_during_a_compaction_is_complete(hosted: Hosting,
         assert is_complete(recording)
 
 
-def test_lost_rows_are_reported_and_an_incomplete_document_is_not_stored(hosted: Hosting, tmp_path: Path) -> None:
+def test_lost_rows_are_reported_and_an_incomplete_document_is_not_shown_for_long(
+    hosted: Hosting, tmp_path: Path
+) -> None:
     with hosted(tmp_path) as server:
         send_half_compacted(server)
         store, (path,) = server.services.archive.store, blobs(server, "/tasks.parquet")
@@ -318,12 +381,10 @@ def test_lost_rows_are_reported_and_an_incomplete_document_is_not_stored(hosted:
         recording = read_recording(tmp_path / "c.daskscope")
         assert (recording["tasks"].rows, recording.completeness["tasks"].missing) == (3, 3)
         assert recording.missing_batches == 1
-        assert blobs(server, "/renderings/") == []
         # Once the file is restored from a backup, the document is complete again.
         store.put(path, data)
         report = server.ask("GET", VIEW).json()
         assert (report["totals"]["tasks"], report["complete"]) == (6, True)
-        assert len(blobs(server, "/renderings/")) == 1
 
 
 def test_a_download_without_readable_data_fails(hosted: Hosting, tmp_path: Path) -> None:
@@ -348,9 +409,9 @@ def test_a_document_of_rows_deleted_while_it_is_built_is_not_stored(
         once_while_building(
             monkeypatch, lambda: apply_retention(services.archive, limits, clock())
         )  # fmt: skip
-        assert server.ask("GET", VIEW).status == 200
-        assert list(services.archive.store.list()) == []
-        assert "Traceback" not in server.ask("GET", VIEW).text
+        # It is built again, without them.
+        assert server.ask("GET", VIEW).json()["stream"]["tasks"] == 0
+        assert len(list(services.archive.store.list())) == 1
 
 
 def test_a_document_of_a_cluster_deleted_while_it_is_built_is_not_found(

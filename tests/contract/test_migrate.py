@@ -231,6 +231,7 @@ RELEASED = {
     "0006_error_words": "2b80b26f70510d22",
     "0007_credentials_and_audit": "7ed6b569b263f49e",
     "0008_replaced_files": "2c90ed8ddace7734",
+    "0009_builds": "d4b4848e02a0743d",
 }
 
 

@@ -16,7 +16,7 @@ from tests.samples import sample_frames
 from tests.server_process import ServerProcess
 
 from daskscope.report.document import build
-from daskscope.server import documents
+from daskscope.server import rendering
 from daskscope.server.http import protocol
 
 MIB = 1024 * 1024
@@ -84,7 +84,7 @@ def test_a_document_is_built_once_for_many_readers(tmp_path: Path, monkeypatch: 
         built.append(1)
         return build(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(documents, "build", counted)
+    monkeypatch.setattr(rendering, "build", counted)
     with HostedServer(tmp_path) as server:
         assert server.send(sample_frames("c")).status == 200
         with ThreadPoolExecutor(10) as threads:

@@ -1,102 +1,63 @@
-"""Documents for the viewer: made from rows once and stored, so that opening a large computation again reads one file.
+"""Documents for the viewer: built from rows once and stored, so that opening a large computation again reads one file.
 
-A document is the viewer's report as JSON followed by its blocks, in one encrypted blob, because it contains code.
+Any server can show every document: one builds it, and the others wait for its file. The document of a live run is a little behind,
+because it takes longer to build than its next batch takes to arrive.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
-import struct
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daskscope import __version__
-from daskscope.analysis.limits import parse_object
-from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import lifetime
-from daskscope.model.recording import Recording
-from daskscope.report.document import build
-from daskscope.report.html import report_json
-from daskscope.report.schema import SCHEMA, Report
+from daskscope.report.schema import SCHEMA
+from daskscope.server.building import BuildFailed, Built, build_document, renewed
 from daskscope.server.http.errors import Refusal, not_found
 from daskscope.server.http.routing import Call
+from daskscope.server.rendering import Document, NoSuchComputation, Subject, store_document
 from daskscope.server.services import Services
-from daskscope.server.shared import OneAtATime, Shared
-from daskscope.storage.blobs import MissingBlob, new_path
+from daskscope.server.shared import Shared
+from daskscope.storage.blobs import MissingBlob
+from daskscope.storage.builds import Build, begin_build, end_build, fail_build
 from daskscope.storage.clusters import Cluster
-from daskscope.storage.computations import span_of
-from daskscope.storage.database import StorageError
-from daskscope.storage.documents import StoredDocument, basis_of, count_tasks, find_document, keep_document
-from daskscope.storage.runs import Part, read_snapshot
+from daskscope.storage.database import DatabaseError, StorageError
+from daskscope.storage.documents import (
+    INCOMPLETE,
+    DocumentState,
+    NewDocument,
+    StoredDocument,
+    document_state,
+    keep_document,
+)
 
-_LENGTH = struct.Struct("<I")
 #: The last part of a document's path.
 NAME = re.compile(r"[\w-]{1,100}", re.ASCII)
-#: Memory needed per task to build a document.
-TASK_NBYTES = 1_000
 #: Maximum bytes of documents in memory: a page requests the report and then its blocks.
 CACHE_NBYTES = 64 * 1024 * 1024
+#: How old the document of a live run may be, per task. A build takes up to 10 µs per task, so that builds of one run take at most
+#: a third of the time of a core: a run of 100,000 tasks is 2 s behind, one of five million 100 s.
+MAX_AGE_US_PER_TASK = 20
+#: How often to look whether another reader's build has ended: at first, and at last.
+FIRST_LOOK_S, LAST_LOOK_S = 0.01, 0.5
 
-
-#: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.
-MARGIN_US = 60_000_000
+_cache: Shared[Document] = Shared(CACHE_NBYTES)
 
 
 @dataclass(frozen=True)
-class Document:
-    """A finished document: JSON text, and its blocks by name."""
+class Shown:
+    """A document that a page shows."""
 
-    report: bytes
-    blocks: Mapping[str, bytes]
+    document: Document
+    path: str
+    created_us: int
 
     @property
-    def nbytes(self) -> int:
-        return len(self.report) + sum(map(len, self.blocks.values()))
-
-    def pack(self) -> bytes:
-        index = json.dumps([[name, len(data)] for name, data in self.blocks.items()]).encode()
-        return b"".join(
-            (_LENGTH.pack(len(index)), index, _LENGTH.pack(len(self.report)), self.report, *self.blocks.values())
-        )
-
-    @classmethod
-    def unpack(cls, data: bytes) -> Document:
-        (size,) = _LENGTH.unpack_from(data)
-        index = json.loads(data[4 : 4 + size])
-        offset = 4 + size
-        (length,) = _LENGTH.unpack_from(data, offset)
-        offset += 4
-        report = data[offset : offset + length]
-        offset += length
-        blocks = {}
-        for name, block in index:
-            blocks[name] = data[offset : offset + block]
-            offset += block
-        return cls(report, blocks)
-
-
-class NoSuchComputation(Exception):
-    """The run has no such computation."""
-
-
-_cache: Shared[Document] = Shared(CACHE_NBYTES)
-_building = OneAtATime()
-
-
-def render(report: Report, blocks: Mapping[str, bytes]) -> Document:
-    return Document(report_json(report).encode(), dict(blocks))
-
-
-def embedded(recording: Recording) -> dict[str, str]:
-    """Return the calling code and the failure that a client put into the window it uploads."""
-    texts = {"code": "", "failure": ""}
-    for text in recording["windows"]["labels"].tolist():
-        labels = parse_object(text)
-        for name in texts:
-            value = labels.get(f"daskscope.{name}")
-            texts[name] = value if isinstance(value, str) else texts[name]
-    return texts
+    def name(self) -> str:
+        """Return the name that a page uses for the document it shows. It cannot be guessed."""
+        return self.path.rpartition("/")[2]
 
 
 def load(services: Services, account: int, path: str) -> Document:
@@ -108,11 +69,6 @@ def load(services: Services, account: int, path: str) -> Document:
             return Document.unpack(tx.open(account, data, path))
 
     return _cache.load(path, read)
-
-
-def name_of(path: str) -> str:
-    """Return the name that a page uses for the document it shows. It cannot be guessed."""
-    return path.rpartition("/")[2]
 
 
 def by_name(services: Services, account: int, name: str) -> Document:
@@ -127,19 +83,10 @@ def by_name(services: Services, account: int, name: str) -> Document:
         ) from None
 
 
-def store(services: Services, account: int, rendering: Document) -> str:
+def store(services: Services, account: int, document: Document) -> str:
     """Store a document and return its path."""
-    path = remember(account, rendering)
-    with services.archive.read() as tx:
-        sealed = tx.seal(account, rendering.pack(), path)
-    services.archive.store.put(path, sealed)
-    return path
-
-
-def remember(account: int, rendering: Document) -> str:
-    """Cache a document for the page that shows it now. Return the path it has or would have."""
-    path = new_path(account, "renderings", "view")
-    _cache.put(path, rendering)
+    path = store_document(services.archive, account, document)
+    _cache.put(path, document)
     return path
 
 
@@ -148,62 +95,111 @@ def version() -> str:
     return f"{__version__}/{SCHEMA}"
 
 
-def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> tuple[Document, str]:
-    """Return the document of a run or computation and its path.
-
-    Make it if the stored one is older than the newest batch. If several readers need it, one makes it.
-    """
-    with _building((services.url, run, computation)):
-        return _of_run(services, account, run, title, computation)
+def is_readable(kept: StoredDocument) -> bool:
+    """Return whether the viewer can show a document, also one of an earlier version."""
+    return kept.version.rpartition("/")[2] == str(SCHEMA)
 
 
-def _of_run(services: Services, account: int, run: int, title: str, computation: str) -> tuple[Document, str]:
+def showable(state: DocumentState) -> StoredDocument | None:
+    """Return the stored document if readers get it as it is, or None if they wait for a newer one."""
+    kept = state.kept
+    if kept is None or not is_readable(kept):
+        return None
+    if kept.upto == state.newest_batch:
+        return kept
+    # Another reader of a live run builds the newer one.
+    is_building = state.is_live and state.build is not None
+    may_be_older = state.is_live or kept.upto == INCOMPLETE
+    is_young = may_be_older and state.now_us - kept.created_us < state.tasks * MAX_AGE_US_PER_TASK
+    return kept if is_building or is_young else None
+
+
+def of_run(services: Services, account: int, run: int, title: str, computation: str = "") -> Shown:
+    """Return the document of a run or computation. Build it if there is none that readers may get."""
+    subject = Subject(account, run, title, computation)
+    for pause_s in _pauses():
+        state = look(services, subject)
+        kept = showable(state)
+        if kept is not None:
+            try:
+                shown = Shown(load(services, account, kept.path), kept.path, kept.created_us)
+            except MissingBlob:
+                pass
+            else:
+                if kept.version != version():
+                    services.outdated.add(subject)
+                return shown
+        if state.build is not None and state.build.problem:
+            raise build_failed(state.build.problem)
+        built = None if state.build is not None else _build(services, subject, state)
+        if built is not None:
+            return built
+        time.sleep(pause_s)
+    raise AssertionError
+
+
+def refresh(services: Services, subject: Subject) -> None:
+    """Build a document anew if an earlier version made it."""
+    state = look(services, subject)
+    if state.build is None and (state.kept is None or state.kept.version != version()):
+        _build(services, subject, state)
+
+
+def look(services: Services, subject: Subject) -> DocumentState:
+    """Return the state of a document."""
     with services.archive.snapshot() as tx:
-        basis = basis_of(tx, run)
-        kept = find_document(tx, run, computation)
-    if basis is None:
+        state = document_state(tx, subject.run, subject.computation)
+    if state is None:
         raise not_found("such cluster")
-    if kept is not None and kept.upto == basis.upto and kept.version == version():
-        try:
-            return load(services, account, kept.path), kept.path
-        except MissingBlob:
-            pass
-    with services.archive.read() as tx:
-        tasks = count_tasks(tx, run, computation)
-    with services.build_memory.reserve(tasks * TASK_NBYTES):
-        recording, start, stop = read(services, account, run, title, computation)
-        rendering = render(*build(recording, start, stop, title=title, computation=computation))
-    if recording.damage:
-        # Do not store it: it would show the damage even after the file is restored.
-        return rendering, remember(account, rendering)
-    made = StoredDocument(store(services, account, rendering), rendering.nbytes, basis.upto, version())
+    return state
+
+
+def build_failed(problem: str) -> Refusal:
+    return Refusal(503, "build_failed", problem, headers={"Retry-After": "60"})
+
+
+def _pauses() -> Iterator[float]:
+    pause_s = FIRST_LOOK_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, LAST_LOOK_S)
+
+
+def _build(services: Services, subject: Subject, state: DocumentState) -> Shown | None:
+    """Build and store a document. Return None if another server builds it, or if its rows were deleted meanwhile."""
     with services.archive.write() as tx:
-        is_kept = keep_document(tx, run, computation, made, basis)
-        is_deleted = not is_kept and basis_of(tx, run) is None
-    if not is_kept:
+        build = begin_build(tx, subject.run, subject.computation)
+    if build is None:
+        return None
+    try:
+        with renewed(services.archive, build):
+            made = build_document(services, subject, state.tasks)
+    except BuildFailed as error:
+        with services.archive.write() as tx:
+            fail_build(tx, build, str(error))
+        raise build_failed(str(error)) from error
+    except BaseException:
+        # Without the database it ends by itself.
+        with contextlib.suppress(DatabaseError), services.archive.write() as tx:
+            end_build(tx, build)
+        raise
+    return _keep(services, subject, build, made, state.newest_batch)
+
+
+def _keep(services: Services, subject: Subject, build: Build, made: Built, newest_batch: int) -> Shown | None:
+    upto = newest_batch if made.is_complete else INCOMPLETE
+    with services.archive.write() as tx:
+        kept = keep_document(tx, build, NewDocument(made.path, made.nbytes, upto, version()))
+    if kept is None:
         services.archive.store.delete(made.path)
-    if is_deleted:
-        raise not_found("such cluster")
-    return rendering, made.path
+        return None
+    if made.document is not None:
+        _cache.put(made.path, made.document)
+    return Shown(made.document or load(services, subject.account, made.path), made.path, kept.created_us)
 
 
-def read(services: Services, account: int, run: int, title: str, computation: str = "") -> tuple[Recording, int, int]:
-    """Return the rows of a run, or of one computation, with the times they cover."""
-    if not computation:
-        recording = read_snapshot(services.archive, account, run, title)
-        return recording, *lifetime(recording)
-    with services.archive.read() as tx:
-        span = span_of(tx, run, computation)
-    if span is None:
-        raise NoSuchComputation(computation)
-    start, stop = span
-    part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
-    recording = read_snapshot(services.archive, account, run, title, part)
-    return select(recording, Selection(start_us=start, stop_us=stop, computation=computation)), start, stop
-
-
-def of_request(call: Call, row: Cluster) -> tuple[Document, str]:
-    """Return the document of a run, or of the computation in the path, and its path."""
+def of_request(call: Call, row: Cluster) -> Shown:
+    """Return the document of a run, or of the computation in the path."""
     computation = str(call.request.path_params.get("computation", ""))
     title = row.name or row.cluster
     try:

@@ -7,12 +7,14 @@ import logging
 import shutil
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
 from daskscope.server.http.errors import Refusal, public_message
+from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.clock_check import ClockCheck
@@ -31,6 +33,8 @@ RENDER_TASKS = 20_000
 RENDER_MOST = 20
 #: New error groups are found by parts of their words until they are indexed.
 INDEX_EVERY_S = 10.0
+#: One document of an earlier version is built anew this often: an upgrade must not keep the server busy.
+REFRESH_EVERY_S = 10.0
 REPLACED_EVERY_S = 300.0
 RETAIN_EVERY_S = 3600.0
 SWEEP_EVERY_S = 6 * 3600.0
@@ -62,6 +66,7 @@ class Jobs:
             ("compaction", self.compact, COMPACT_EVERY_S),
             ("search", self.index_errors, INDEX_EVERY_S),
             ("replaced files", self.delete_replaced, REPLACED_EVERY_S),
+            ("documents", self.refresh_document, REFRESH_EVERY_S),
             ("uploads", self.remove_uploads, RETAIN_EVERY_S),
             ("retention", self.retain, RETAIN_EVERY_S),
             ("sweep", self.sweep, SWEEP_EVERY_S),
@@ -72,6 +77,7 @@ class Jobs:
             "compaction": begin,
             "search": begin,
             "replaced files": begin + 60,
+            "documents": begin,
             "uploads": begin,
             "retention": begin + 60,
             "sweep": begin + 600,
@@ -135,23 +141,15 @@ class Jobs:
         for title, computation in subjects:
             if self._stop.is_set():
                 return
-            try:
+            with _logged(Subject(account, run, title, computation)):
                 documents.of_run(services, account, run, title, computation)
-            except Refusal:
-                # The cluster was deleted meanwhile.
-                return
-            except Exception as error:
-                if is_outage(error) or isinstance(error, StoreAway):
-                    raise
-                # Rows made up by a recorder may be impossible to draw. Log it and go on: it concerns one run only.
-                logger.error(
-                    "run %d of account %d (%s) cannot be pre-rendered: %s",
-                    run,
-                    account,
-                    computation or "all of it",
-                    detail_of(error),
-                    exc_info=None if isinstance(error, DaskscopeError) else error,
-                )
+
+    def refresh_document(self) -> None:
+        """Build a document anew that an earlier version made and a reader has opened."""
+        subject = self.services.outdated.pop()
+        if subject is not None:
+            with _logged(subject):
+                documents.refresh(self.services, subject)
 
     def index_errors(self) -> None:
         index_errors(self.services.archive)
@@ -184,6 +182,29 @@ class Jobs:
         removed = sweep(self.services.archive)
         if removed:
             logger.info("deleted %d files without a name", removed)
+
+
+@contextlib.contextmanager
+def _logged(subject: Subject) -> Iterator[None]:
+    """Log what is wrong with a document. Rows made up by a recorder may be impossible to draw, which concerns one run only."""
+    try:
+        yield
+    except NoSuchComputation:
+        pass
+    except Exception as error:
+        if is_outage(error) or isinstance(error, StoreAway):
+            raise
+        if isinstance(error, Refusal) and error.code == "not_found":
+            # The cluster was deleted meanwhile.
+            return
+        logger.error(
+            "run %d of account %d (%s) cannot be pre-rendered: %s",
+            subject.run,
+            subject.account,
+            subject.computation or "all of it",
+            detail_of(error),
+            exc_info=None if isinstance(error, DaskscopeError | Refusal) else error,
+        )
 
 
 def remove_uploads(directory: Path, now_s: float) -> int:

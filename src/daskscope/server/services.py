@@ -16,9 +16,11 @@ from daskscope.server.http.errors import public_message
 from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
 from daskscope.server.live import Live
 from daskscope.server.local_secret import LocalSecret, load_secret
+from daskscope.server.outdated import Outdated
 from daskscope.server.pools import Pools
 from daskscope.server.readiness import Check
 from daskscope.server.recorded import Recorded
+from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Writer
 from daskscope.storage.accounts import open_account, set_member
@@ -79,6 +81,8 @@ class Services:
     pools: Pools = field(default_factory=Pools)
     recorded: Recorded = field(default_factory=Recorded)
     arriving: Arriving = field(default_factory=Arriving)
+    #: Documents of earlier versions, which a job builds anew.
+    outdated: Outdated[Subject] = field(default_factory=Outdated)
 
     _complained: dict[str, int] = field(default_factory=dict)
     _out: dict[str, str] = field(default_factory=dict)

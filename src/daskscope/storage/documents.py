@@ -8,23 +8,48 @@ import sqlalchemy as sa
 
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
+from daskscope.storage.builds import Build, BuildState, end_build, find_build
+from daskscope.storage.clock_check import time_of
 from daskscope.storage.database import insert
 from daskscope.storage.ingest import lock_run
 from daskscope.storage.replaced import KEEP_DOCUMENT_US, replace_files
-from daskscope.storage.retention import has_rows
 from daskscope.storage.upsert import summed
+
+#: ``upto`` of a document with unreadable rows. It is never current, because the file may be restored.
+INCOMPLETE = -1
 
 
 @dataclass(frozen=True)
-class StoredDocument:
-    """A stored document and what it was made from."""
+class NewDocument:
+    """A document to store, and what it was made from."""
 
     path: str
     nbytes: int
-    #: ``newest_batch`` at the time its rows were read.
+    #: ``newest_batch`` before its rows were read.
     upto: int
     #: Version of the code that made it.
     version: str
+
+
+@dataclass(frozen=True)
+class StoredDocument(NewDocument):
+    """A stored document."""
+
+    created_us: int
+
+
+@dataclass(frozen=True)
+class DocumentState:
+    """What there is of a document, and the state of its run."""
+
+    now_us: int
+    newest_batch: int
+    #: Whether more batches are expected.
+    is_live: bool
+    tasks: int
+    #: The newest stored document.
+    kept: StoredDocument | None
+    build: BuildState | None
 
 
 def newest_batch(tx: Transaction, run: int) -> int:
@@ -34,19 +59,21 @@ def newest_batch(tx: Transaction, run: int) -> int:
     return int(tx.execute(taken).scalar_one())
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The state of a run that a document was made from. If it has changed, the document is out of date."""
-
-    upto: int
-    #: Whether the run has rows. Only deletion removes them, and only a new batch adds some.
-    rows: bool
-
-
-def basis_of(tx: Transaction, run: int) -> Basis | None:
-    """Return the current state of a run, or None if it was deleted."""
-    rows = tx.execute(sa.select(has_rows()).select_from(schema.runs).where(schema.runs.c.id == run)).scalar()
-    return None if rows is None else Basis(newest_batch(tx, run), bool(rows))
+def document_state(tx: Transaction, run: int, subject: str) -> DocumentState | None:
+    """Return the state of a document, or None if its run was deleted."""
+    runs = schema.runs
+    is_live = sa.and_(runs.c.end_us == 0, runs.c.received_us >= tx.now_us - tx.lost_after_us)
+    live = tx.execute(sa.select(is_live).where(runs.c.id == run)).scalar()
+    if live is None:
+        return None
+    return DocumentState(
+        time_of(tx),
+        newest_batch(tx, run),
+        bool(live),
+        count_tasks(tx, run, subject),
+        find_document(tx, run, subject),
+        find_build(tx, run, subject),
+    )
 
 
 def find_document(tx: Transaction, run: int, subject: str) -> StoredDocument | None:
@@ -56,21 +83,22 @@ def find_document(tx: Transaction, run: int, subject: str) -> StoredDocument | N
     return tx.row(StoredDocument, query)
 
 
-def keep_document(tx: Transaction, run: int, subject: str, made: StoredDocument, basis: Basis) -> bool:
-    """Name a document if its run is unchanged. It replaces the previous one.
+def keep_document(tx: Transaction, build: Build, made: NewDocument) -> StoredDocument | None:
+    """Name a document and end its build. It replaces the previous one, which stays for a while for the pages that show it.
 
-    Otherwise rows deleted while the document was made would stay in it until the sums are deleted, for years. The
-    caller deletes the blob if it is not kept. The previous one stays for a while, for the pages that show it.
+    Batches that came meanwhile do not matter: the document says what it was made from. But rows deleted meanwhile would stay in it
+    until the sums are deleted, for years. Return None then; the caller deletes the blob.
     """
-    if not lock_run(tx, run) or basis_of(tx, run) != basis:
-        return False
-    previous = find_document(tx, run, subject)
+    if not lock_run(tx, build.run) or not end_build(tx, build):
+        return None
+    previous = find_document(tx, build.run, build.subject)
     if previous is not None:
-        replace_files(tx, run, [previous.path], KEEP_DOCUMENT_US)
-    changes = {**vars(made), "created_us": tx.now_us}
-    statement = insert(tx.connection, schema.renderings).values(run_id=run, subject=subject, **changes)
+        replace_files(tx, build.run, [previous.path], KEEP_DOCUMENT_US)
+    stored = StoredDocument(**vars(made), created_us=time_of(tx))
+    changes = vars(stored)
+    statement = insert(tx.connection, schema.renderings).values(run_id=build.run, subject=build.subject, **changes)
     tx.execute(statement.on_conflict_do_update(index_elements=["run_id", "subject"], set_=changes))
-    return True
+    return stored
 
 
 def count_tasks(tx: Transaction, run: int, subject: str) -> int:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.clock_check import time_of
 
 #: How long a replaced document stays. It can be made again, so only pages that are open need it.
 KEEP_DOCUMENT_US = 10 * 60 * 1_000_000
@@ -21,7 +22,7 @@ STEP = 200
 
 def replace_files(tx: Transaction, run: int, paths: Iterable[str], keep_us: int) -> None:
     """Remember files of a run to delete after some time."""
-    rows = [{"path": path, "run_id": run, "delete_us": tx.now_us + keep_us} for path in paths]
+    rows = [{"path": path, "run_id": run, "delete_us": time_of(tx) + keep_us} for path in paths]
     if rows:
         tx.execute(sa.insert(schema.replaced_files), rows)
 

@@ -132,6 +132,8 @@ def delete_rows(tx: Transaction, run: int) -> list[str]:
     for table in (schema.files, schema.renderings, schema.replaced_files):
         paths += tx.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars()
         tx.execute(sa.delete(table).where(table.c.run_id == run))
+    # A build that has read the rows must not keep its document.
+    tx.execute(sa.delete(schema.builds).where(schema.builds.c.run_id == run))
     batches = schema.batches
     tx.execute(sa.update(batches).where(batches.c.run_id == run).values(frame=None, damage=""))
     return paths

@@ -24,15 +24,41 @@ class EmbeddedSource implements Source {
   }
 }
 
+/** The server no longer has the document that the page shows: the cluster is live, and the page was open for long. */
+class Replaced extends Error {}
+
+/** A document that is replaced again and again is not reloaded more often than this. */
+const MAX_RELOADS = 3;
+
+/** Return a function that reloads a document, a few times. */
+export function limitedReload(reload: () => void): () => boolean {
+  let left = MAX_RELOADS;
+  return () => {
+    if (left === 0) return false;
+    left--;
+    reload();
+    return true;
+  };
+}
+
 export class HttpSource implements Source {
   /** Version of the document. Its columns must come from the same version. */
   private tag = "";
+  /** When the server built the document, as an ISO time; empty if unknown. */
+  created = "";
 
+  private reloads: boolean | null = null;
   private readonly prefix: string;
   private readonly parameters: URLSearchParams;
 
-  /** `address` is the folder of the document, with its query parameters if it has any. */
-  constructor(address: string) {
+  /**
+   * `address` is the folder of the document, with its query parameters if it has any. `reload` is called when the server no longer
+   * has the columns of this document, and returns whether the page loads the newer one.
+   */
+  constructor(
+    address: string,
+    private readonly reload: () => boolean = () => false,
+  ) {
     const [path = "", query = ""] = address.split("?");
     this.prefix = path.replace(/\/$/, "");
     this.parameters = new URLSearchParams(query);
@@ -41,11 +67,22 @@ export class HttpSource implements Source {
   async report(): Promise<Report> {
     const response = await this.get("report.json");
     this.tag = (response.headers.get("ETag") ?? "").replace(/^W\/|"/g, "");
+    const created = Date.parse(response.headers.get("Last-Modified") ?? "");
+    this.created = Number.isNaN(created) ? "" : new Date(created).toISOString();
     return (await response.json()) as Report;
   }
 
   async raw(block: Block): Promise<Raw> {
-    return (await this.get(`blocks/${encodeURIComponent(block.block)}`, { of: this.tag })).arrayBuffer();
+    try {
+      return await (await this.get(`blocks/${encodeURIComponent(block.block)}`, { of: this.tag })).arrayBuffer();
+    } catch (error) {
+      if (!(error instanceof Replaced)) throw error;
+      // All columns of a page fail at once: reload it once.
+      this.reloads ??= this.reload();
+      if (!this.reloads) throw error;
+      // The page that waits for this column is about to go.
+      return new Promise(() => undefined);
+    }
   }
 
   private async get(path: string, extra: Record<string, string> = {}): Promise<Response> {
@@ -53,8 +90,13 @@ export class HttpSource implements Source {
     for (const [name, value] of Object.entries(extra)) if (value) parameters.set(name, value);
     const query = parameters.size > 0 ? `?${parameters}` : "";
     const response = await fetch(`${this.prefix}/${path}${query}`, { headers: pageHeaders() });
-    if (!response.ok) throw new Error(`The server responded with status ${response.status} for ${path}`);
-    return response;
+    if (response.ok) return response;
+    const message = await response.json().then(
+      (answer: { error?: { message?: string } }) => answer.error?.message,
+      () => undefined,
+    );
+    if (response.status === 410) throw new Replaced(message);
+    throw new Error(message ?? `The server responded with status ${response.status} for ${path}`);
   }
 }
 

@@ -1,6 +1,6 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { OneCluster } from "../api/server.gen";
-import { HttpSource, loadReport } from "../api/source";
+import { HttpSource, limitedReload, loadReport } from "../api/source";
 import { StreamClient } from "../charts/stream/client";
 import { activeTime } from "../model/active-time";
 import { counted } from "../model/format";
@@ -13,7 +13,7 @@ import { TimeRuler } from "../widgets/time-ruler";
 import { ClusterCharts } from "./cluster-charts";
 import { useTeam } from "./context";
 import { Loaded } from "./loaded";
-import { useLive } from "./resources";
+import { type Resource, useLive } from "./resources";
 
 /** Runs with more tasks load their charts on request: a document of a million tasks takes the server seconds. */
 const MAX_TASKS = 200_000;
@@ -49,9 +49,10 @@ export function ClusterPictures({ c }: { c: OneCluster }) {
 function LoadedPictures({ id }: { id: string }) {
   const { api, account, router } = useTeam();
   const shown = useRef<Pictures | null>(null);
-  const pictures = useLive(
+  const reload = useMemo(() => limitedReload(() => pictures.reload()), [id, account]);
+  const pictures: Resource<Pictures> = useLive(
     id,
-    () => loadPictures(api.url(`clusters/${encodeURIComponent(id)}/view`), shown.current),
+    () => loadPictures(api.url(`clusters/${encodeURIComponent(id)}/view`), shown.current, reload),
     [id, account],
     REFRESH_MS,
   );
@@ -81,8 +82,8 @@ function LoadedPictures({ id }: { id: string }) {
 }
 
 /** Load the document. A selection of the reader stays, otherwise the active time is selected. */
-async function loadPictures(address: string, before: Pictures | null): Promise<Pictures> {
-  const source = new HttpSource(address);
+async function loadPictures(address: string, before: Pictures | null, reload: () => boolean): Promise<Pictures> {
+  const source = new HttpSource(address, reload);
   const report = await loadReport(source);
   const stream = new StreamClient(source, report);
   const model = new Model(report, source, stream, false);

@@ -1,5 +1,5 @@
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
-import { HttpSource, loadReport } from "../api/source";
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { HttpSource, limitedReload, loadReport } from "../api/source";
 import { StreamClient, warmUp } from "../charts/stream/client";
 import { Model } from "../model/model";
 import { Viewer } from "../viewer";
@@ -11,6 +11,7 @@ export function ReportViewer({ address, live = false }: { address: string; live?
   const [model, set] = useState<Model | null>(null);
   const [version, restart] = useReducer((n: number) => n + 1, 0);
   const [made, setMade] = useState("");
+  const reload = useMemo(() => limitedReload(() => restart(0)), [address]);
   // A report that was loaded while the cluster ran is incomplete, also after the cluster has ended.
   const incomplete = useRef(live);
   if (live) incomplete.current = true;
@@ -22,13 +23,13 @@ export function ReportViewer({ address, live = false }: { address: string; live?
     set(null);
     setProblem("");
     warmUp();
-    const source = new HttpSource(address);
+    const source = new HttpSource(address, () => !closed && reload());
     loadReport(source).then(
       (report) => {
         if (closed) return;
         shown = new Model(report, source, new StreamClient(source, report));
         set(shown);
-        setMade(new Date().toISOString());
+        setMade(source.created || new Date().toISOString());
       },
       (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)),
     );

@@ -97,6 +97,7 @@ COUNTERS = {
     "over_quota": ("", "Requests refused because a token reached its limit"),
     "compactions": ("", "Runs compacted into Parquet"),
     "compacted_rows": ("", "Rows written to Parquet"),
+    "documents": ("", "Documents built for the viewer"),
     "requests": ("route", "Requests by route and status class"),
     "request_seconds": ("route", "Seconds spent on requests"),
 }

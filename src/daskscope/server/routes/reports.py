@@ -21,6 +21,7 @@ from daskscope.errors import RecordingError, WireError
 from daskscope.report.document import build
 from daskscope.report.schema import Report
 from daskscope.server import documents
+from daskscope.server.building import TASK_NBYTES
 from daskscope.server.contract import HostedReport
 from daskscope.server.http import pages, parameters
 from daskscope.server.http.audit import audit
@@ -33,6 +34,7 @@ from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, i
 from daskscope.server.http.routing import PUBLIC, Call, Route, receive
 from daskscope.server.limits import Upload
 from daskscope.server.pools import HEAVY
+from daskscope.server.rendering import embedded, render
 from daskscope.server.serializers import report_view
 from daskscope.server.shared import Shared
 from daskscope.storage import reports as store
@@ -189,12 +191,12 @@ def _is_html(data: bytes) -> bool:
 def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewReport:
     try:
         rows = _check_raw(path, MAX_RAW_TIMES * call.services.settings.max_report)
-        with call.services.build_memory.reserve(rows * documents.TASK_NBYTES):
+        with call.services.build_memory.reserve(rows * TASK_NBYTES):
             recording = read_recording(path)
             title = call.query.title or call.query.filename
             start, stop = extent(recording)
-            report, blocks = build(recording, start, stop, title=title, **documents.embedded(recording))
-            made = documents.render(report, blocks)
+            report, blocks = build(recording, start, stop, title=title, **embedded(recording))
+            made = render(report, blocks)
     except (RecordingError, WireError) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
     stored = documents.store(call.services, call.account.id, made)
@@ -419,7 +421,7 @@ def shared_html(call: Call) -> Response:
 
 def share(call: Call) -> HostedReport:
     """Create a report from a computation. It stays when the cluster is deleted."""
-    made, _ = documents.of_request(call, find_cluster(call))
+    made = documents.of_request(call, find_cluster(call)).document
     report = json.loads(made.report)
     new = store.NewReport(
         filename=f"{call.path('computation')}.html",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+from email.utils import format_datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -17,6 +19,7 @@ from daskscope.server.http.errors import Refusal, not_found
 from daskscope.server.http.pages import BYTES, DATA_HEADERS
 from daskscope.server.http.parameters import Limit, Text, find_cluster
 from daskscope.server.http.routing import Call, Route
+from daskscope.server.rendering import Document
 from daskscope.server.serializers import moment, parsed
 from daskscope.storage.runs import Part, read_snapshot
 from daskscope.wire.file import frames_of_table
@@ -122,9 +125,14 @@ class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def view_document(call: Call) -> Response:
-    shown, path = documents.of_request(call, find_cluster(call))
-    headers = {**DATA_HEADERS, "ETag": f'"{documents.name_of(path)}"'}
-    return DataResponse([shown.report], "application/json", headers)
+    shown = documents.of_request(call, find_cluster(call))
+    created = format_datetime(datetime.fromtimestamp(shown.created_us // 1_000_000, timezone.utc), usegmt=True)
+    headers = {**DATA_HEADERS, "ETag": f'"{shown.name}"', "Last-Modified": created}
+    return DataResponse([shown.document.report], "application/json", headers)
+
+
+def by_name(call: Call, name: str) -> Document:
+    return documents.by_name(call.services, call.account.id, name)
 
 
 def view_block(call: Call) -> Response:
@@ -132,10 +140,7 @@ def view_block(call: Call) -> Response:
     # Find the cluster first: nothing of a deleted cluster is shown, even if it is cached.
     row = find_cluster(call)
     # Not a new document: it would have columns of other rows, and one would be made per column of a live cluster.
-    if query.of:
-        shown = documents.by_name(call.services, call.account.id, query.of)
-    else:
-        shown, _ = documents.of_request(call, row)
+    shown = by_name(call, query.of) if query.of else documents.of_request(call, row).document
     data = shown.blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")

@@ -26,7 +26,7 @@ from daskscope.storage.schema.accounts import (
     users,
 )
 from daskscope.storage.schema.base import metadata
-from daskscope.storage.schema.buffer import batches, epochs, files, renderings, replaced_files, runs, streams
+from daskscope.storage.schema.buffer import batches, builds, epochs, files, renderings, replaced_files, runs, streams
 from daskscope.storage.schema.rollups import (
     activities,
     clients,
@@ -42,7 +42,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Change it with every change of these tables.
-HEAD = "0008"
+HEAD = "0009"
 
 __all__ = [
     "HEAD",
@@ -52,6 +52,7 @@ __all__ = [
     "attempts",
     "audit_events",
     "batches",
+    "builds",
     "clients",
     "computations",
     "days",

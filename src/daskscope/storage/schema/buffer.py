@@ -168,6 +168,20 @@ renderings = Table(
     text("version"),
 )
 
+#: Documents that are being built. Other servers wait for them.
+builds = Table(
+    "builds",
+    metadata,
+    run_id(primary=True),
+    key("subject"),
+    # A random name of the build. A server that finds another one there has lost it.
+    text("builder"),
+    # Renewed while the build lives; after this time anyone may begin anew.
+    number("until_us"),
+    # Why the last build failed. Nobody tries again before ``until_us``.
+    text("problem"),
+)
+
 #: Files that were replaced, until they are deleted.
 replaced_files = Table(
     "replaced_files",
