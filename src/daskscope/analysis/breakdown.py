@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from daskscope.analysis.executions import cancelled_until_us, recomputed_rows, s
 from daskscope.analysis.grouping import counts, product, sums, where
 from daskscope.analysis.idle import Idle
 from daskscope.analysis.idle import idle as explain_idle
-from daskscope.analysis.intervals import Spread, spread, task_intervals, union_us
+from daskscope.analysis.intervals import Spread, merge, spread, steps, task_intervals, union_us
 from daskscope.analysis.waiting import cpu_share, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
 from daskscope.model.recording import Recording
@@ -95,6 +96,8 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
     moved, free = _fit(moved, cells, free, bins.count)
     names = tasks.strings("prefix")
     atoms = _join(_divide_cpu(computed, recording, names), moved)
+    # Five million tasks have 200 MB of them.
+    del computed, moved
     free, monitored = _spilling(recording, threads, free, bins)
     idle = _join(_without_task(threads, IDLE, free), *monitored)
     split = sums(np.concatenate((atoms.category, idle.category)), np.concatenate((atoms.us, idle.us)), len(CATEGORIES))
@@ -232,10 +235,20 @@ def _divide_cpu(atoms: Atoms, recording: Recording, prefixes: Strings) -> Atoms:
 def _fully_idle(tasks: Table, lived: Lifetimes, bins: Bins) -> int:
     """Return the time inside the bins that no execution and no other activity covers."""
     owners, _, starts, stops = task_intervals(tasks)
-    lifetime = np.concatenate((lived.of_tasks, lived.of_tasks[owners]))
-    starts, stops = np.concatenate((tasks["start_us"], starts)), np.concatenate((tasks["stop_us"], stops))
-    starts, stops = lived.clip(starts, stops, lifetime)
-    return bins.stop_us - bins.start_us - union_us(bins.clip(starts), bins.clip(stops))
+    covered = [
+        *_covered(tasks["start_us"], tasks["stop_us"], lived.of_tasks, lived, bins),
+        *_covered(starts, stops, lived.of_tasks[owners], lived, bins),
+    ]
+    return bins.stop_us - bins.start_us - union_us(*map(np.concatenate, zip(*covered, strict=True)))
+
+
+def _covered(
+    starts: Array, stops: Array, lifetimes: Array, lived: Lifetimes, bins: Bins
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the union of intervals inside the lifetimes of their workers and the bins, in parts."""
+    for some in steps(len(starts)):
+        begin, end = lived.clip(starts[some], stops[some], lifetimes[some])
+        yield merge(bins.clip(begin), bins.clip(end))
 
 
 def _join(*parts: Atoms) -> Atoms:

@@ -10,7 +10,7 @@ from daskscope.analysis.bins import Bins, Cube, make_cube
 from daskscope.analysis.grouping import where
 from daskscope.analysis.intervals import spread
 from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.table import Array, Table
 
 #: Statuses of executions with a measured duration; a killed one has none.
 EXECUTED = ("ok", "error", "retried")
@@ -54,7 +54,7 @@ def recomputed_rows(recording: Recording) -> Array:
     rows, keys = tasks.strings("key").repeated
     if not len(rows) or _has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
         return found
-    ok = (where(tasks.strings("status"), "ok") & ~_empty(tasks.strings("key")))[rows]
+    ok = (where(tasks.strings("status"), "ok") & ~tasks.strings("key").is_empty)[rows]
     rows, keys = rows[ok], keys[ok]
     computations = tasks.strings("computation").codes
     order = np.lexsort((tasks["stop_us"][rows], keys))
@@ -131,11 +131,6 @@ def seceded_at_us(recording: Recording) -> Array:
         if first < len(times) and times[first] <= stops[row]:
             found[row] = max(times[first], starts[row])
     return found
-
-
-def _empty(keys: Strings) -> Array:
-    result: Array = where(keys, "") if keys.texts is None else keys.texts == ""
-    return result
 
 
 def _has_hidden_keys(tasks: Table, distinct: int) -> bool:

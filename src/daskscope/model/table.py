@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskscope.model.columns import TableDef
+from daskscope.model.packed_texts import PackedTexts
 from daskscope.model.tables import TABLES
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Strings:
     def __init__(self, codes: Array, values: Array) -> None:
         self._codes: Array | None = codes
         self._values: Array | None = values
-        self._texts: Array | None = None
+        self._texts: Array | PackedTexts | None = None
         self._repeated: tuple[Array, Array] | None = None
 
     @classmethod
@@ -41,7 +42,7 @@ class Strings:
         return cls.from_texts(object_array(items))
 
     @classmethod
-    def from_texts(cls, texts: Array) -> Strings:
+    def from_texts(cls, texts: Array | PackedTexts) -> Strings:
         strings = cls.__new__(cls)
         strings._codes = strings._values = strings._repeated = None
         strings._texts = texts
@@ -50,7 +51,17 @@ class Strings:
     @property
     def texts(self) -> Array | None:
         """One text per row, if the column is stored that way; else None."""
-        return self._texts
+        return self._texts.to_numpy() if isinstance(self._texts, PackedTexts) else self._texts
+
+    @property
+    def is_empty(self) -> Array:
+        """Whether each text is empty."""
+        if isinstance(self._texts, PackedTexts):
+            return self._texts.is_empty
+        if self._texts is not None:
+            return np.asarray(self._texts == "")
+        result: Array = (self.values == "")[self.codes] if len(self.values) else np.zeros(len(self.codes), dtype=bool)
+        return result
 
     @property
     def codes(self) -> Array:
@@ -81,7 +92,8 @@ class Strings:
             rows = np.flatnonzero(np.bincount(self.codes, minlength=len(self.values))[self.codes] > 1)
             return rows, self.codes[rows].astype(np.int64)
         # Numbering a million keys takes a second, and nearly all are unique, so number only those whose hashes are equal.
-        hashes = np.fromiter(map(hash, self._texts.tolist()), dtype=np.int64, count=len(self))
+        steps = self._texts.steps() if isinstance(self._texts, PackedTexts) else [self._texts.tolist()]
+        hashes = np.fromiter((hash(text) for step in steps for text in step), dtype=np.int64, count=len(self))
         order = np.argsort(hashes)
         same = np.diff(hashes[order]) == 0
         rows = np.sort(order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order)
@@ -97,8 +109,9 @@ class Strings:
         return len(self.codes if self._texts is None else self._texts)
 
     def to_numpy(self) -> Array:
-        if self._texts is not None:
-            return self._texts
+        texts = self.texts
+        if texts is not None:
+            return texts
         result: Array = self.values[self.codes] if len(self.values) else np.empty(0, dtype=object)
         return result
 
@@ -250,7 +263,7 @@ def _join(parts: list[Values]) -> Values:
 
 
 def _join_strings(parts: list[Strings]) -> Strings:
-    texts = [part.texts for part in parts if part.texts is not None]
+    texts = [text for text in (part.texts for part in parts) if text is not None]
     if len(texts) == len(parts):
         return Strings.from_texts(np.concatenate(texts))
     index: dict[str, int] = {}

@@ -66,6 +66,7 @@ def keys(texts: Array, prefixes: Array, blocks: Blocks) -> tuple[list[str], dict
         return _whole_keys(lines, blocks)
     templates = [_template(template) for template in codes]
     which = np.fromiter(map(codes.__getitem__, cut), dtype=np.int64, count=len(cut))
+    del cut
     columns = {}
     by_prefix = np.full(int(prefixes.max()) + 1, -1)
     by_prefix[prefixes] = which

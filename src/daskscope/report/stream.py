@@ -66,15 +66,18 @@ def stream(
         **_task_columns(tasks, in_order, tick, prefixes, _positions(recording), blocks),
     }
     prefix = _recode(tasks.strings("prefix"), _rank(prefixes))[in_order]
-    templates, key_columns = keys(tasks.strings("key").to_numpy()[in_order], prefix, blocks)
+    # The keys of 1.5 million tasks take 0.6 GB for a moment: free 0.15 GB before.
+    names, count = bars.names, len(order)
+    del bars, order, narrow, starts, begin, durations, end, before
+    templates, key_columns = keys(tasks.strings("key").take(in_order).to_numpy(), prefix, blocks)
     return Placed(
         {
             "tick_us": int(tick),
             "lanes": _lane_records(lanes, lane, executions),
-            "actions": ["compute", *bars.names],
+            "actions": ["compute", *names],
             "statuses": _texts(tasks.strings("status")),
             "types": _texts(tasks.strings("type")),
-            "bars": len(order),
+            "bars": count,
             "tasks": len(in_order),
             "of": tasks.rows,
             "templates": templates,

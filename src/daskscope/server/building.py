@@ -7,18 +7,33 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from daskscope import units
 from daskscope.errors import DaskscopeError
-from daskscope.server.rendering import Document, Subject, render_subject, store_document
+from daskscope.server.build_job import Job, Result, Storage
+from daskscope.server.rendering import (
+    Document,
+    NoSuchComputation,
+    Subject,
+    render_subject,
+    render_upload,
+    store_document,
+)
 from daskscope.server.services import Services
 from daskscope.storage.archive import Archive
+from daskscope.storage.blobs import StoreAway
 from daskscope.storage.builds import LEASE_US, Build, renew_build
-from daskscope.storage.database import DatabaseError, detail_of
+from daskscope.storage.database import DatabaseError, InvalidInput, detail_of
 
 logger = logging.getLogger("daskscope.server")
 
-#: Memory needed per task to build a document.
-TASK_NBYTES = 1_000
+#: Memory to build a document: per task, and of a process without any. Up to 1.5 million tasks, a report has all of them.
+TASK_NBYTES, PROCESS_NBYTES = 700, 300 * 1024 * 1024
+#: Documents with more tasks are built in a process of their own. It takes a second to start.
+MAX_TASKS_HERE = 100_000
+#: How long a build may take. Five million tasks take a minute.
+BUILD_S = 900.0
 #: A build is renewed this often, so that it survives three failures of the database.
 RENEW_S = LEASE_US / 4e6
 
@@ -34,18 +49,98 @@ class Built:
     path: str
     nbytes: int
     #: Whether all rows of the run could be read.
-    is_complete: bool
+    is_complete: bool = True
+    #: The cluster of an uploaded recording.
+    cluster: str = ""
     #: The document, if it is in memory.
     document: Document | None = None
 
 
 def build_document(services: Services, subject: Subject, tasks: int) -> Built:
     """Build the document of a run or computation with some tasks, and store it."""
+    if tasks > MAX_TASKS_HERE:
+        job = _job(services, subject.account, subject.title, run=subject.run, computation=subject.computation)
+        return _build_apart(services, job, tasks)
     with services.build_memory.reserve(tasks * TASK_NBYTES):
         document, is_complete = render_subject(services.archive, subject)
+    return _stored(services, subject.account, document, is_complete=is_complete)
+
+
+def build_upload(services: Services, account: int, path: Path, title: str, rows: int) -> Built:
+    """Build the document of a recording file with some rows, and store it."""
+    if rows > MAX_TASKS_HERE:
+        return _build_apart(services, _job(services, account, title, recording=str(path)), rows)
+    with services.build_memory.reserve(rows * TASK_NBYTES):
+        document, cluster = render_upload(path, title)
+    return _stored(services, account, document, cluster=cluster)
+
+
+def _stored(
+    services: Services, account: int, document: Document, *, is_complete: bool = True, cluster: str = ""
+) -> Built:
     services.counters.add("documents")
-    path = store_document(services.archive, subject.account, document)
-    return Built(path, document.nbytes, is_complete, document)
+    path = store_document(services.archive, account, document)
+    return Built(path, document.nbytes, is_complete, cluster, document)
+
+
+def _job(
+    services: Services, account: int, title: str, *, run: int = 0, computation: str = "", recording: str = ""
+) -> Job:
+    settings = services.settings
+    storage = Storage(
+        settings.database_url,
+        settings.database_timeout,
+        settings.store_url,
+        settings.store_endpoint,
+        services.archive.vault.masters,
+    )
+    return Job(storage, settings.build_memory, account, title, run, computation, recording)
+
+
+def _build_apart(services: Services, job: Job, tasks: int) -> Built:
+    """Build a document in a process of its own: first with the memory it should need, then with all there is."""
+    result = Result("memory")
+    for nbytes in attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
+        with services.build_memory.reserve(nbytes):
+            result = services.build_processes.run(_with_memory(job, nbytes), BUILD_S)
+        if result.outcome != "memory":
+            break
+    services.counters.add("documents")
+    _check(result, services.build_memory.nbytes)
+    return Built(result.path, result.nbytes, result.is_complete, result.cluster)
+
+
+def attempts(wanted: int, nbytes: int) -> list[int]:
+    """Return the memory to try a build with. Rows besides tasks, such as events and samples, are not in the estimate."""
+    return [wanted, nbytes] if wanted < nbytes else [nbytes]
+
+
+def _with_memory(job: Job, nbytes: int) -> Job:
+    return Job(job.storage, nbytes, job.account, job.title, job.run, job.computation, job.recording)
+
+
+def _check(result: Result, memory: int) -> None:
+    """Raise the error of a build that failed."""
+    if result.outcome == "built":
+        return
+    if result.outcome == "no computation":
+        raise NoSuchComputation
+    if result.outcome == "refused":
+        raise InvalidInput(result.detail)
+    if result.outcome == "storage":
+        raise StoreAway(result.detail)
+    if result.outcome == "memory":
+        raise BuildFailed(
+            f"Building this document needs more than {units.nbytes(memory)} of memory. The server's operator can raise "
+            "--build-memory. A single computation may be small enough."
+        )
+    logger.error("a document cannot be built: %s", result.detail)
+    if result.outcome == "lost":
+        raise BuildFailed(
+            "The process that built this document was ended, for example because the machine has too little memory. "
+            "Try again in a minute, or ask the server's operator, whose log says more."
+        )
+    raise BuildFailed("This document cannot be built. The server's log says why.")
 
 
 @contextmanager

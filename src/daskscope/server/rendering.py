@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from daskscope.analysis.limits import parse_object
 from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import lifetime
+from daskscope.analysis.summary import extent, lifetime
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
+from daskscope.server.build_job import Storage
 from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import new_path
+from daskscope.storage.blobs import new_path, open_store
 from daskscope.storage.computations import span_of
+from daskscope.storage.database import Database
 from daskscope.storage.runs import Part, read_snapshot
+from daskscope.storage.vault import Vault
+from daskscope.wire.file import read_recording
 
 _LENGTH = struct.Struct("<I")
 #: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.
@@ -83,6 +89,21 @@ def render_subject(archive: Archive, subject: Subject) -> tuple[Document, bool]:
     recording, start, stop = read(archive, subject)
     made = render(*build(recording, start, stop, title=subject.title, computation=subject.computation))
     return made, not recording.damage
+
+
+def render_upload(path: Path, title: str) -> tuple[Document, str]:
+    """Return the document of a recording file, and the cluster it is of."""
+    recording = read_recording(path)
+    start, stop = extent(recording)
+    made = render(*build(recording, start, stop, title=title, **embedded(recording)))
+    return made, next(iter(recording["clusters"]["cluster"].tolist()), "")
+
+
+def open_archive(storage: Storage) -> Archive:
+    """Return the archive of a server in another process. It has no need of a clock or of lost clusters."""
+    database = Database(storage.database, connections=2, statement_s=storage.database_timeout)
+    store = open_store(storage.store, endpoint=storage.store_endpoint)
+    return Archive(database, Vault(storage.masters), store, lambda: time.time_ns() // 1000, 0)
 
 
 def embedded(recording: Recording) -> dict[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from daskscope.client.local_servers import with_secret
+from daskscope.server.build_job import BuildProcesses
 from daskscope.server.counters import Counters
 from daskscope.server.http.errors import public_message
 from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
@@ -81,6 +82,7 @@ class Services:
     pools: Pools = field(default_factory=Pools)
     recorded: Recorded = field(default_factory=Recorded)
     arriving: Arriving = field(default_factory=Arriving)
+    build_processes: BuildProcesses = field(default_factory=BuildProcesses)
     #: Documents of earlier versions, which a job builds anew.
     outdated: Outdated[Subject] = field(default_factory=Outdated)
 
@@ -115,11 +117,13 @@ class Services:
         return words
 
     def abort(self) -> None:
-        """End every wait for PostgreSQL, because the server must stop now."""
+        """End every wait for PostgreSQL and for documents, because the server must stop now."""
+        self.build_processes.close()
         for archive in (self.archive, self.writer.archive):
             archive.database.abort()
 
     def close(self) -> None:
+        self.build_processes.close()
         self.writer.stop()
         self.abort()
         if self.relay is not None:

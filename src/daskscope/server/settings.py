@@ -78,7 +78,9 @@ class Settings:
         200 * 1024 * MIB, "maximum size of all recorded data of an account, in bytes (0 = unlimited)", "BYTES"
     )
     build_memory: int = _setting(
-        1024 * MIB, "memory for building documents at the same time, in bytes; further ones wait", "BYTES"
+        1792 * MIB,
+        "memory for building documents at the same time, in bytes; further ones wait, and larger ones fail",
+        "BYTES",
     )
     rows_per_minute: int = _setting(60_000_000, "maximum rows a token may send per minute (0 = unlimited)", "N")
     bytes_per_minute: int = _setting(2000 * MIB, "maximum bytes a token may send per minute (0 = unlimited)", "BYTES")

@@ -8,18 +8,21 @@ whole dictionary into every row group.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from daskscope.analysis.limits import encodable
 from daskscope.model.columns import TableDef
+from daskscope.model.packed_texts import PackedTexts
 from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
 from daskscope.model.tables import TABLES
 
 ROW_GROUP = 20_000
 LEVEL = 3
+#: Columns with more texts stay packed.
+MAX_UNPACKED = 200_000
 #: Sort order of each table: similar rows are adjacent, and a time window is in few row groups.
 ORDER = {
     "tasks": ("computation", "start_us"),
@@ -110,10 +113,19 @@ def from_parquet(
             continue
         # One at a time: all of them would be in memory twice, which is 170 MB for a million tasks.
         read = file.read_row_groups(groups, columns=[column.name])
-        values[column.name] = _values(read.column(0), column.kind)
+        values[column.name] = _shared(_values(read.column(0), column.kind), values)
         del read
     pa.default_memory_pool().release_unused()
     return Table(definition, values)
+
+
+def _shared(values: Values, others: Mapping[str, Values]) -> Values:
+    """Return a column of lists with the offsets of another one if they are equal: the intervals of tasks have four such columns."""
+    if isinstance(values, Lists):
+        for other in others.values():
+            if isinstance(other, Lists) and np.array_equal(other.offsets, values.offsets):
+                return Lists(other.offsets, values.flat)
+    return values
 
 
 def _groups(file: Any, definition: TableDef, window: tuple[int, int] | None, computation: str | None) -> list[int]:
@@ -163,5 +175,14 @@ def _texts(array: Any) -> Strings:
         array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.unify_dictionaries().chunks)
     if isinstance(array, pa.DictionaryArray):
         return Strings(array.indices.to_numpy().astype(np.int32), object_array(array.dictionary.to_pylist()))
+    if len(array) > MAX_UNPACKED:
+        return Strings.from_texts(_packed(array))
     texts: Array = array.to_numpy(zero_copy_only=False)
     return Strings.from_texts(texts)
+
+
+def _packed(array: Any) -> PackedTexts:
+    """Return a column of texts without a Python string for each."""
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
+    return PackedTexts(data.to_pybytes(), bounds.copy())

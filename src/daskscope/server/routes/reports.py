@@ -16,12 +16,10 @@ from starlette.responses import RedirectResponse, Response
 
 from daskscope import units
 from daskscope.analysis.limits import clean
-from daskscope.analysis.summary import extent
 from daskscope.errors import RecordingError, WireError
-from daskscope.report.document import build
 from daskscope.report.schema import Report
 from daskscope.server import documents
-from daskscope.server.building import TASK_NBYTES
+from daskscope.server.building import BuildFailed, build_upload
 from daskscope.server.contract import HostedReport
 from daskscope.server.http import pages, parameters
 from daskscope.server.http.audit import audit
@@ -34,13 +32,12 @@ from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, i
 from daskscope.server.http.routing import PUBLIC, Call, Route, receive
 from daskscope.server.limits import Upload
 from daskscope.server.pools import HEAVY
-from daskscope.server.rendering import embedded, render
 from daskscope.server.serializers import report_view
 from daskscope.server.shared import Shared
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
+from daskscope.storage.database import InvalidInput
 from daskscope.wire.decode import read_frame
-from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 
 #: How long an upload may take.
@@ -191,17 +188,15 @@ def _is_html(data: bytes) -> bool:
 def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewReport:
     try:
         rows = _check_raw(path, MAX_RAW_TIMES * call.services.settings.max_report)
-        with call.services.build_memory.reserve(rows * TASK_NBYTES):
-            recording = read_recording(path)
-            title = call.query.title or call.query.filename
-            start, stop = extent(recording)
-            report, blocks = build(recording, start, stop, title=title, **embedded(recording))
-            made = render(report, blocks)
-    except (RecordingError, WireError) as error:
+        title = call.query.title or call.query.filename
+        built = build_upload(call.services, call.account.id, path, title, rows)
+    except (RecordingError, WireError, InvalidInput) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
-    stored = documents.store(call.services, call.account.id, made)
-    cluster = next(iter(recording["clusters"]["cluster"].tolist()), "")
-    return store.NewReport(kind="recording", path=stored, title=title, **_facts(cluster, report), **common)
+    except BuildFailed as error:
+        raise documents.build_failed(str(error)) from None
+    made = built.document or documents.load(call.services, call.account.id, built.path)
+    facts = _facts(built.cluster, json.loads(made.report))
+    return store.NewReport(kind="recording", path=built.path, title=title, **facts, **common)
 
 
 def _check_raw(path: Path, limit: int) -> int:

@@ -1,0 +1,158 @@
+"""Large documents are built in a process of their own: the server survives one that needs too much memory."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from tests.hosted import FRAMES, HostedServer
+from tests.samples import sample_frames, sample_recording
+from tests.server_process import ServerProcess
+from tests.services import Hosting
+
+from daskscope.server import building
+from daskscope.server.build_job import Job, Storage
+from daskscope.server.building import attempts
+from daskscope.server.jobs import Jobs
+from daskscope.storage import schema
+
+VIEW = "/api/v1/clusters/c/view"
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build every document in a process of its own."""
+    monkeypatch.setattr(building, "MAX_TASKS_HERE", -1)
+
+
+def tag_of(server: HostedServer) -> str:
+    answer = server.ask("GET", f"{VIEW}/report.json")
+    assert answer.status == 200, answer.text
+    return str(answer.headers["ETag"])
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_document_built_apart_is_the_same(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hosted(tmp_path) as server:
+        assert server.send(sample_frames("c", ended=True)).status == 200
+        there = server.ask("GET", f"{VIEW}/report.json")
+        column = there.json()["stream"]["columns"]["gap"]["block"]
+        block = server.ask("GET", f"{VIEW}/blocks/{column}").body
+        with server.services.archive.write() as tx:
+            tx.execute(sa.delete(schema.renderings))
+        monkeypatch.setattr(building, "MAX_TASKS_HERE", 100)
+        here = server.ask("GET", f"{VIEW}/report.json")
+        assert there.headers["ETag"] != here.headers["ETag"]
+        assert {**there.json(), "made_us": 0} == {**here.json(), "made_us": 0}
+        assert server.ask("GET", f"{VIEW}/blocks/{column}").body == block
+        assert server.ask("GET", "/api/v1/clusters/c/computations/none/view/report.json").status == 404
+
+
+@pytest.mark.usefixtures("apart")
+def test_an_uploaded_recording_is_built_apart(tmp_path: Path) -> None:
+    with HostedServer(tmp_path) as server:
+        made = server.ask("POST", "/api/v1/reports", body=sample_recording())
+        assert made.status == 201, made.text
+        assert made.json()["n_tasks"] == 3
+        report = server.ask("GET", f"/api/v1/reports/{made.json()['id']}/view/report.json").json()
+        assert report["totals"]["tasks"] == 3
+
+
+def claim_tasks(data: Path, tasks: int) -> None:
+    import sqlite3
+
+    with closing(sqlite3.connect(data / "catalog.db")) as connection:
+        connection.execute("UPDATE runs SET tasks = ?", (tasks,))
+        connection.commit()
+
+
+def test_a_document_that_needs_too_much_memory_fails_and_the_server_survives(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", "--build-memory", str(120 * MIB))
+    server.start()
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)) as connection:
+
+        def ask(method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, Any]]:
+            headers = {"Authorization": f"Bearer {server.secret}", "Content-Type": FRAMES}
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+        assert ask("POST", "/api/v1/ingest", sample_frames("c"))[0] == 200
+        claim_tasks(server.data, 5_000_000)
+        # The second reader is not made to wait for another attempt.
+        for _ in range(2):
+            status, answer = ask("GET", f"{VIEW}/report.json")
+            assert (status, answer["error"]["code"]) == (503, "build_failed")
+            assert "needs more than 120 MiB of memory" in answer["error"]["message"]
+            assert "--build-memory" in answer["error"]["message"]
+        assert ask("GET", "/readyz")[0] == 200
+        assert ask("POST", "/api/v1/ingest", sample_frames("d"))[0] == 200
+        assert ask("GET", "/api/v1/clusters/d/view/report.json")[0] == 200
+    assert server.stop() == 0
+    assert "Traceback" not in server.log()
+
+
+def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
+    # A recording that nobody writes: the process waits for it.
+    pipe = tmp_path / "never.daskscope"
+    os.mkfifo(pipe)
+    storage = Storage(str(tmp_path / "catalog.db"), 0, str(tmp_path / "blobs"), "", [bytes(32)])
+    job = Job(storage, 1024 * MIB, 1, "title", recording=str(pipe))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "daskscope.server.build_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(msgspec.json.encode(job) + b"\n")
+    process.stdin.close()
+    assert process.wait(60) == 1
+    process.stdout.close()
+
+
+def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is() -> None:
+    assert attempts(300, 1000) == [300, 1000]
+    assert attempts(3000, 1000) == [1000]
+
+
+# ---------------------------------------------------------------- upgrades
+
+
+def set_version(server: HostedServer, version: str) -> None:
+    with server.services.archive.write() as tx:
+        tx.execute(sa.update(schema.renderings).values(version=version))
+
+
+def test_a_document_of_an_earlier_version_is_shown_and_refreshed_in_the_background(
+    hosted: Hosting, tmp_path: Path
+) -> None:
+    with hosted(tmp_path) as server:
+        assert server.send(sample_frames("c", ended=True)).status == 200
+        before, jobs = tag_of(server), Jobs(server.services)
+        jobs.refresh_document()
+        assert tag_of(server) == before
+        set_version(server, "0.0.1/2")
+        assert [tag_of(server), tag_of(server)] == [before, before]
+        jobs.refresh_document()
+        after = tag_of(server)
+        assert after != before
+        # Once.
+        jobs.refresh_document()
+        assert tag_of(server) == after
+
+
+def test_a_document_that_the_viewer_cannot_read_is_built_anew_at_once(hosted: Hosting, tmp_path: Path) -> None:
+    with hosted(tmp_path) as server:
+        assert server.send(sample_frames("c", ended=True)).status == 200
+        before = tag_of(server)
+        set_version(server, "0.0.1/1")
+        assert tag_of(server) != before
