@@ -22,6 +22,7 @@ from tests.processes import until
 from tests.samples import sample_frames
 from tests.server_process import ServerProcess, archive_of, check_complete
 
+from daskscope.collector.delivery.poster import poster
 from daskscope.storage.database import Database, DatabaseError, is_outage, public_message
 
 
@@ -94,6 +95,21 @@ def test_a_silent_database_is_reported_and_every_batch_arrives_once(failover: Fa
     archive = archive_of(server.data, database=failover.database)
     check_complete(load, archive)
     archive.database.close()
+
+
+@pytest.mark.parametrize("timeout", ["12"])
+def test_a_recorder_waits_until_the_server_gives_up_on_its_database(failover: Failover) -> None:
+    server = failover.server
+    post = poster(server.url, server.secret)
+    assert post(sample_frames("c")).status == 200
+    failover.proxy.freeze()
+    reply = post(sample_frames("d"))
+    # Not 0: a recorder that does not wait sends the same body again and again.
+    assert (reply.status, reply.code) == (503, "unavailable")
+    assert reply.retry_after > 0
+    failover.proxy.thaw()
+    until(lambda: post(sample_frames("d")).status == 200, "the batch", 60)
+    assert server.stop() == 0
 
 
 @pytest.mark.parametrize("timeout", ["300"])

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.hosted import HostedServer
 from tests.processes import until
 from tests.samples import sample_frames, sample_recording, sample_tables
 
+from daskscope.collector.delivery import poster
 from daskscope.server.http import protocol
 from daskscope.server.http.identity import Identity
 from daskscope.server.limits import InFlight, NewNames
 from daskscope.server.routes import ingest
 from daskscope.server.routes.ingest import MAX_CLUSTERS, parse
+from daskscope.server.settings import Settings
+from daskscope.storage import postgresql
+from daskscope.storage.database import LOCK_S
 from daskscope.storage.ingest import Batch
 from daskscope.testing import make_frames
 from daskscope.wire.decode import Frame
@@ -211,6 +217,54 @@ class TestBacklog:
         # One frame of a body of duplicates is enough to see that the cluster lives.
         assert decoded == [7, 1, 1]
         assert tasks == 6
+
+    def test_duplicates_of_a_large_body_are_never_decoded(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        decoded: list[int] = []
+
+        def counted(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
+            decoded.append(len(frames))
+            return parse(frames, identity, delay_us)
+
+        monkeypatch.setattr(ingest, "parse", counted)
+        rows = [
+            {**task, "key": f"{random.Random(n).random()}"}
+            for n in range(5_000)
+            for task in sample_tables("c")["tasks"][:1]
+        ]
+        body = sample_frames("c") + b"".join(make_frames({"tasks": rows}, cluster="c", epoch=7))
+        assert len(body) > ingest.CHECK_NBYTES
+        with HostedServer(tmp_path) as server:
+            answers = [server.send(body).json() for _ in range(2)]
+            # A small body costs less to decode than to look up.
+            server.send(sample_frames("c"))
+        assert [(answer["taken"], answer["duplicates"]) for answer in answers] == [(8, 0), (0, 8)]
+        assert decoded == [8, 1, 7]
+
+    def test_a_recorder_waits_longer_than_the_server(self) -> None:
+        assert Settings().database_timeout + postgresql.SPARE_S < ingest.ANSWER_S < poster.TIMEOUT
+        assert LOCK_S < ingest.ANSWER_S
+
+    def test_a_commit_that_takes_too_long_is_answered(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ingest, "ANSWER_S", 0.2)
+        released = threading.Event()
+        with HostedServer(tmp_path) as server:
+            write = server.services.writer._write
+
+            def slow(group: Any) -> None:
+                released.wait(30)
+                write(group)
+
+            monkeypatch.setattr(server.services.writer, "_write", slow)
+            answer = server.send(sample_frames("c"))
+            assert (answer.status, answer.code) == (503, "unavailable")
+            assert 5 <= int(answer.headers["Retry-After"]) <= 15
+            released.set()
+            # It was stored all the same, and the recorder's next attempt is a duplicate.
+            until(lambda: server.ask("GET", "/api/v1/clusters/c").status == 200, "the batch")
+            monkeypatch.setattr(ingest, "ANSWER_S", 30)
+            assert server.send(sample_frames("c")).json()["taken"] == 0
 
     def test_more_bytes_than_fit_are_refused_before_they_are_read(self, tmp_path: Path) -> None:
         with HostedServer(tmp_path) as server:

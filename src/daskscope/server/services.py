@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("daskscope.server")
 
-#: Maximum bytes of recorded data that wait to be stored. A core stores 10 MB a second, and clients wait 30 s.
+#: Maximum bytes of recorded data that wait to be stored. A core stores 10 MB a second, so the last of them waits for 7 s;
+#: a recorder waits for a minute.
 IN_FLIGHT_NBYTES = 64 * 1024 * 1024
+#: Connections for the short reads of ingest. Each takes a millisecond.
+INGEST_CONNECTIONS = 4
 COMPLAIN_EVERY_US = 60 * 1_000_000
 MASTER_KEY = "DASKSCOPE_SERVER_MASTER_KEY"
 #: The only account and user of a server without sign-in.
@@ -65,6 +68,9 @@ class Services:
     in_flight: InFlight
     live: Live
     counters: Counters
+    #: The archive with connections of its own for ingest and for identifying callers. Requests that read large runs hold the others
+    #: for minutes.
+    ingest_archive: Archive
     #: What was done to the catalog at the start; empty if it was up to date.
     prepared: str = ""
     #: The public URL; known once the server listens.
@@ -119,7 +125,7 @@ class Services:
     def abort(self) -> None:
         """End every wait for PostgreSQL and for documents, because the server must stop now."""
         self.build_processes.close()
-        for archive in (self.archive, self.writer.archive):
+        for archive in self._archives:
             archive.database.abort()
 
     def close(self) -> None:
@@ -129,8 +135,12 @@ class Services:
         if self.relay is not None:
             self.relay.stop()
         self.live.close()
-        self.writer.archive.close()
-        self.archive.close()
+        for archive in self._archives:
+            archive.close()
+
+    @property
+    def _archives(self) -> tuple[Archive, ...]:
+        return self.writer.archive, self.ingest_archive, self.archive
 
 
 def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Services:
@@ -149,7 +159,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     services = Services(
         settings=settings,
         archive=archive,
-        writer=Writer(_archive_of_writer(settings, archive), counters, live.announce),
+        writer=Writer(_with_connections(settings, archive, 1), counters, live.announce),
         quotas=Quotas(settings.rows_per_minute, settings.bytes_per_minute),
         new_names=NewNames(),
         storage_quota=StorageQuota(settings.max_storage),
@@ -157,6 +167,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
         in_flight=InFlight(IN_FLIGHT_NBYTES),
         live=live,
         counters=counters,
+        ingest_archive=_with_connections(settings, archive, INGEST_CONNECTIONS),
         prepared=prepared,
     )
     if settings.login:
@@ -178,9 +189,12 @@ def open_database(settings: Settings, connections: int) -> Database:
     return Database(settings.database_url, connections=connections, statement_s=settings.database_timeout)
 
 
-def _archive_of_writer(settings: Settings, archive: Archive) -> Archive:
-    """Return the archive with a connection of the writer's own: requests and jobs that use up the others must not stop it."""
-    return archive if archive.database.is_sqlite else replace(archive, database=open_database(settings, 1))
+def _with_connections(settings: Settings, archive: Archive, connections: int) -> Archive:
+    """Return the archive with connections of its own: requests and jobs that use up the others must not stop ingest.
+
+    SQLite has a connection for every thread.
+    """
+    return archive if archive.database.is_sqlite else replace(archive, database=open_database(settings, connections))
 
 
 def master_keys(settings: Settings) -> MasterKeys:

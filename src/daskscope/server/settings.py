@@ -38,7 +38,7 @@ class Settings:
     )
     database: str = _setting("", "database: a SQLite file (default: in the data directory) or postgresql://…", "URL")
     database_connections: int = _setting(
-        20, "maximum connections to PostgreSQL for requests and jobs; the writer and live pages use three more", "N"
+        20, "maximum connections to PostgreSQL for requests and jobs; ingest and live pages use seven more", "N"
     )
     database_timeout: int = _setting(
         30,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 from urllib.parse import urlsplit
 
-TIMEOUT = 10.0
+#: How long to wait for a connection, and for the reply. A server answers within 45 s even if its database hangs: a recorder that
+#: gives up before sends the same body again while the server still stores the first one.
+CONNECT_TIMEOUT, TIMEOUT = 10.0, 60.0
 #: Bytes of a reply that are read; those of a server are shorter.
 MAX_REPLY = 4_000
 #: Header of a reply with how much the server accepts in one request.
@@ -72,10 +76,14 @@ def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
     def connect() -> http.client.HTTPConnection:
         # Runs on the sender's thread: loading the certificates takes tens of milliseconds.
         if parts.scheme == "https":
-            return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
-        return http.client.HTTPConnection(host, port, timeout=timeout)
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(host, port, timeout=min(timeout, CONNECT_TIMEOUT), context=context)
+        return http.client.HTTPConnection(host, port, timeout=min(timeout, CONNECT_TIMEOUT))
 
     def attempt(connection: http.client.HTTPConnection, body: bytes) -> ServerReply:
+        if connection.sock is None:
+            connection.connect()
+            cast("socket.socket", connection.sock).settimeout(timeout)
         # The scheduler's clock, so that the server can compute the offset to its own.
         connection.request("POST", path, body, {**headers, "Daskscope-Sent-Us": str(time.time_ns() // 1000)})
         response = connection.getresponse()

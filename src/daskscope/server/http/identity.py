@@ -131,13 +131,13 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
         )
 
     def load() -> Known | None:
-        with services.archive.read() as tx:
+        with services.ingest_archive.read() as tx:
             token = find_token(tx, secret)
             if token is None:
                 return None
             account, user = get_account(tx, token.account), get_user(tx, token.user)
         if now - token.used_us > USED_STEP_US:
-            with services.archive.write() as tx:
+            with services.ingest_archive.write() as tx:
                 mark_used(tx, token.id)
                 token = replace(token, expires_us=renewed_us(tx, token))
         # A token administers the server only if its user does and it has every scope.
@@ -167,7 +167,7 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
 
 def _by_session(cookie: str, request: Request, services: Services) -> Identity:
     name = named_account(request)
-    with services.archive.read() as tx:
+    with services.ingest_archive.read() as tx:
         session = find_session(tx, cookie)
         if session is None or not has_page_secret(request, session.page_digest, name, tx.now_us):
             return NOBODY
@@ -196,7 +196,7 @@ def _by_local_cookie(cookie: str, request: Request, services: Services, local: L
 
 
 def _local(services: Services) -> Identity:
-    with services.archive.read() as tx:
+    with services.ingest_archive.read() as tx:
         account = get_account(tx, services.local_account)
     return Identity(
         "local", services.local_user, LOCAL, admin=True, scopes=frozenset(SCOPES), account=account, is_local=True

@@ -35,8 +35,11 @@ SENT = "daskscope-sent-us"
 MAX_SENT_DIGITS = 17
 #: Maximum frames of a body; a recorder sends a dozen.
 MAX_FRAMES = 2_000
-#: Requests that wait for the writer before duplicates are looked up first. Decoding and adding up is most of the work.
-BUSY = 8
+#: Duplicates are looked up before decoding in bodies of this size, or while this many requests wait for the writer. The lookup
+#: takes 1 ms, and decoding and adding up 32 kB takes 10 ms. Live recorders send a few kB; bodies of a backlog are larger.
+CHECK_NBYTES, BUSY = 32 * 1024, 1
+#: A recorder gets an answer within this time. The database cancels a statement after 30 s, and is given up on 5 s later.
+ANSWER_S = 45.0
 #: Maximum clusters of a body; a recorder sends one. A body that named 2,000 kept the writer busy for 12 s.
 MAX_CLUSTERS = 8
 #: Maximum decompressed bytes of a body, from what its frames claim, before any is decompressed.
@@ -87,7 +90,7 @@ async def _store(call: Call) -> dict[str, Any]:
     body = await read_limited(call.request, call.services.settings.max_body)
     frames = split(body)
     skipped = 0
-    if call.services.writer.waiting >= BUSY:
+    if len(body) >= CHECK_NBYTES or call.services.writer.waiting >= BUSY:
         fresh = await run_in_threadpool(_without_duplicates, call, frames)
         frames, skipped = fresh, len(frames) - len(fresh)
     # Before decompressing anything: the claimed size costs time and memory, not the bytes sent.
@@ -102,12 +105,18 @@ async def _store(call: Call) -> dict[str, Any]:
     if not call.identity.is_local and not call.services.recorded.knows(call.account.id, call.identity.name, clusters):
         await run_in_threadpool(_check_recorder, call, clusters)
     try:
-        taken = await asyncio.wrap_future(call.services.writer.submit(batches))
+        stored = asyncio.wrap_future(call.services.writer.submit(batches))
+        taken = await asyncio.wait_for(asyncio.shield(stored), ANSWER_S)
     except Overloaded:
         call.services.counters.add("overloaded")
         raise overloaded() from None
     except StorageAway as error:
-        raise unavailable(f"The server cannot store anything at the moment: {error}.", 10) from None
+        raise unavailable(f"The server cannot store anything at the moment: {error}.", random.randint(5, 15)) from None
+    except asyncio.TimeoutError:
+        # The batches may still be stored. They are then duplicates when they come again.
+        raise unavailable(
+            "The server cannot store anything at the moment: it takes too long.", random.randint(5, 15)
+        ) from None
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
     if await run_in_threadpool(_asked_to_close, call, batches):
         answer["close"] = True
@@ -119,7 +128,7 @@ def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
     clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
     if not clusters:
         return False
-    with call.services.archive.read() as tx:
+    with call.services.ingest_archive.read() as tx:
         return close_asked(tx, call.account.id, clusters)
 
 
@@ -192,7 +201,7 @@ def _check_quota(call: Call, rows: int, nbytes: int) -> None:
 
 def _without_duplicates(call: Call, frames: list[Frame]) -> list[Frame]:
     """Return the frames that are not stored yet, without decoding any; at least one, which shows that the cluster lives."""
-    with call.services.archive.read() as tx:
+    with call.services.ingest_archive.read() as tx:
         known = known_batches(tx, call.account.id, [frame.header for frame in frames])
     fresh = [frame for frame, is_known in zip(frames, known, strict=True) if not is_known]
     call.services.counters.add("batches", len(frames) - len(fresh), "skipped")
@@ -203,7 +212,7 @@ def _check_storage(call: Call) -> None:
     """Refuse data of an account whose storage is full. Recorders send it again later."""
 
     def measure() -> int:
-        with call.services.archive.read() as tx:
+        with call.services.ingest_archive.read() as tx:
             return stored_nbytes(tx, call.account.id)
 
     quota = call.services.storage_quota
@@ -243,7 +252,7 @@ def _check_clusters(call: Call, clusters: set[str]) -> None:
     A token for one cluster may also deliver what another recorder of the same user left.
     """
     for cluster in clusters - {call.identity.cluster}:
-        with call.services.archive.read() as tx:
+        with call.services.ingest_archive.read() as tx:
             row = find_cluster(tx, call.account.id, cluster)
             # Registered, but the server has not heard of it yet.
             silent = row is None and has_cluster_token(tx, call.account.id, call.identity.user, cluster)
@@ -257,7 +266,7 @@ def _check_recorder(call: Call, clusters: set[str]) -> None:
     """Refuse batches of a cluster that another user records: a member must not take it over."""
     user = call.identity.name
     for cluster in clusters:
-        with call.services.archive.read() as tx:
+        with call.services.ingest_archive.read() as tx:
             row = find_cluster(tx, call.account.id, cluster)
             is_owner = roles_of(tx, call.identity.user).get(call.account.id) == "owner"
         if row is not None and row.user != user and not is_owner:
