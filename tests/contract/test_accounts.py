@@ -323,6 +323,18 @@ def test_a_token_is_invalid_once_an_ancestor_has_expired_or_is_missing(archive: 
     assert find(archive, new_token(archive, ann, "read", parent=999)[1]) is None
 
 
+def test_a_recorder_token_outlives_the_expiry_of_an_ancestor_and_not_its_revocation(archive: Archive) -> None:
+    ann = add_user(archive, "ann", "owner")
+    first, _ = new_token(archive, ann, "tokens", expires_us=NOW + MINUTE)
+    second, _ = new_token(archive, ann, "tokens", parent=first)
+    _, recorder = new_token(archive, ann, "ingest", cluster="c", parent=second)
+    with archive.read() as tx:
+        assert tokens.find_token(at(tx, NOW + MINUTE), recorder) is not None
+    with archive.write() as tx:
+        assert tokens.revoke_token(tx, archive.account, None, first) is not None
+    assert find(archive, recorder) is None
+
+
 def test_a_recorder_token_ends_with_its_user(archive: Archive) -> None:
     add_user(archive, "ann", "owner")
     secrets = {}

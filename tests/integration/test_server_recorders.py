@@ -85,9 +85,32 @@ def test_a_token_is_renewed_while_its_recorder_lives(server: HostedServer, clock
     assert use_daily(server, clock, recorder, 1) == 0
 
 
-def test_a_renewed_token_ends_with_the_token_it_was_created_with(server: HostedServer, clock: MovingClock) -> None:
-    parent = server.make_token("mia", "ours", expires_us=clock() + 120 * DAY)
-    assert use_daily(server, clock, recorder_of(server, parent, "c"), 400) == 120
+def test_a_recorder_outlives_the_expiry_of_the_token_it_was_created_with(
+    server: HostedServer, clock: MovingClock
+) -> None:
+    parent = server.make_token("mia", "ours", expires_us=clock() + 10 * DAY)
+    used, unused = (recorder_of(server, parent, cluster) for cluster in ("c", "d"))
+    assert use_daily(server, clock, used, 200) == 200
+    # A token that no recorder uses ends with it.
+    assert server.send(sample_frames("d"), token=unused).status == 401
+    # The parent itself has expired, and can still be revoked.
+    assert server.ask("GET", "/api/v1/clusters", token=parent).status == 401
+    session = server.make_session("mia")
+    items = server.ask("GET", "/api/v1/tokens?include_inactive=true&account=ours", session=session).json()["items"]
+    (number,) = [item["id"] for item in items if item["expired"]]
+    assert server.ask("DELETE", f"/api/v1/tokens/{number}?account=ours", session=session).status == 200
+    clock.move(seconds=60)
+    assert use_daily(server, clock, used, 1) == 0
+
+
+def test_a_recorder_ends_with_its_user_also_after_its_token_has_expired(
+    server: HostedServer, clock: MovingClock
+) -> None:
+    parent = server.make_token("mia", "ours", expires_us=clock() + 10 * DAY)
+    recorder = recorder_of(server, parent, "c")
+    assert use_daily(server, clock, recorder, 30) == 30
+    assert server.ask("DELETE", "/api/v1/members/mia", token=server.make_token("olga", "ours")).status == 200
+    assert use_daily(server, clock, recorder, 1) == 0
 
 
 def test_other_tokens_are_not_renewed(server: HostedServer, clock: MovingClock) -> None:

@@ -112,7 +112,9 @@ def find_token(tx: Transaction, secret: str) -> Token | None:
     """Return the token of a secret if it is not revoked or expired and its user is still a member of the account.
 
     All tokens it descends from must be valid too. This is checked each time although a revocation reaches all
-    descendants: another server that cached an ancestor for half a minute may have created one meanwhile.
+    descendants: another server that cached an ancestor for half a minute may have created one meanwhile. The token of a
+    recorder outlives the expiry of its ancestors, but not their revocation: a cluster that runs for months is recorded to
+    its end.
     """
     tokens, users, members = schema.tokens, schema.users, schema.members
     query = (
@@ -122,7 +124,10 @@ def find_token(tx: Transaction, secret: str) -> Token | None:
         .where(tokens.c.digest == digest(secret), is_active(tx, tokens), users.c.disabled_us == 0)
     )
     row = tx.execute(query).one_or_none()
-    if row is None or not _has_valid_ancestors(tx, row.parent):
+    if row is None:
+        return None
+    is_valid = schema.tokens.c.revoked_us == 0 if row.cluster else is_active(tx, schema.tokens)
+    if not _has_valid_ancestors(tx, row.parent, is_valid):
         return None
     scopes = frozenset(row.scopes.split()) & ALLOWED[row.role]
     return Token(row.id, row.account_id, row.user_id, row.user_name, scopes, row.cluster, row.used_us, row.expires_us)
@@ -133,16 +138,14 @@ def is_active(tx: Transaction, tokens: sa.FromClause) -> sa.ColumnElement[bool]:
     return (tokens.c.revoked_us == 0) & sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > tx.now_us)
 
 
-def _has_valid_ancestors(tx: Transaction, parent: int) -> bool:
+def _has_valid_ancestors(tx: Transaction, parent: int, is_valid: sa.ColumnElement[bool]) -> bool:
     """Return whether the chain of valid tokens from ``parent`` upwards ends at one that was created in a browser."""
     tokens = schema.tokens
     if not parent:
         return True
-    first = sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == parent, is_active(tx, tokens))
+    first = sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == parent, is_valid)
     chain = first.cte("chain", recursive=True)
-    chain = chain.union(
-        sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == chain.c.parent, is_active(tx, tokens))
-    )
+    chain = chain.union(sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == chain.c.parent, is_valid))
     return tx.execute(sa.select(chain.c.id).where(chain.c.parent == 0)).first() is not None
 
 
@@ -167,17 +170,11 @@ def mark_used(tx: Transaction, token: int) -> None:
 
 
 def renewed_us(tx: Transaction, token: Token) -> int:
-    """Extend a recorder's token in the last third of its life, and return when it expires: never later than its parent."""
+    """Extend a recorder's token in the last third of its life, and return when it expires."""
     if not token.cluster or not 0 < token.expires_us < tx.now_us + INGEST_US // 3:
         return token.expires_us
-    tokens = schema.tokens
-    mine = tokens.c.id == token.id
-    parent = sa.select(tokens.c.expires_us).where(
-        tokens.c.id == sa.select(tokens.c.parent).where(mine).scalar_subquery()
-    )
-    wanted = tx.now_us + INGEST_US
-    expires_us = max(token.expires_us, min(wanted, tx.execute(parent).scalar() or wanted))
-    tx.execute(sa.update(tokens).where(mine).values(expires_us=expires_us))
+    expires_us = tx.now_us + INGEST_US
+    tx.execute(sa.update(schema.tokens).where(schema.tokens.c.id == token.id).values(expires_us=expires_us))
     return expires_us
 
 

@@ -64,7 +64,7 @@ def create_ingest_token(call: Call) -> dict[str, Any]:
         raise forbidden("A recorder's token cannot create tokens.")
     check_cluster(call.body.cluster)
     expires = call.now_us + store.INGEST_US
-    # As above: it expires with the token that created it.
+    # As above, until the recorder uses it: it is renewed then.
     expires = min(expires, call.identity.expires_us or expires)
     with call.services.archive.write() as tx:
         _, secret = store.create_token(
