@@ -6,6 +6,8 @@ import io
 import math
 import random
 import sqlite3
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,13 +201,14 @@ def test_replaced_files_are_deleted_after_a_while(archive: Archive) -> None:
     archive.ingest([frame("tasks", [task(1)], 1)])
     archive.compact(run)
     assert [row["path"] for row in archive.rows(schema.replaced_files)] == [backup["path"]]
-    assert sweep(archive) == 0
+    (due_us,) = [row["delete_us"] for row in archive.rows(schema.replaced_files)]
+    assert sweep(archive, due_us).files == 0
 
-    archive.now_us += archive.keep_replaced_us - 1
-    assert delete_replaced(archive) == 0
+    # The time of the pass counts, and not the clock of this server.
+    archive.now_us = due_us + archive.keep_replaced_us
+    assert delete_replaced(archive, due_us - 1) == 0
     assert archive.store.get(backup["path"])
-    archive.now_us += 1
-    assert delete_replaced(archive) == 1
+    assert delete_replaced(archive, due_us) == 1
     assert archive.blobs() == archive_paths(archive)
     assert archive.count(schema.replaced_files) == 0
 
@@ -438,17 +441,19 @@ def test_a_crash_before_the_commit_leaves_orphans_and_loses_no_rows(
     assert_same(archive.recording(run), recorded(frames, tmp_path))
     with archive.read() as tx:
         # The files are new, so the catalog might name them in a moment.
-        assert orphans(tx) == []
-        later = orphans(tx, now_s=_now() + ORPHAN_AGE_S + 5)
+        assert orphans(replace(tx, now_us=_now_us()), _now_us()) == []
+        later_us = _now_us() + int((ORPHAN_AGE_S + 5) * 1e6)
+        # Only one of the clocks is ahead: the server's, or the database's.
+        assert orphans(replace(tx, now_us=later_us), _now_us()) == []
+        assert orphans(replace(tx, now_us=_now_us()), later_us) == []
+        later = orphans(replace(tx, now_us=later_us), later_us)
     assert {path for path, _ in later} == left
     archive.compact(run)
     assert_same(archive.recording(run), recorded(frames, tmp_path))
 
 
-def _now() -> float:
-    import time
-
-    return time.time()
+def _now_us() -> int:
+    return time.time_ns() // 1000
 
 
 def test_a_store_that_fails_during_compaction_loses_no_rows(archive: Archive, tmp_path: Path) -> None:

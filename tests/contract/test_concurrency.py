@@ -126,7 +126,8 @@ def test_reading_a_run_that_is_always_merged_is_retried_a_limited_number_of_time
         number = next(numbers)
         archive.ingest([frame("tasks", [task(number)], number, kept=number + 1)])
         archive.compact(run)
-        delete_replaced(archive)
+        (due_us,) = [row["delete_us"] for row in archive.rows(schema.replaced_files)]
+        delete_replaced(archive, due_us)
 
     read = snapshot(archive, run, HookedReading(archive.store, merge, times=50))
     assert next(numbers) == 6 + runs.ATTEMPTS

@@ -327,3 +327,20 @@ def test_a_catalog_is_readable_only_by_its_owner(sqlite_url: str, tmp_path: Path
     prepare(database)
     assert (tmp_path / "new" / "catalog.sqlite").stat().st_mode & 0o777 == 0o600
     database.close()
+
+
+def test_a_new_connection_does_not_wait_for_a_transaction_of_another(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    database = Database(str(path))
+    assert prepare(database) == "created"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    fresh = Database(str(path))
+    # It would wait for half a minute, and fail.
+    with fresh.read() as connection:
+        assert version(connection) == schema.HEAD
+    other.rollback()
+    other.close()
+    for one in (database, fresh):
+        assert one.can_shrink
+        one.close()

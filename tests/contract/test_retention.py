@@ -7,14 +7,16 @@ import time
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from tests.archive import DAY, NOW, Archive, frame, numbered, task
 
-from daskscope.storage import schema
+from daskscope.storage import replaced, retention, schema
 from daskscope.storage.accounts import get_account, set_member, set_preferences
 from daskscope.storage.blobs import LocalStore
+from daskscope.storage.replaced import delete_replaced, replace_files
 from daskscope.storage.reports import NewReport, add_report, list_reports
-from daskscope.storage.retention import Limits, Removed, apply_retention, delete_rows, sweep
+from daskscope.storage.retention import Limits, Removed, Swept, apply_retention, delete_rows, stored_tasks, sweep
 from daskscope.storage.tokens import create_token
 from daskscope.storage.users import create_user
 
@@ -142,6 +144,51 @@ def test_expired_reports_and_cluster_tokens_are_deleted(archive: Archive) -> Non
     assert [row["cluster"] for row in archive.rows(schema.tokens, "cluster", order=("id",))] == ["", "d"]
 
 
+def test_a_sweep_deletes_a_tenth_of_the_files_at_most(sqlite_archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a catalog that was restored from a backup, all newer files have no name."""
+    monkeypatch.setattr(retention, "MIN_SWEEP", 5)
+    archive = sqlite_archive
+    for number in range(80):
+        archive.store.put(f"1/newer-{number}", b"x")
+    later_us = archive.now_us = time.time_ns() // 1000 + 2 * 3600 * 1_000_000
+    assert [sweep(archive, later_us) for _ in range(2)] == [Swept(8, 72), Swept(7, 65)]
+    monkeypatch.setattr(retention, "MIN_SWEEP", 100)
+    assert sweep(archive, later_us) == Swept(65, 0)
+
+
+def test_a_limit_of_bytes_deletes_the_oldest_rows_first_and_not_all_at_once(
+    sqlite_archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "MIN_PASS", 2)
+    archive = sqlite_archive
+    for number in range(5):
+        archive.now_us += DAY
+        add_run(archive, f"c{number}")
+    set_limits(archive, keep_rows_nbytes=1)
+
+    def left() -> set[str]:
+        with archive.read() as tx:
+            runs = {row["cluster"]: row["id"] for row in archive.rows(schema.runs)}
+            return {cluster for cluster, run in runs.items() if stored_tasks(tx, run)}
+
+    removed = apply_retention(archive, FOREVER, archive.now_us)
+    assert (removed.rows_of_runs, removed.is_capped) == (2, True)
+    assert left() == {"c2", "c3", "c4"}
+    for _ in range(2):
+        removed = apply_retention(archive, FOREVER, archive.now_us)
+    assert (removed.rows_of_runs, removed.is_capped, left()) == (1, False, set())
+
+
+def test_a_pass_over_replaced_files_is_limited(sqlite_archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaced, "STEP", 2)
+    monkeypatch.setattr(replaced, "MAX_PASS", 4)
+    archive = sqlite_archive
+    run = add_run(archive, "c")
+    with archive.write() as tx:
+        replace_files(tx, run, [f"1/old-{n}" for n in range(7)], 0)
+    assert [delete_replaced(archive, archive.now_us + 1) for _ in range(3)] == [4, 3, 0]
+
+
 def test_the_sweep_removes_orphaned_files_unless_they_are_new(sqlite_archive: Archive) -> None:
     archive, store = sqlite_archive, sqlite_archive.store
     assert isinstance(store, LocalStore)
@@ -154,6 +201,7 @@ def test_the_sweep_removes_orphaned_files_unless_they_are_new(sqlite_archive: Ar
         if path != "1/young":
             os.utime(store.local(path), (long_ago, long_ago))
     before = archive.blobs()
-    assert sweep(archive) == 2
+    archive.now_us = time.time_ns() // 1000
+    assert sweep(archive, archive.now_us) == Swept(files=2, left=0)
     assert set(before) - set(archive.blobs()) == {"1/orphan", "1/.half.part"}
     assert archive.recording(archive.run("c")["id"])["tasks"].rows == 1

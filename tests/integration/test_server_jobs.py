@@ -71,12 +71,13 @@ def test_a_clock_that_jumps_deletes_nothing_and_is_reported(hosted: Hosting, tmp
         clock.move(days=100)
         # Its batch has the wrong time, and must not make the time look right.
         assert server.send(sample_frames("new")).status == 200
-        for name, job in (("retention", jobs.retain), ("sweep", jobs.sweep)):
+        passes = ("retention", jobs.retain), ("sweep", jobs.sweep), ("replaced files", jobs.delete_replaced)
+        for name, job in passes:
             jobs._do(name, job)
         ready = server.ask("GET", "/readyz")
         assert ready.status == 200
         if server.services.archive.database.is_sqlite:
-            for name in ("retention", "sweep"):
+            for name, _ in passes:
                 assert "the clock is 100" in ready.json()["checks"][name]
         else:
             # PostgreSQL's clock did not jump.

@@ -155,7 +155,9 @@ class Jobs:
         index_errors(self.services.archive)
 
     def delete_replaced(self) -> None:
-        delete_replaced(self.services.archive)
+        removed = delete_replaced(self.services.archive, self.clock.now_us())
+        if removed:
+            logger.info("deleted %s that newer ones replaced", units.counted(removed, "file"))
 
     def remove_uploads(self) -> None:
         removed = remove_uploads(self.services.settings.directory, time.time())
@@ -177,11 +179,13 @@ class Jobs:
         services.archive.database.shrink()
 
     def sweep(self) -> None:
-        # Files have the time of their store. Only a clock that jumped could make a new one look old.
-        self.clock.now_us()
-        removed = sweep(self.services.archive)
-        if removed:
-            logger.info("deleted %d files without a name", removed)
+        swept = sweep(self.services.archive, self.clock.now_us())
+        if swept.files:
+            logger.info(
+                "deleted %s without a name%s",
+                units.counted(swept.files, "file"),
+                f"; {swept.left:,} more are left for the next sweeps" if swept.left else "",
+            )
 
 
 @contextlib.contextmanager

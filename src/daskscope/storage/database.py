@@ -291,8 +291,10 @@ def _prepare(connection: Any, _: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-    # Only takes effect in a new file; ``daskscope doctor --repair`` changes an old one.
-    cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
+    if not cursor.execute("PRAGMA page_count").fetchone()[0]:
+        # Only takes effect in a new file; ``daskscope doctor --repair`` changes an old one. In any other file it would wait for the
+        # transaction of another connection.
+        cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
     _write_ahead(cursor)
     for pragma in (
         "synchronous=FULL",

@@ -17,6 +17,7 @@ from daskscope.analysis.rollup import roll_up, roll_up_all
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
 from daskscope.storage.blobs import BlobStore, MissingBlob
+from daskscope.storage.clock_check import time_of
 from daskscope.storage.compaction import compact
 from daskscope.storage.database import DatabaseError, StorageError, detail_of
 from daskscope.storage.ingest import lock_run, replace_sums
@@ -87,7 +88,7 @@ def _add_key(archive: Archive, account: int) -> None:
 def check_orphans(archive: Archive) -> Iterator[Finding]:
     """Find files without a name, left by a crash between writing and naming them."""
     with archive.read() as tx:
-        found = orphans(tx)
+        found = orphans(tx, time_of(tx))
     for path, size in found:
         repair = partial(archive.store.delete, path)
         yield Finding("orphans", f"{path} ({units.nbytes(size)}) has no name", repair)

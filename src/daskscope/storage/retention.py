@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -23,10 +22,13 @@ ORPHAN_AGE_S = 3600.0
 STEP = 50
 #: Events of the audit log to delete in one transaction.
 AUDIT_STEP = 1_000
-#: Share of the runs, and number of runs or reports, that one pass may delete because of their age, whichever is more. Passes are an
-#: hour apart: a mistake is noticed before everything is gone, while a day's passes delete nine tenths of any server. In a steady
+#: Share of the runs, and number of runs or reports, that one pass may delete because of age or size, whichever is more. Passes are
+#: an hour apart: a mistake is noticed before everything is gone, while a day's passes delete nine tenths of any server. In a steady
 #: state, less than a hundredth of the runs expires per day.
 MAX_SHARE, MIN_PASS = 10, 25
+#: Files without a name that one sweep may delete, at least. Beside a catalog that was restored from a backup, all newer files have
+#: no name; a tenth of the files every six hours leaves time to notice.
+MIN_SWEEP = 100
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Removed:
 
 @dataclass
 class _Budget:
-    """How much a pass may still delete because of its age."""
+    """How much a pass may still delete."""
 
     left: int
 
@@ -80,7 +82,7 @@ def apply_retention(archive: Archive, limits: Limits, now_us: int) -> Removed:
         if rows:
             removed.rows_of_runs += _remove_old_rows(archive, account, now_us - rows * DAY_US, budget)
         if account.preferences.keep_rows_nbytes:
-            removed.rows_of_runs += _shrink(archive, account)
+            removed.rows_of_runs += _shrink(archive, account, budget)
     removed.is_capped = budget.left == 0
     return removed
 
@@ -158,8 +160,8 @@ def stored_nbytes(tx: Transaction, account: int) -> int:
     return sum(int(tx.execute(query).scalar_one()) for query in (compacted, buffered))
 
 
-def _shrink(archive: Archive, account: Account) -> int:
-    """Delete the rows of the oldest runs until the account's files fit."""
+def _shrink(archive: Archive, account: Account, budget: _Budget) -> int:
+    """Delete the rows of the oldest runs until the account's files fit, or the pass has deleted enough."""
     runs, files = schema.runs, schema.files
     total = summed(files.c.nbytes).label("nbytes")
     query = (
@@ -172,13 +174,18 @@ def _shrink(archive: Archive, account: Account) -> int:
     kept, removed = 0, 0
     with archive.read() as tx:
         sizes = tx.execute(query).all()
+    too_many = []
     for row in sizes:
         kept += row.nbytes
         if kept > account.preferences.keep_rows_nbytes:
-            with archive.write() as tx:
-                paths = delete_rows(tx, row.id)
-            _delete(archive.store, paths)
-            removed += 1
+            too_many.append(row.id)
+    # The oldest first, if not all of them go now.
+    for run in too_many[::-1][: budget.left]:
+        with archive.write() as tx:
+            paths = delete_rows(tx, run)
+        _delete(archive.store, paths)
+        removed += 1
+    budget.left -= removed
     return removed
 
 
@@ -220,21 +227,40 @@ def _delete(store: BlobStore, paths: list[str]) -> None:
         store.delete(path)
 
 
-def orphans(tx: Transaction, now_s: float | None = None) -> list[tuple[str, int]]:
-    """Return files without a name, with their sizes."""
-    now_s = time.time() if now_s is None else now_s
+def orphans(tx: Transaction, now_us: int) -> list[tuple[str, int]]:
+    """Return files without a name, with their sizes, except those that are too young at the given time.
+
+    A file has the time of its store: for local files the clock of this server, for S3 that of S3. A clock of either that is ahead
+    would make a file look old that a compaction is about to name, so the earlier of the two counts.
+    """
+    return _orphans(tx, now_us)[0]
+
+
+def _orphans(tx: Transaction, now_us: int) -> tuple[list[tuple[str, int]], int]:
+    """Return files without a name, and the number of all files."""
+    now_s = min(now_us, tx.now_us) / 1e6
     # List the files first: a file that is written and named meanwhile is then among the named ones.
-    found = [(path, size) for path, size, modified in tx.store.list() if now_s - modified > ORPHAN_AGE_S]
+    listed = list(tx.store.list())
+    found = [(path, size) for path, size, modified in listed if now_s - modified > ORPHAN_AGE_S]
     named: set[str] = set()
     tables = (schema.files, schema.renderings, schema.replaced_files, schema.reports)
     for column in (*(table.c.path for table in tables), schema.reports.c.html_path):
         named |= set(tx.execute(sa.select(column)).scalars())
-    return [(path, size) for path, size in found if path not in named]
+    return [(path, size) for path, size in found if path not in named], len(listed)
 
 
-def sweep(archive: Archive) -> int:
-    """Delete files without a name and return how many."""
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep deleted, and how many files without a name are left for the next one."""
+
+    files: int
+    left: int
+
+
+def sweep(archive: Archive, now_us: int) -> Swept:
+    """Delete files without a name that are old at the given time, at most as many as one sweep may delete."""
     with archive.read() as tx:
-        paths = [path for path, _ in orphans(tx)]
+        found, total = _orphans(tx, now_us)
+    paths = [path for path, _ in found[: max(MIN_SWEEP, total // MAX_SHARE)]]
     _delete(archive.store, paths)
-    return len(paths)
+    return Swept(len(paths), len(found) - len(paths))
