@@ -63,9 +63,12 @@ def version(connection: Connection) -> str:
 
 
 def other_version(connection: Connection) -> str:
-    """Return what is wrong with a catalog's schema; empty if it is this version's."""
+    """Return what is wrong with a catalog's schema; empty if it is this version's or a newer one.
+
+    Migrations only add: a server goes on while a newer one migrates its catalog.
+    """
     found = version(connection)
-    return "" if found == schema.HEAD else f"the schema is {found or 'missing'}, this version needs {schema.HEAD}"
+    return "" if found >= schema.HEAD else f"the schema is {found or 'missing'}, this version needs {schema.HEAD}"
 
 
 def upgrade(connection: Connection, target: str) -> None:
