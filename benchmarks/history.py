@@ -21,8 +21,9 @@ from daskscope.storage import schema
 from daskscope.storage.accounts import set_member
 from daskscope.storage.archive import Transaction
 from daskscope.storage.blobs import new_path
+from daskscope.storage.code_texts import code_place
 from daskscope.storage.error_groups import error_place
-from daskscope.storage.ingest import SECRET, code_digest, code_place
+from daskscope.storage.ingest import SECRET, code_digest
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.reports import NewReport, add_report
 from daskscope.storage.users import create_user

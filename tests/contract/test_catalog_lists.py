@@ -423,6 +423,7 @@ def fill(archive: Archive, cluster: str, traceback: str = "T") -> int:
     archive.ingest([frame("tasks", [task(9)], 8, cluster=cluster)])
     archive.store.put(f"view-{run}", b"x")
     archive.execute(sa.insert(schema.renderings).values(run_id=run, subject="", path=f"view-{run}"))
+    archive.execute(sa.insert(schema.builds).values(run_id=run, subject="", builder="b"))
     archive.store.put(f"old-{run}", b"x")
     archive.execute(sa.insert(schema.replaced_files).values(run_id=run, path=f"old-{run}", delete_us=NOW))
     return run

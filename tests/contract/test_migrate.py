@@ -244,6 +244,7 @@ RELEASED = {
     "0007_credentials_and_audit": "7ed6b569b263f49e",
     "0008_replaced_files": "2c90ed8ddace7734",
     "0009_builds": "d4b4848e02a0743d",
+    "0010_code_texts": "5cd93e3813cea8f5",
 }
 
 

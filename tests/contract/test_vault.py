@@ -296,17 +296,15 @@ def test_the_texts_of_two_rows_cannot_be_exchanged(archive: Archive) -> None:
         assert {group.sample.traceback for group in list_error_groups(tx, archive.account)} == {"one", "two"}
         assert {row.code for row in list_computations(tx, archive.account)} == {"one", "two"}
     first, second = (archive.run(cluster)["id"] for cluster in ("one", "two"))
-    for table, column in ((schema.computations, "sealed_code"), (schema.batches, "frame")):
-        texts = {
-            row["run_id"]: row[column]
-            for row in archive.rows(table)
-            if row.get("name", "computations") == "computations"
-        }
-        for run, other in ((first, second), (second, first)):
-            mine = table.c.run_id == run
-            if table is schema.batches:
-                mine &= table.c.name == "computations"
-            archive.execute(sa.update(table).where(mine).values({column: texts[other]}))
+    table = schema.batches
+    texts = {row["run_id"]: row["frame"] for row in archive.rows(table) if row["name"] == "computations"}
+    for run, other in ((first, second), (second, first)):
+        mine = (table.c.run_id == run) & (table.c.name == "computations")
+        archive.execute(sa.update(table).where(mine).values(frame=texts[other]))
+    one, two = archive.rows(schema.code_texts)
+    for mine, theirs in ((one, two), (two, one)):
+        changed = sa.update(schema.code_texts).where(schema.code_texts.c.digest == mine["digest"])
+        archive.execute(changed.values(sealed=theirs["sealed"]))
     with archive.read() as tx, pytest.raises(BrokenSeal):
         list_computations(tx, archive.account)
     assert "changed" in archive.recording(first).damage

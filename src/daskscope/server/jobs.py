@@ -18,6 +18,7 @@ from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.clock_check import ClockCheck
+from daskscope.storage.code_texts import move_codes
 from daskscope.storage.compaction import claim, compact, due
 from daskscope.storage.computations import large_subjects
 from daskscope.storage.database import detail_of, is_outage
@@ -67,6 +68,7 @@ class Jobs:
             ("search", self.index_errors, INDEX_EVERY_S),
             ("replaced files", self.delete_replaced, REPLACED_EVERY_S),
             ("documents", self.refresh_document, REFRESH_EVERY_S),
+            ("code", self.move_codes, SWEEP_EVERY_S),
             ("uploads", self.remove_uploads, RETAIN_EVERY_S),
             ("retention", self.retain, RETAIN_EVERY_S),
             ("sweep", self.sweep, SWEEP_EVERY_S),
@@ -78,6 +80,7 @@ class Jobs:
             "search": begin,
             "replaced files": begin + 60,
             "documents": begin,
+            "code": begin + 30,
             "uploads": begin,
             "retention": begin + 60,
             "sweep": begin + 600,
@@ -150,6 +153,11 @@ class Jobs:
         if subject is not None:
             with _logged(subject):
                 documents.refresh(self.services, subject)
+
+    def move_codes(self) -> None:
+        moved = move_codes(self.services.archive)
+        if moved:
+            logger.info("the code of %s is now stored once per content", units.counted(moved, "computation"))
 
     def index_errors(self) -> None:
         index_errors(self.services.archive)

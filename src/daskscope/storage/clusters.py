@@ -18,6 +18,7 @@ from daskscope.model.states import ClusterState
 from daskscope.model.table import Array
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.code_texts import remove_unused_codes
 from daskscope.storage.database import of_row
 from daskscope.storage.error_groups import remove_errors
 from daskscope.storage.upsert import summed
@@ -266,6 +267,7 @@ def delete_cluster(tx: Transaction, run: int) -> list[str]:
     for table in _tables_of_runs():
         tx.execute(sa.delete(table).where(table.c.run_id == run))
     tx.execute(sa.delete(schema.runs).where(schema.runs.c.id == run))
+    remove_unused_codes(tx, account)
     return paths
 
 

@@ -13,8 +13,8 @@ from daskscope.model.states import ComputationState
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import state_of
+from daskscope.storage.code_texts import of_computation, open_code
 from daskscope.storage.database import of_row
-from daskscope.storage.ingest import code_place
 from daskscope.storage.upsert import summed
 
 #: Earlier runs with the same code that are compared by their prefixes, for each one wanted.
@@ -76,8 +76,10 @@ def list_computations(
             runs.c.clock_offset_us,
             runs.c.seen_us.label("cluster_seen_us"),
             true_state(tx).label("state"),
+            schema.code_texts.c.sealed.label("sealed_text"),
         )
         .join(runs, runs.c.id == table.c.run_id)
+        .outerjoin(schema.code_texts, of_computation())
         .order_by(table.c.start_us.desc(), table.c.computation.desc(), table.c.run_id.desc())
         .limit(limit)
     )
@@ -104,8 +106,12 @@ def list_computations(
     sums = _sums(tx, [(row["run_id"], row["computation"]) for row in rows])
 
     def made(row: sa.RowMapping) -> Computation:
-        code = tx.open_text(account, row["sealed_code"], code_place(row["run_id"], row["computation"]))
-        return of_row(Computation, row, code=code, sums=sums.get((row["run_id"], row["computation"]), Sums()))
+        return of_row(
+            Computation,
+            row,
+            code=open_code(tx, account, row),
+            sums=sums.get((row["run_id"], row["computation"]), Sums()),
+        )
 
     return [made(row) for row in rows]
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.limits import clean_text
 from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.capacity import update_capacity, update_peaks
+from daskscope.storage.code_texts import store_codes, text_digest
 from daskscope.storage.database import in_steps, insert
 from daskscope.storage.error_groups import record_failures
 from daskscope.storage.upsert import Row, accumulate, replace_older, saturated
@@ -218,11 +218,6 @@ def batch_place(run: int, epoch: int, sequence: int) -> str:
     return f"batch {run} {epoch} {sequence}"
 
 
-def code_place(run: int, computation: str) -> str:
-    """Return the place that the code of a computation is bound to, with the name as it is stored."""
-    return f"code {run} {clean_text(computation, len(computation))}"
-
-
 def _streams(tx: Transaction, arrivals: list[Arrival]) -> None:
     streams: dict[tuple[int, int, str], Row] = {}
     for run, header in ((a.run, batch.header) for a in arrivals for batch in a.batches):
@@ -286,9 +281,10 @@ def _entities(tx: Transaction, arrivals: list[Arrival]) -> None:
     for table in (schema.workers, schema.clients):
         rows = [{"run_id": a.run, **row} for a in arrivals for row in a.total.entities.get(table.name, {}).values()]
         replace_older(tx, table, _within(tx, table, rows))
-    computations = [
-        _computation(tx, a, row) for a in arrivals for row in a.total.entities.get("computations", {}).values()
-    ]
+    computations = [_computation(a, row) for a in arrivals for row in a.total.entities.get("computations", {}).values()]
+    for account in sorted({a.account for a in arrivals}):
+        mine = [a.total.entities.get("computations", {}) for a in arrivals if a.account == account]
+        store_codes(tx, account, {str(row["code"]) for rows in mine for row in rows.values()})
     replace_older(tx, schema.computations, computations)
     memories = [
         {"run_id": a.run, "worker": worker, "time_us": time, "memory": memory, "cpu_percent": cpu}
@@ -314,11 +310,11 @@ def _within(tx: Transaction, table: sa.Table, rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["run_id"] not in full or (row["run_id"], row[name]) in known]
 
 
-def _computation(tx: Transaction, arrival: Arrival, row: Mapping[str, Any]) -> Row:
+def _computation(arrival: Arrival, row: Mapping[str, Any]) -> Row:
     kept = {name: value for name, value in row.items() if name != "code"}
-    code = tx.seal_text(arrival.account, row["code"], code_place(arrival.run, row["computation"]))
-    mine = {"run_id": arrival.run, "account_id": arrival.account}
-    return {**mine, "sealed_code": code, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
+    mine = {"run_id": arrival.run, "account_id": arrival.account, "code_text": text_digest(row["code"])}
+    # A server of an earlier version may have stored the code in the row.
+    return {**mine, "sealed_code": None, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
 
 
 def code_digest(code: str, line: int) -> str:

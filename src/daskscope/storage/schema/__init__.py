@@ -30,6 +30,7 @@ from daskscope.storage.schema.buffer import batches, builds, epochs, files, rend
 from daskscope.storage.schema.rollups import (
     activities,
     clients,
+    code_texts,
     computations,
     days,
     error_groups,
@@ -42,7 +43,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Change it with every change of these tables.
-HEAD = "0009"
+HEAD = "0010"
 
 __all__ = [
     "HEAD",
@@ -54,6 +55,7 @@ __all__ = [
     "batches",
     "builds",
     "clients",
+    "code_texts",
     "computations",
     "days",
     "epochs",

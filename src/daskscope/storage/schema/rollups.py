@@ -74,12 +74,32 @@ computations = Table(
     number("unfinished"),
     # Identifies equal code across runs without containing it.
     text("code_digest"),
+    # The text of its code in ``code_texts``; servers of earlier versions use ``sealed_code``.
+    text("code_text"),
     Index(None, "account_id", "start_us"),
     # For recently ended computations: without it, the home page of a team scanned all of its 200,000 computations in
     # 0.4 s.
     Index(None, "account_id", "seen_us"),
     Index(None, "run_id", "start_us"),
     Index(None, "account_id", "code_digest", "start_us"),
+    # For texts that no computation has.
+    Index(None, "account_id", "code_text"),
+)
+
+#: Code of computations, once per content.
+code_texts = Table(
+    "code_texts",
+    metadata,
+    Column(
+        "account_id",
+        Id,
+        ForeignKey("accounts.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+        nullable=False,
+    ),
+    key("digest"),
+    Column("sealed", LargeBinary, nullable=False),
 )
 
 #: Executions of a computation by prefix.
