@@ -17,7 +17,21 @@ from importlib.metadata import version
 from pathlib import Path
 
 import daskscope
-from benchmarks import accuracy, agent_cost, app, fleet, ingest, neighbours, overhead, replay, report, volume, wire_size
+from benchmarks import (
+    accuracy,
+    agent_cost,
+    app,
+    fleet,
+    ingest,
+    neighbours,
+    outage,
+    overhead,
+    readers,
+    replay,
+    report,
+    volume,
+    wire_size,
+)
 from benchmarks.result import Result
 
 RESULTS = Path(__file__).parent / "results"
@@ -32,6 +46,8 @@ LONG: dict[str, Measurement] = {
     "accuracy": accuracy.run,
     "ingest": ingest.run,
     "neighbours": neighbours.run,
+    "outage": outage.run,
+    "readers": readers.run,
     "fleet": fleet.run,
     "app": app.run,
     "replay": replay.run,
@@ -45,11 +61,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help=f"which measurements: {', '.join([*QUICK, *LONG])}")
     parser.add_argument("--quick", action="store_true", help="leave out the ones that take minutes")
     parser.add_argument("--tasks", type=int, default=volume.TASKS, help="tasks of the volume run")
+    parser.add_argument("--minutes", type=float, default=outage.MINUTES, help="minutes of outage")
     arguments = parser.parse_args()
     # Shuffles, lost workers and a failing recorder are part of the measurements; their log lines would tear the table apart.
     for name in ("distributed", "daskscope"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    known: dict[str, Measurement] = {**QUICK, **LONG, "volume": partial(volume.run, arguments.tasks)}
+    chosen = {
+        "volume": partial(volume.run, arguments.tasks),
+        "outage": partial(outage.run, minutes=arguments.minutes),
+    }
+    known: dict[str, Measurement] = {**QUICK, **LONG, **chosen}
     names = arguments.names or list(QUICK if arguments.quick else known)
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from tests.hosted import FRAMES, HostedServer
 from tests.samples import sample_frames, sample_recording
 from tests.server_process import ServerProcess
-from tests.services import Hosting
+from tests.services import ACCESS, BUCKET, Hosting, Postgres
 
 from daskscope.server import building
 from daskscope.server.build_job import Job, Storage
@@ -56,6 +56,19 @@ def test_a_document_built_apart_is_the_same(hosted: Hosting, tmp_path: Path, mon
         assert {**there.json(), "made_us": 0} == {**here.json(), "made_us": 0}
         assert server.ask("GET", f"{VIEW}/blocks/{column}").body == block
         assert server.ask("GET", "/api/v1/clusters/c/computations/none/view/report.json").status == 404
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_document_is_built_apart_from_postgresql_and_s3(
+    tmp_path: Path, postgres: Postgres, strong_s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ACCESS.items():
+        monkeypatch.setenv(name, value)
+    settings: dict[str, Any] = {"database": postgres.prepared(), "store": f"s3://{BUCKET}/{tmp_path.name}"}
+    with HostedServer(tmp_path, store_endpoint=strong_s3, **settings) as server:
+        assert server.send(sample_frames("c", ended=True)).status == 200
+        answer = server.ask("GET", f"{VIEW}/report.json")
+        assert (answer.status, answer.json()["totals"]["tasks"]) == (200, 3)
 
 
 @pytest.mark.usefixtures("apart")

@@ -105,8 +105,8 @@ def _build_apart(services: Services, job: Job, tasks: int) -> Built:
             result = services.build_processes.run(_with_memory(job, nbytes), BUILD_S)
         if result.outcome != "memory":
             break
-    services.counters.add("documents")
     _check(result, services.build_memory.nbytes)
+    services.counters.add("documents")
     return Built(result.path, result.nbytes, result.is_complete, result.cluster)
 
 
