@@ -51,7 +51,7 @@ CLUSTERS = define_table(
     C(
         "stalled_since_us",
         "time",
-        "since when tasks wait and no worker executes or fetches anything; 0 if not",
+        "since when tasks wait and no worker executes, finishes or fetches anything; 0 if not long enough to tell",
         since=2,
     ),
     time="seen_us",

@@ -108,6 +108,8 @@ class Executions:
     set_computation: Callable[[str], None]
     rotate: Callable[[], Chunk]
     rows: Callable[[], int]
+    #: Number of executions so far, also those of earlier recordings of the same scheduler.
+    total: Callable[[], int]
 
 
 def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share cells)
@@ -230,7 +232,7 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
             full.computation_ids.pop()
         return full
 
-    return Executions(transition, add, set_computation, rotate, lambda: chunk.rows)
+    return Executions(transition, add, set_computation, rotate, lambda: chunk.rows, lambda: total)
 
 
 def _until(start_us: int, now_ns: int) -> tuple[dict[str, Any], ...]:

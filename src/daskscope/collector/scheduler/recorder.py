@@ -24,7 +24,8 @@ from .executions import Chunk, Execution, build_executions
 from .failures import Failure, Failures, exception_text
 from .interrupted import Interrupted
 from .members import Members
-from .samples import is_fetching, scheduler_sample, unrunnable_needs, worker_sample, worker_status
+from .samples import scheduler_sample, unrunnable_needs, worker_sample, worker_status
+from .stall import Stall
 
 #: Workers sampled per tick; with more workers, each tick samples the next 500.
 SAMPLES_PER_TICK = 500
@@ -105,8 +106,7 @@ class Recorder:
         self._round: Iterator[None] | None = None
         self._simplifier = Simplifier(scrubber)
         self._wanted = -1
-        #: Since when tasks wait and nothing is executed; 0 if something is.
-        self._stalled_us = 0
+        self._stall = Stall(scheduler)
         self.interrupted = Interrupted(scheduler, self._execution)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
@@ -347,7 +347,8 @@ class Recorder:
         yield from self.computations.write_changes(now_us)
         yield from self.activities.write_changes(now_us, self.rows.add)
         yield from self.members.write_changes(now_us)
-        self.cluster_state(now_us)
+        # A round may take several ticks, and the state is the one of this moment.
+        self.cluster_state(self.now_us())
 
     def tick_samples(self, now_us: int, lag_us: int) -> None:
         """Sample the scheduler and up to 500 workers; with more workers, each tick samples the next 500."""
@@ -375,8 +376,6 @@ class Recorder:
         workers = list(scheduler.workers.values())
         processing = sum(len(worker.processing) for worker in workers)
         executing = sum(len(getattr(worker, "executing", ())) for worker in workers)
-        if executing or not workers or not processing + len(scheduler.queued) or any(map(is_fetching, workers)):
-            self._stalled_us = 0
         facts = {
             "idle_since_us": int((scheduler.idle_since or 0) * 1e6),
             "idle_timeout_s": float(scheduler.idle_timeout or 0),
@@ -388,15 +387,12 @@ class Recorder:
             "threads": scheduler.total_nthreads,
             "tasks_executing": executing,
             "workers_paused": sum(worker_status(worker) == "paused" for worker in workers),
-            "stalled_since_us": self._stalled_us,
+            "stalled_since_us": self._stall.since_us(now_us, self.executions.total()),
             # A frame reports drops of its own table only, and that table may get no more frames. Copied, because other threads
             # count drops too.
             "dropped": json.dumps(dict(self.dropped), sort_keys=True) if self.dropped else "",
             "end_us": self._cluster.get("end_us", 0),
         }
-        if not self._stalled_us and workers and processing + len(scheduler.queued) and not executing:
-            # From the next look on, unless a worker executes or fetches something until then.
-            self._stalled_us = now_us
         if tuple(facts.values()) != self._last_cluster or now_us - self._cluster_us >= REPEAT_US:
             self._last_cluster, self._cluster_us = tuple(facts.values()), now_us
             self.rows.add("clusters", **{**self._cluster, "seen_us": now_us, **facts})
