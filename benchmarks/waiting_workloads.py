@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,23 @@ def tasks_that_wait_for_a_queue(lab: Lab) -> Callable[[Said], None]:
     def compare(said: Said) -> None:
         check_compute(lab, said)
         lab.number("waiting for locks or queues", lab.wall(), said.waiting("lock"), 0.2 * lab.wall())
+
+    return compare
+
+
+def burn_in_a_pool(seconds: float) -> None:
+    with timer("task"), ThreadPoolExecutor(1) as pool:
+        pool.submit(burn, seconds, "helper").result()
+
+
+@workload(threads_per_worker=1, n_workers=1)
+def tasks_that_compute_in_a_pool(lab: Lab) -> Callable[[Said], None]:
+    lab.client.gather(lab.client.map(burn_in_a_pool, [0.4] * 8, pure=False))
+
+    def compare(said: Said) -> None:
+        wall = lab.wall("task")
+        lab.number("compute time", wall, said.seconds("cpu", "noncpu"), 0.03 * wall + 0.1)
+        lab.number("waiting for threads they started", lab.cpu("helper"), said.waiting("native"), 0.1 * wall)
 
     return compare
 

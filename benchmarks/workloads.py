@@ -176,6 +176,23 @@ def an_actor(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
+@workload(threads_per_worker=1, n_workers=1)
+def an_actor_beside_tasks(lab: Lab) -> Callable[[Said], None]:
+    actor: Any = lab.client.submit(Counter, actor=True).result()
+    naps = lab.client.map(rest, [0.5] * 6, pure=False)
+    actor.work(2.5).result()
+    lab.client.gather(naps)
+
+    def compare(said: Said) -> None:
+        beside = said.facts.split.actors_beside_us / 1e6
+        lab.number("waiting, asleep or in native code", lab.wall("task"), said.waiting("blocked"), 0.1)
+        lab.number("waiting for library threads", 0, said.waiting("native"), 0.1)
+        computed = said.seconds("cpu", "noncpu") + beside
+        lab.number("compute time in threads and beside them", lab.wall(), computed, 0.15)
+
+    return compare
+
+
 def outer(seconds: float) -> None:
     with timer("outer"), worker_client() as client:
         client.gather(client.map(rest, [seconds] * 4, pure=False))

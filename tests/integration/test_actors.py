@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Client, LocalCluster
 
 import daskscope
 from daskscope import Recording
@@ -77,6 +78,29 @@ def test_calls_are_recorded_with_their_times(client: Any, tmp_path: Path, opened
     # The thread of the actor is one of the worker's threads: creating it counts too, which takes milliseconds.
     assert found.compute_us / 1e6 == pytest.approx(wall, abs=0.1)
     assert found.split["cpu"] / 1e6 == pytest.approx(cpu, abs=0.1)
+    assert sum(found.split.values()) == found.thread_us
+
+
+def nap(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def test_an_actor_beside_tasks_takes_nothing_from_them(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    path = tmp_path / "run.daskscope"
+    with LocalCluster(**options) as cluster, Client(cluster) as client, daskscope.record(path, client) as made:
+        meter = make_actor(client, Meter)
+        naps = client.map(nap, [0.4] * 4, pure=False)
+        meter.burn(1.2).result()
+        client.gather(naps)
+        wall, _ = meter.times().result()
+    found = breakdown(made.recording, Bins.over(*extent(made.recording)))
+    calls = made.recording["actor_calls"]
+    assert found.waiting_us["native"] == 0
+    # The naps took 1.6 s of the only thread, and the actor computed on its own beside them.
+    assert found.split["noncpu"] / 1e6 >= 1.55
+    assert found.actors_beside_us / 1e6 >= wall - (found.thread_us / 1e6 - 1.6) - 0.05
+    assert (calls["stop_us"] - calls["start_us"]).sum() / 1e6 == pytest.approx(wall, abs=0.05)
     assert sum(found.split.values()) == found.thread_us
 
 

@@ -69,6 +69,26 @@ def test_a_process_is_read_as_increases() -> None:
     assert row["peak_memory"] == peak_memory() > 1_000_000
 
 
+def test_cpu_of_event_loops_and_helpers_is_separate() -> None:
+    def burn(seconds: float) -> None:
+        stop = time.thread_time() + seconds
+        while time.thread_time() < stop:
+            sum(range(1_000))
+        done.wait()
+
+    reader = ProcessReader()
+    done = threading.Event()
+    for name, seconds in (("IO loop", 0.2), ("someone-else", 0.3)):
+        threading.Thread(target=burn, args=(seconds,), name=name, daemon=True).start()
+    before = time.process_time()
+    while time.process_time() - before < 0.6:
+        time.sleep(0.01)
+    row = reader.read(whole=True)
+    done.set()
+    assert row is not None
+    assert 200_000 <= row["own_cpu_us"] < row["cpu_us"] - 250_000
+
+
 def test_a_quiet_process_is_not_read_until_it_is_asked_for() -> None:
     reader = ProcessReader()
     time.sleep(0.3)

@@ -85,5 +85,67 @@ def test_library_threads_computed_while_the_task_waited() -> None:
     assert waiting(found) == {"native": 9}
 
 
+def process(worker: str = "a", **seconds: float) -> dict[str, Any]:
+    times = {f"{name}_us": int(value * S) for name, value in {"wall": 10, **seconds}.items()}
+    return {"worker": worker, "time_us": T + 10 * S, "host_cores": 4, **times}
+
+
+@pytest.mark.parametrize("frame", ["/usr/lib/python3/concurrent/futures/_base.py", "/usr/lib/python3/threading.py"])
+def test_helper_threads_computed_while_the_task_waited_at_a_lock(frame: str) -> None:
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[sampled(frame, cpu=1)],
+        processes=[process(cpu=8.4, own_cpu=0.2)],
+    )
+    assert waiting(found) == {"lock": 2, "native": 7}
+
+
+def test_cpu_of_the_event_loop_is_not_of_helper_threads() -> None:
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[sampled("/usr/lib/python3/threading.py", cpu=1)],
+        processes=[process(cpu=8, own_cpu=7)],
+    )
+    assert waiting(found) == {"lock": 9}
+
+
+def test_cpu_of_another_worker_does_not_explain_waiting() -> None:
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[sampled(cpu=1)],
+        workers=[{**WORKER, "pid": 1}, {**WORKER, "worker": "b", "server_id": "b", "pid": 2}],
+        processes=[process(cpu=1, own_cpu=0.1), process("b", cpu=30, own_cpu=0.1)],
+    )
+    assert waiting(found) == {"blocked": 9}
+
+
+def test_workers_in_one_process_read_the_same_cpu_time() -> None:
+    other = {**TASK, "key": "l", "worker": "b"}
+    found = explain(
+        tasks=[TASK, other],
+        activities=metrics(thread_cpu=10.0, thread_noncpu=10.0),
+        profiles=[sampled(cpu=5)],
+        workers=[{**WORKER, "pid": 1}, {**WORKER, "worker": "b", "server_id": "b", "pid": 1}],
+        processes=[process(cpu=10, own_cpu=0.1), process("b", cpu=10, own_cpu=0.1)],
+    )
+    assert waiting(found) == {"blocked": 10}
+
+
+def test_cpu_of_an_actor_is_not_of_helper_threads() -> None:
+    call = {
+        "worker": "a", "prefix": "Actor", "method": "go", "thread": 2, "status": "ok", "cpu_us": 8 * S,
+        "start_us": T, "stop_us": T + 8 * S,
+    }  # fmt: skip
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[sampled(cpu=1)],
+        actor_calls=[call],
+        processes=[process(cpu=9, own_cpu=0.1)],
+    )
+    assert waiting(found) == {"blocked": 9}
+    assert found.split["cpu"] == 1 * S
+    assert found.actors_beside_us == 8 * S
+
+
 def test_waiting_without_samples_is_unknown() -> None:
     assert waiting(explain(activities=metrics(thread_cpu=1.0, thread_noncpu=9.0))) == {"unknown": 9}

@@ -14,7 +14,8 @@ from daskscope.analysis.grouping import counts, product, sums, where
 from daskscope.analysis.idle import Idle
 from daskscope.analysis.idle import idle as explain_idle
 from daskscope.analysis.intervals import Spread, merge, spread, steps, task_intervals, union_us
-from daskscope.analysis.waiting import cpu_share, waiting_us
+from daskscope.analysis.library_threads import processes
+from daskscope.analysis.waiting import Waits, cpu_share, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
@@ -62,6 +63,8 @@ class Breakdown:
     waiting_us: dict[str, int]
     #: Compute time of tasks after they seceded from their worker's threads; not part of thread time.
     seceded_us: int
+    #: Time of actor calls while all threads of their worker were busy; not part of thread time.
+    actors_beside_us: int
 
 
 @dataclass(frozen=True)
@@ -85,19 +88,24 @@ class Atoms:
 
 def breakdown(recording: Recording, bins: Bins) -> Breakdown:
     """Split the thread time inside the bins into the seven categories."""
+    first_call = recording["tasks"].rows
     recording = with_actor_calls(recording)
     tasks, lived = recording["tasks"], lifetimes(recording, bins.start_us, bins.stop_us)
     again = recomputed_rows(recording)
     threads = spread(lived.start_us, lived.stop_us, bins, lived.worker, lived.threads)
     cells = threads.group * bins.count + threads.bin
     seceded = seceded_at_us(recording)
-    computed, moved = _computed(recording, lived, again, seceded, bins), _other_activities(tasks, lived, bins)
-    computed, free = _fit(computed, cells, threads.us, bins.count)
-    moved, free = _fit(moved, cells, free, bins.count)
+    executed, called = _computed(recording, lived, again, seceded, first_call, bins)
+    executed, free = _fit(executed, cells, threads.us, bins.count)
+    # Actors have a thread beside those of tasks: their calls fill threads that are idle, and never make tasks look shorter.
+    fitting, free = _fit(called, cells, free, bins.count)
+    moved, free = _fit(_other_activities(tasks, lived, bins), cells, free, bins.count)
     names = tasks.strings("prefix")
-    atoms = _join(_divide_cpu(computed, recording, names), moved)
+    share = cpu_share(recording, names)
+    atoms = _join(_divide_cpu(_join(executed, fitting), share, names), moved)
+    beside_us = int(called.us.sum() - fitting.us.sum())
     # Five million tasks have 200 MB of them.
-    del computed, moved
+    del executed, called, fitting, moved
     free, monitored = _spilling(recording, threads, free, bins)
     idle = _join(_without_task(threads, IDLE, free), *monitored)
     split = sums(np.concatenate((atoms.category, idle.category)), np.concatenate((atoms.us, idle.us)), len(CATEGORIES))
@@ -114,18 +122,31 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
         compute_us=int(split[CPU] + split[NONCPU]),
         recomputed=int(np.count_nonzero(again)),
         idle=explain_idle(recording, lived, threads, free, bins),
-        waiting_us=waiting_us(recording, sums(waits.prefix, waits.us, len(prefixes)), names),
+        waiting_us=waiting_us(
+            recording,
+            Waits(waits.worker, waits.prefix, waits.us),
+            names,
+            processes(recording, lived.workers, names, share),
+        ),
         seceded_us=int(np.maximum(bins.clip(tasks["stop_us"]) - bins.clip(seceded), 0)[seceded > 0].sum()),
+        actors_beside_us=beside_us,
     )
 
 
-def _computed(recording: Recording, lived: Lifetimes, again: Array, seceded: Array, bins: Bins) -> Atoms:
-    """Return executions, cut to the lifetimes of their workers; ``_divide_cpu`` splits ``cpu`` later."""
+def _computed(
+    recording: Recording, lived: Lifetimes, again: Array, seceded: Array, first_call: int, bins: Bins
+) -> tuple[Atoms, Atoms]:
+    """Return executions and actor calls, cut to the lifetimes of their workers; ``_divide_cpu`` splits ``cpu`` later."""
     tasks = recording["tasks"]
     wasted = where(tasks.strings("status"), *WASTED) | again
     stops = np.where(seceded > 0, np.minimum(seceded, tasks["stop_us"]), cancelled_until_us(recording))
     starts, stops = lived.clip(tasks["start_us"], stops, lived.of_tasks)
-    return _atoms(tasks, lived, np.arange(tasks.rows), np.where(wasted, FAILED, CPU), starts, stops, bins)
+    categories, rows = np.where(wasted, FAILED, CPU), np.arange(tasks.rows)
+
+    def atoms(part: Array) -> Atoms:
+        return _atoms(tasks, lived, part, categories[part], starts[part], stops[part], bins)
+
+    return atoms(rows[:first_call]), atoms(rows[first_call:])
 
 
 def _without_task(threads: Spread, category: int, us: Array) -> Atoms:
@@ -216,9 +237,9 @@ def _scaled(us: Array, at: Array, wanted: Array, room: Array) -> Array:
     return result
 
 
-def _divide_cpu(atoms: Atoms, recording: Recording, prefixes: Strings) -> Atoms:
-    """Divide compute time into CPU and waiting by the fine metrics of its prefix; without metrics, all is CPU."""
-    share = cpu_share(recording, prefixes)[atoms.prefix]
+def _divide_cpu(atoms: Atoms, cpu_share: Array, prefixes: Strings) -> Atoms:
+    """Divide compute time into CPU and waiting by the CPU share of its prefix."""
+    share = cpu_share[atoms.prefix]
     divided = (atoms.category == CPU) & (share < 1.0)
     rows = np.flatnonzero(divided)
     rows = rows[np.argsort(atoms.prefix[rows], kind="stable")]

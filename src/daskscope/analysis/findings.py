@@ -337,8 +337,9 @@ WAITING = {
     "file": ("waited for files", "Use faster storage or larger reads. More threads per worker can read in parallel."),
     "subprocess": ("waited for programs they had started", "The profile shows where they are started."),
     "native": (
-        "waited for threads of a library, such as BLAS",
-        "The library uses threads of its own. Set OMP_NUM_THREADS=1 on workers, or give each worker one thread.",
+        "waited for threads of a library, such as BLAS, or for threads they had started",
+        "These threads use cores that Dask does not count. Set OMP_NUM_THREADS=1 on workers, give each worker one thread, "
+        "or compute in the task's own thread.",
     ),
     "blocked": ("slept or were blocked in native code", "The profile shows the lines in which they waited."),
     "unknown": ("were off-CPU", "They were too short to be sampled, so the cause is not known."),

@@ -80,7 +80,17 @@ def _thread_time(found: Breakdown) -> str:
     wasted = f", {share('failed')} on failed, cancelled or recomputed work" if found.split["failed"] else ""
     idle = units.percent(max(0, found.split["idle"] - pause_us) / worked_us)
     during = "While there was work, threads" if pause_us > PAUSE_SHARE * found.thread_us else "Threads"
-    return f"{during} spent {share('cpu', 'noncpu')} of the time computing, {data}{wasted}, and {idle} idle{_main_reason(found)}."
+    spent = f"{during} spent {share('cpu', 'noncpu')} of the time computing, {data}{wasted}, and {idle} idle"
+    return f"{spent}{_main_reason(found)}.{_beside(found)}"
+
+
+def _beside(found: Breakdown) -> str:
+    """Return what was computed beside the threads of workers, as a sentence; empty if it is little."""
+    parts = {"seceded tasks": found.seceded_us, "actor calls": found.actors_beside_us}
+    listed = [
+        f"{name} computed for {units.duration(us)}" for name, us in parts.items() if us >= MIN_SHARE * found.thread_us
+    ]
+    return f" Beside them, {' and '.join(listed)}." if listed else ""
 
 
 def _main_reason(found: Breakdown) -> str:

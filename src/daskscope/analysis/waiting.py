@@ -7,11 +7,13 @@ agent measured CPU time, time without a core and switches between threads; what 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from daskscope.analysis.actors import call_names
 from daskscope.analysis.grouping import flat_strings, sums, where
+from daskscope.analysis.library_threads import Processes
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 
@@ -28,9 +30,6 @@ OUTSIDE = frozenset(
 GIL_SWITCHES_PER_S = 50.0
 #: Innermost frames that tell what a thread waits for.
 DEPTH = 8
-#: A process uses some CPU beside its tasks: the event loop, serialization, the profiler. Only more is due to library threads.
-OWN_CPU_SHARE = 0.25
-
 #: Parts of file names, and what a thread that is blocked below them waits for. If several match, the first counts.
 PLACES: tuple[tuple[str, int], ...] = (
     ("/subprocess.py", SUBPROCESS),
@@ -114,31 +113,39 @@ def _actor_seconds(recording: Recording, prefixes: Strings) -> tuple[Array, Arra
     return sums(owner[rows], wall[rows], size) / 1e6, sums(owner[rows], cpu[rows], size) / 1e6
 
 
-def waiting_us(recording: Recording, noncpu_us: Array, prefixes: Strings) -> dict[str, int]:
-    """Return waiting time by reason; ``noncpu_us`` is the waiting time of each prefix, and the reasons add up to its sum."""
+@dataclass(frozen=True)
+class Waits:
+    """Waiting time by worker and prefix: codes of both, and microseconds."""
+
+    worker: Array
+    prefix: Array
+    us: Array
+
+
+def waiting_us(recording: Recording, waits: Waits, prefixes: Strings, process: Processes) -> dict[str, int]:
+    """Return waiting time by reason; the reasons add up to the sum of ``waits``."""
     found = _sampled_reasons(recording["profiles"], prefixes)
     measured = found.sum(axis=1)
     parts = np.where(measured[:, None] > 0, found / np.where(measured > 0, measured, 1.0)[:, None], 0.0)
     parts[measured <= 0, UNKNOWN] = 1.0
-    by_reason = (parts * noncpu_us[:, None]).sum(axis=0)
-    native = min(by_reason[BLOCKED], library_cpu_us(recording))
-    by_reason[NATIVE] += native
-    by_reason[BLOCKED] -= native
-    whole = np.floor(by_reason).astype(np.int64)
-    whole[int(np.argmax(by_reason))] += int(noncpu_us.sum()) - int(whole.sum())
+    by_reason = np.column_stack(
+        [
+            np.bincount(
+                process.of_worker[waits.worker], waits.us * parts[waits.prefix, reason], len(process.library_us)
+            )
+            for reason in range(len(REASONS))
+        ]
+    ).astype(np.float64)
+    # A thread that waits for a helper thread is blocked in native code (BLAS) or at a lock (a thread pool, ``Thread.join``).
+    may_be_native = by_reason[:, BLOCKED] + by_reason[:, LOCK]
+    native = np.minimum(may_be_native, process.library_us)
+    for reason in (BLOCKED, LOCK):
+        by_reason[:, reason] *= 1.0 - native / np.where(may_be_native > 0, may_be_native, 1.0)
+    by_reason[:, NATIVE] += native
+    totals = by_reason.sum(axis=0)
+    whole = np.floor(totals).astype(np.int64)
+    whole[int(np.argmax(totals))] += int(waits.us.sum()) - int(whole.sum())
     return dict(zip(REASONS, whole.tolist(), strict=True))
-
-
-def library_cpu_us(recording: Recording) -> int:
-    """Return the CPU time of worker processes that neither their tasks nor Dask used: threads of libraries such as BLAS."""
-    processes, activities = recording["processes"], recording["activities"]
-    in_tasks = where(activities.strings("context"), "execute") & where(activities.strings("unit"), "seconds")
-    cpu = [str(text) for text in activities.strings("activity").values if str(text).endswith("-cpu")]
-    of_tasks = 1e6 * float(
-        np.nan_to_num(activities["value"])[in_tasks & where(activities.strings("activity"), *cpu)].sum()
-    )
-    beside = float(processes["cpu_us"].sum()) - of_tasks
-    return max(0, int(beside - OWN_CPU_SHARE * float(processes["wall_us"].sum())))
 
 
 def _sampled_share(profiles: Table, prefixes: Strings) -> Array:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from .columns import Column, TableDef, define_table
 
 #: Bumped whenever a table or column is added. Readers accept every version up to this one.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 C = Column
 
@@ -270,6 +270,12 @@ PROCESSES = define_table(
     C("host_cores", "int", "cores of the host", since=2),
     C("cores", "int", "cores that the process may use", since=2),
     C("peak_memory", "int", "peak resident memory of the process since its start; 0 if not known", since=2),
+    C(
+        "own_cpu_us",
+        "int",
+        "part of cpu_us in event loops and helper threads of Dask and daskscope; 0 if not known",
+        since=3,
+    ),
     time="time_us",
     raw=True,
 )

@@ -91,6 +91,8 @@ def runqueue_us() -> int | None:
 #: A process that uses less of a core is quiet, and is read only once in ``QUIET_US``: an idle worker need not push anything.
 QUIET_SHARE = 0.05
 QUIET_US = 60_000_000
+#: Names of threads, beside the main thread, that execute neither tasks nor libraries: event loops, Dask's helpers and our own.
+OWN_THREADS = ("IO loop", "Dask-Offload", "Profile", "asyncio_", "AsyncProcess", "daskscope-")
 
 
 class ProcessReader:
@@ -100,6 +102,7 @@ class ProcessReader:
         self._process: Any = psutil.Process()
         self._host_cores = psutil.cpu_count() or 1
         self._before = self._totals()
+        self._own_before = own_thread_times()
 
     def read(self, *, whole: bool) -> dict[str, int] | None:
         """Return the columns of a row of ``processes``, except its time and worker; None while the process is quiet.
@@ -111,9 +114,13 @@ class ProcessReader:
         if not whole and cpu < QUIET_SHARE * wall and wall < QUIET_US:
             return None
         self._before = totals
+        own = own_thread_times()
+        own_cpu = sum(max(0, used - self._own_before.get(thread, 0)) for thread, used in own.items())
+        self._own_before = own
         return {
             "wall_us": wall,
             "cpu_us": cpu,
+            "own_cpu_us": own_cpu,
             "host_cpu_us": host,
             "host_cores": self._host_cores,
             "cores": int(CPU_COUNT),
@@ -126,6 +133,19 @@ class ProcessReader:
         # On Linux, the times of virtual machines are part of user and nice.
         used -= getattr(host, "guest", 0.0) + getattr(host, "guest_nice", 0.0)
         return time.monotonic_ns() // 1000, round((mine.user + mine.system) * 1e6), round(used * 1e6)
+
+
+def own_thread_times() -> dict[int, int]:
+    """Return the CPU time in microseconds of each thread that executes neither tasks nor libraries; empty if not known."""
+    main, found = threading.main_thread(), {}
+    for thread in threading.enumerate():
+        if thread.native_id is not None and (thread is main or thread.name.startswith(OWN_THREADS)):
+            try:
+                statistics = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_bytes()
+                found[thread.native_id] = int(statistics.split()[0]) // 1000
+            except (OSError, ValueError, IndexError):
+                continue
+    return found
 
 
 def peak_memory() -> int:
