@@ -63,6 +63,8 @@ async function tryIt(name, work) {
     const frame = document.createElement("iframe"); frame.srcdoc = asked; document.body.append(frame);
     const host = document.createElement("div"); document.body.append(host);
     host.attachShadow({ mode: "closed" }).innerHTML = "<iframe></iframe>";
+    const quoted = asked.replaceAll('"', "&quot;");
+    host.setHTMLUnsafe(`<div><template shadowrootmode="closed"><iframe srcdoc="${quoted}"></iframe></template></div>`);
     setTimeout(reject, 500);
   }));
   await tryIt("worker", () => { navigator.serviceWorker.register; throw 1; });

@@ -3,7 +3,8 @@
 The sandbox gives it an origin of its own, so it has no cookies, no storage and no access to our pages, and the policy allows
 no requests. WebRTC is not a request: no policy forbids it (Chromium 156 does not know the directive ``webrtc``), and it
 would tell the author the visitor's address. So a script before all others removes it, and removes frames inside the page,
-which would have their own.
+which would have their own. A frame in a shadow root that no script has made cannot be found, so such roots are not made. A
+``javascript:`` URL would make a page without that script: browsers with Trusted Types refuse it.
 """
 
 from __future__ import annotations
@@ -15,30 +16,74 @@ import re
 POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; worker-src blob:; connect-src 'none'; frame-src 'none'; form-action 'none'; "
-    "base-uri 'none'; frame-ancestors 'self'"
+    "base-uri 'none'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types default"
 )
 #: A page without scripts.
 STILL = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 FRAME_POLICY = f"{STILL}; frame-src 'self'"
 
 _PRELUDE = b"""<script>(() => {
+  "use strict";
   for (const name of Object.getOwnPropertyNames(window)) if (/^(webkit)?RTC|^WebTransport/.test(name)) delete window[name];
+
+  // The page may replace every method of the browser, so all that run later are taken now.
+  const { apply } = Reflect, method = (owner, name) => Function.prototype.call.bind(owner.prototype[name]);
+  const lower = method(String, "toLowerCase"), indexOf = method(String, "indexOf"), slice = method(String, "slice");
+  const item = method(NodeList, "item"), remove = method(Element, "remove"), observe = method(MutationObserver, "observe");
+  const findIn = { 1: method(Element, "querySelectorAll"), 9: method(Document, "querySelectorAll"),
+    11: method(DocumentFragment, "querySelectorAll") };
+  const typeOf = Function.prototype.call.bind(Object.getOwnPropertyDescriptor(Node.prototype, "nodeType").get);
+  const Observer = MutationObserver, text = String, define = Object.defineProperty;
+
+  // Frames would have their own WebRTC.
   const inner = "iframe, frame, object, embed, fencedframe, portal";
-  const watch = (root) => new MutationObserver((changes) => {
-    for (const change of changes) for (const node of change.addedNodes) {
-      if (node.nodeType !== 1) continue;
-      for (const found of [node, ...node.querySelectorAll(inner)]) if (found.matches(inner)) found.remove();
-    }
-  }).observe(root, { childList: true, subtree: true });
+  const sweep = (root) => {
+    const found = findIn[typeOf(root)](root, inner);
+    for (let i = 0, node; (node = item(found, i)); i++) remove(node);
+  };
+  const options = Object.freeze({ __proto__: null, childList: true, subtree: true });
+  const watch = (root) => observe(new Observer(() => sweep(root)), root, options);
   watch(document);
+
+  // Nothing watches a shadow root that markup or a copy makes, and no script can find a closed one.
   const attach = Element.prototype.attachShadow;
-  Element.prototype.attachShadow = function (...options) {
-    const root = attach.apply(this, options);
+  const replace = (owner, name, make) => {
+    const original = owner && owner[name];
+    if (original) define(owner, name, { value: make(original), configurable: false, writable: false });
+  };
+  replace(Element.prototype, "attachShadow", () => function attachShadow(init) {
+    const root = apply(attach, this, [{ ...init, clonable: false, serializable: false }]);
     watch(root);
     return root;
+  });
+  const word = "shadowrootmode";
+  const safe = (markup) => (indexOf(lower(markup), word) < 0 ? markup : "");
+  const setter = (original) => function (markup, ...rest) { return apply(original, this, [safe(text(markup)), ...rest]); };
+  for (const owner of [Element.prototype, ShadowRoot.prototype]) replace(owner, "setHTMLUnsafe", setter);
+  replace(Document, "parseHTMLUnsafe", setter);
+  // The word may come in parts: of several calls, or of a call and of the page after it.
+  let before = "";
+  const writer = (original) => function (...parts) {
+    let markup = "";
+    for (let i = 0; i < parts.length; i++) markup += text(parts[i]);
+    if (indexOf(lower(before + markup), word) >= 0) markup = "";
+    before = slice(before + markup, -word.length);
+    const end = lower(before);
+    for (let i = 1; i < word.length; i++) if (slice(end, -i) === slice(word, 0, i)) { markup += "\\n"; before = ""; break; }
+    return apply(original, this, [markup]);
   };
+  for (const name of ["write", "writeln"]) replace(Document.prototype, name, writer);
+
+  // Trusted Types ask here for all other markup, and before a javascript: URL makes a new page without this script.
+  if (window.trustedTypes) trustedTypes.createPolicy("default", {
+    createHTML: (markup, _, sink) => (sink === "HTMLIFrameElement srcdoc" ? "" : safe(markup)),
+    createScript: (code, _, sink) => (indexOf(sink, "Location") === 0 ? null : code),
+    createScriptURL: (url) => url,
+  });
   document.currentScript.remove();
 })();</script>"""
+#: The attribute of a template that makes a shadow root. Attribute names have no escapes, and the page is always read as UTF-8.
+_SHADOW_ROOT = re.compile(rb"shadowrootmode", re.IGNORECASE)
 _DOCTYPE = re.compile(rb"\s*<!doctype[^>]*>", re.IGNORECASE)
 
 STYLE = """
@@ -53,7 +98,9 @@ h1{font-size:1.3rem}
 
 
 def guard(page: bytes) -> list[bytes | memoryview]:
-    """Return the parts of a page, not copied, with the script that removes WebRTC before all others."""
+    """Return the parts of a page, not copied if possible, with the script that removes WebRTC before all others."""
+    if _SHADOW_ROOT.search(page):
+        page = _SHADOW_ROOT.sub(b"data-no-shadow", page)
     start = _DOCTYPE.match(page)
     # After the document type: without it at the start, browsers imitate those of the last century.
     end = start.end() if start else 0
