@@ -228,7 +228,7 @@ ACTIVITIES = define_table(
 
 SAMPLES = define_table(
     "samples",
-    "a sample of a worker or the scheduler",
+    "a sample of the scheduler, or of a worker that sent a heartbeat since its previous sample",
     C("time_us", "time", "when"),
     C("worker", "str", "address of the worker; 'scheduler' for the scheduler process"),
     C("cpu_percent", "float", "CPU of the process, 100 = one core"),

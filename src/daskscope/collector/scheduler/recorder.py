@@ -24,7 +24,7 @@ from .executions import Chunk, Execution, build_executions
 from .failures import Failure, Failures, exception_text
 from .interrupted import Interrupted
 from .members import Members
-from .samples import scheduler_sample, unrunnable_needs, worker_sample, worker_status
+from .samples import Heartbeats, scheduler_sample, unrunnable_needs, worker_sample, worker_status
 from .stall import Stall
 
 #: Workers sampled per tick; with more workers, each tick samples the next 500.
@@ -107,6 +107,7 @@ class Recorder:
         self._simplifier = Simplifier(scrubber)
         self._wanted = -1
         self._stall = Stall(scheduler)
+        self._heartbeats = Heartbeats()
         self.interrupted = Interrupted(scheduler, self._execution)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
@@ -361,8 +362,9 @@ class Recorder:
             first = self._next_worker % len(workers)
             self._next_worker = first + SAMPLES_PER_TICK
             workers = (workers + workers)[first : first + SAMPLES_PER_TICK]
+        self._heartbeats.keep_only(self.scheduler.workers)
         for worker in workers:
-            if worker.metrics:
+            if worker.metrics and self._heartbeats.is_new(worker):
                 self.rows.add("samples", **worker_sample(worker, now_us, self.children.get(worker.address)))
         self.rows.add("samples", **scheduler_sample(self.scheduler, now_us, lag_us))
 

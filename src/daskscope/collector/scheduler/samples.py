@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from ..aliases import PLAIN, Aliases
@@ -36,6 +37,25 @@ def worker_sample(worker: Any, time_us: int, children: dict[str, Any] | None) ->
         "heartbeat_age_us": max(0, time_us - int(_float(getattr(worker, "last_seen", 0.0)) * 1e6)),
         **(children or {"children": -1}),
     }
+
+
+class Heartbeats:
+    """Remembers the last heartbeat of each worker: without a new one, its values are those of the previous sample."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}
+
+    def is_new(self, worker: Any) -> bool:
+        """Return whether a worker sent a heartbeat since this was last asked."""
+        seen = _float(getattr(worker, "last_seen", 0.0))
+        before = self._seen.get(worker.address)
+        self._seen[worker.address] = seen
+        return not seen or seen != before
+
+    def keep_only(self, workers: Mapping[str, Any]) -> None:
+        """Forget workers that left, if there are any."""
+        if len(self._seen) > len(workers):
+            self._seen = {address: seen for address, seen in self._seen.items() if address in workers}
 
 
 def worker_status(worker: Any) -> str:
