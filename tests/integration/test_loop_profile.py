@@ -1,17 +1,22 @@
 """Samples of event loops reach the recording from the scheduler and from workers.
 
-Dask takes none on Python 3.11, so the tests put samples into the histories of a real cluster.
+Dask takes none on Python 3.11, and daskscope takes its own.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from distributed import Client, LocalCluster
+
 import daskscope
 from daskscope import Recording
+from daskscope.collector.loop_sampler import is_needed
 
 
 def put_samples(io_loop: Any, name: str, count: int) -> None:
@@ -36,6 +41,37 @@ def counts(recording: Recording, kind: str) -> dict[tuple[str, str], int]:
     return found
 
 
+def block(seconds: float) -> None:
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop:
+        sum(range(1000))
+
+
+async def block_worker(dask_worker: Any, seconds: float) -> None:
+    block(seconds)
+
+
+def block_scheduler(dask_scheduler: Any, seconds: float) -> None:
+    block(seconds)
+
+
+def test_what_blocks_an_event_loop_is_in_its_profile(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    path = tmp_path / "run.daskscope"
+    with LocalCluster(**options) as cluster, Client(cluster) as client, daskscope.record(path, client) as made:
+        client.run(block_worker, seconds=1.5)
+        client.run_on_scheduler(block_scheduler, seconds=1.5)
+    found = made.recording["profiles"].records("kind", "stack", "count")
+    seen: dict[tuple[str, str], int] = {}
+    for kind, stack, count in found:
+        for name in {frame.split("\t")[1] for frame in stack} & {"block_worker", "block_scheduler"}:
+            seen[kind, name] = seen.get((kind, name), 0) + count
+    # Ten a second, of which a busy machine may take half.
+    assert set(seen) == {("worker event loop", "block_worker"), ("scheduler", "block_scheduler")}
+    assert min(seen.values()) >= 4
+
+
+@pytest.mark.skipif(is_needed(sys.version_info[:2]), reason="Dask takes no samples of event loops on Python 3.11")
 def test_samples_of_event_loops_are_recorded_once(
     cluster: Any, client: Any, tmp_path: Path, opened: Callable[[Path], Recording]
 ) -> None:

@@ -1,15 +1,17 @@
-"""Drain Dask's own profile of an event loop, in a worker or in the scheduler.
+"""Drain the profile of an event loop, in a worker or in the scheduler.
 
 Dask samples the thread of each event loop into ``io_loop.profile``: a tree per second, for the last 1,000 seconds. On Python 3.11
-it does not, and the history stays empty.
+it does not, and the history stays empty; a ``LoopSampler`` takes its place.
 """
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from typing import Any
 
 from ..model.tables import PROFILES
+from .loop_sampler import INTERVAL_S, LoopSampler, is_needed, loop_thread
 from .rows import Columns, empty
 from .worker.dask_profile import Stack, Tree, resolve_stacks
 
@@ -34,6 +36,7 @@ class LoopProfile:
         self._is_mine = io_loop is not None and getattr(io_loop, CLAIM, None) is None
         if self._is_mine:
             setattr(io_loop, CLAIM, kind)
+        self._own = self._start_sampler()
         history = self._history()
         self._last: Any = history[-1] if history else None
 
@@ -41,10 +44,14 @@ class LoopProfile:
         """Release the event loop."""
         if self._is_mine:
             self._is_mine = False
+            if self._own is not None:
+                self._own.stop()
             setattr(self._io_loop, CLAIM, None)
 
     def new_buckets(self) -> list[Bucket]:
         """Return the buckets with samples since the last call. Takes microseconds."""
+        if self._own is not None:
+            return self._own.drain()
         history = self._history()
         new = []
         for bucket in reversed(history):
@@ -64,7 +71,7 @@ class LoopProfile:
             return columns
         counts: dict[Stack, int] = {}
         for _, tree in buckets:
-            for stack, count in resolve_stacks(tree):
+            for stack, count in tree["stacks"].items() if "stacks" in tree else resolve_stacks(tree):
                 counts[stack] = counts.get(stack, 0) + count
         self.dropped += max(len(counts) - MAX_STACKS, 0)
         start, stop = buckets[0][0] - self._cycle + delay, buckets[-1][0] + delay
@@ -74,7 +81,7 @@ class LoopProfile:
                 "stop_us": round(stop * 1e6),
                 "worker": worker,
                 "kind": self._kind,
-                "source": "dask",
+                "source": "dask" if self._own is None else "daskscope",
                 "stack": stack,
                 "count": count,
                 "ticks_expected": max(round((stop - start) / self._interval), 1),
@@ -82,6 +89,13 @@ class LoopProfile:
             for column in PROFILES.columns:
                 columns[column.name].append(row.get(column.name, "" if column.kind == "str" else 0))
         return columns
+
+    def _start_sampler(self) -> LoopSampler | None:
+        ident = loop_thread(self._io_loop)
+        if not self._is_mine or ident is None or not is_needed(sys.version_info[:2]):
+            return None
+        self._interval = INTERVAL_S
+        return LoopSampler(ident)
 
     def _history(self) -> list[Bucket]:
         # Copying a deque is atomic in the interpreter; Dask's thread may append meanwhile.
