@@ -1,4 +1,4 @@
-"""Fifty secrets as they occur in texts, made at random at run time so that no file contains them."""
+"""Sixty secrets as they occur in texts, made at random at run time so that no file contains them."""
 
 from __future__ import annotations
 
@@ -85,5 +85,15 @@ def examples(seed: int) -> list[Example]:
     add("password option", '.option("password", "', letters(12), '")')
     add("password flag", "psql --password ", letters(12), " -h db")
     add("mysql -p", "mysql -u root -p", letters(12), " -h db")
+    add("pass in JSON", '{"pass": "', letters(12), '"}')
+    add("pass in YAML", "user: ann\npass: ", letters(12), "\nhost: db")
+    add("pass with spaces", "pass = ", letters(12))
+    add("openssl", "openssl rsa -passin pass:", letters(12), " -in key.pem")
+    add("-p of any program", "dbtool --host db -p", letters(12), " dump")
+    add("docker login", "docker login -u ann -p ", letters(12), " registry.example.com")
+    add("redis-cli", "redis-cli -h cache -a ", letters(12), " PING")
+    add("mongosh", "mongosh -u ann -p ", letters(12), " --host db")
+    add("ldapsearch", "ldapsearch -x -D cn=ann -w ", letters(12), " -b dc=x")
+    add("sqlcmd", "sqlcmd -S db -U sa -P ", letters(12), " -Q x")
     add("private key", "-----BEGIN RSA PRIVATE KEY-----\n", letters(64), "\n-----END RSA PRIVATE KEY-----")
     return found

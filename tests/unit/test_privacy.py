@@ -119,8 +119,8 @@ def test_a_limit_smaller_than_the_marker_is_kept() -> None:
 EXAMPLES = examples(1)
 
 
-def test_there_are_fifty_examples() -> None:
-    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES) == 50
+def test_there_are_sixty_examples() -> None:
+    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES) == 60
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
@@ -138,7 +138,8 @@ def test_every_sort_of_secret_is_masked(example: Example, frame: str) -> None:
     [
         "dask scheduler -p 8080 --dashboard-address :8787",
         "ssh -p 2222 host, mysql -p on port 3306",
-        "docker run -u 1000:1000 image",
+        "docker run -u 1000:1000 image; docker run -p8080:80 image",
+        "gcc -pthread -pedantic x.c; find . -path x -print; mkdir -p /tmp/x",
         "task-1 disk-read mask-8f14e45fceea167a5a36dedd4bea2543",
         "connect to tcp://10.0.0.1:8786 and http://host:8787/status, mail ann@example.com",
         "http://host:8787/a@b",
@@ -178,6 +179,13 @@ ADVERSARIAL = [
         "curl -u ",
         "curl ",
         "sshpass -p",
+        "login ",
+        "login -p ",
+        "redis-cli -a ",
+        "ldapsearch ",
+        "zip -P ",
+        " -pa",
+        "pass: ",
     ),
     *(
         "<password>",

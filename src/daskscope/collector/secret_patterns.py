@@ -128,7 +128,12 @@ RULES: tuple[Rule, ...] = (
         (?:\\?["']\]?\s{{0,3}}(?:[=:]|,(?=\s{{0,3}}[bBfFrRuU]{{0,2}}\\?["']))|\s{{0,3}}[=:])\s{{0,3}}
         (?!(?i:none|true|false|null)\b)(?P<secret>{_VALUE})""",
     ),
-    _rule("pass", rf"""(?i:(?<![a-z])pass)\\?["']?=(?P<secret>{_VALUE})"""),
+    _rule(
+        "pass",
+        # Also after an escaped line break. A small number is a count: "first pass: 12 rows".
+        rf"""(?i:(?:(?<![a-z])|(?<=\\[nrt]))pass)(?:\\?["'])?\s{{0,3}}[=:]\s{{0,3}}
+        (?!(?i:none|true|false|null)\b|\d{{1,4}}(?:\s|\Z))(?P<secret>{_VALUE})""",
+    ),
     _rule("sig", rf"""(?i:(?<![a-z])(?:sig|sas))\\?["']?=(?P<secret>{_VALUE})"""),
     _rule("<", rf"""<(?i:[\w:.-]{{0,40}}{_NAME})>(?P<secret>[^<\n]{{1,500}})(?=</)"""),
     # On a command line.
@@ -138,8 +143,27 @@ RULES: tuple[Rule, ...] = (
         (?!-)(?P<secret>'[^'\n]*'?|"[^"\n]*"?|[^\s'"]+)""",
     ),
     _rule("sshpass", r"""\bsshpass\s{1,4}-p\s{0,4}(?P<secret>[^\s]+)"""),
+    # Programs whose -p, -a, -w or -P is a password.
+    _rule(
+        "login mongo cqlsh",
+        r"""\b(?:login|mongo[a-z]{0,10}|cqlsh)\s[^\n|;&]{0,200}?(?<=\s)-p\s{0,4}(?P<secret>'[^'\n]*'?|"[^"\n]*"?|[^\s'"]+)""",
+    ),
+    _rule("redis-cli", r"""\bredis-cli\s(?:[^\n|;&]{0,200}?\s)?-a\s{0,4}(?P<secret>'[^'\n]*'?|"[^"\n]*"?|[^\s'"]+)"""),
+    _rule("ldap", r"""\bldap[a-z]{1,10}\s(?:[^\n|;&]{0,200}?\s)?-w\s{0,4}(?P<secret>[^\s]+)"""),
+    _rule(
+        "sqlcmd mosquitto_ zip",
+        r"""\b(?:sqlcmd|mosquitto_[a-z]{3}|(?:un)?zip)\s(?:[^\n|;&]{0,200}?\s)?-P\s{0,4}(?P<secret>[^\s]+)""",
+    ),
     # Without a space after -p, and only where it must be a password: -p is a port elsewhere.
     _rule("mysql mariadb", r"""(?i:\b(?:mysql|mariadb)[a-z-]{0,16})\s[^\n|;&]{0,200}?(?<=\s)-p(?P<secret>[^\s]+)"""),
+    # Words that begin with -p are options of compilers and of find; a number is a port.
+    Rule(
+        (" -p",),
+        re.compile(
+            r"(?<=\s)-p(?!(?:thread|edantic|ath|ort|rint|rofile|ipe|ie|id|arallel|refix|roject|ackage)\w{0,20}\b)"
+            r"(?![\d:.,-]{1,64}(?:\s|\Z))(?P<secret>[^\s=:/-][^\s]{3,})"
+        ),
+    ),
     _rule("-p", r"""(?<=\s)-u\s{0,4}\S{1,64}\s{1,4}(?:-h\s{0,4}\S{1,128}\s{1,4})?-p(?P<secret>[^\s]+)"""),
     _rule(
         "curl wget",
