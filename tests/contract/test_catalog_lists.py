@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
 
 from daskscope.analysis.rollup import Sums
+from daskscope.server.serializers import cluster_outcome
 from daskscope.storage import clusters, error_groups, schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import (
@@ -73,6 +74,29 @@ def test_a_run_is_running_idle_finished_or_lost(archive: Archive) -> None:
 
 def computation(name: str, **values: Any) -> dict[str, Any]:
     return {"computation": name, "seen_us": NOW, "start_us": NOW, "state": "running", **values}
+
+
+@pytest.mark.parametrize(
+    ("states", "tasks", "outcome"),
+    [
+        (["done", "done"], 1, "succeeded"),
+        (["done", "cancelled"], 1, "cancelled"),
+        (["done", "cancelled", "lost"], 1, "lost"),
+        (["done", "running"], 1, "lost"),
+        ([], 0, "nothing ran"),
+    ],
+)
+def test_how_the_work_of_a_finished_cluster_went(archive: Archive, states: list[str], tasks: int, outcome: str) -> None:
+    add_cluster(archive, "c", end_us=NOW, end_reason="closed")
+    add_cluster(archive, "live")
+    rows = [computation(str(number), state=state) for number, state in enumerate(states)]
+    others = [frame("computations", rows, 1)] if rows else []
+    archive.ingest([*others, *([frame("tasks", [task(0)], 2)] if tasks else [])])
+    archive.ingest([frame("computations", [computation("0", state="cancelled")], 1, cluster="live")])
+    with archive.read() as tx:
+        listed = {row.cluster: row for row in list_clusters(tx, archive.account, ClusterFilter())}
+    assert cluster_outcome(listed["c"]) == cluster_outcome(archive.cluster("c")) == outcome
+    assert cluster_outcome(listed["live"]) == ""
 
 
 def computation_states(archive: Archive) -> dict[str, str]:

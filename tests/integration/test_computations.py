@@ -19,6 +19,9 @@ from tests.processes import until
 import daskscope
 import daskscope.analytics
 from daskscope import Recording
+from daskscope.analysis.findings import Facts
+from daskscope.analysis.outcome import outcome
+from daskscope.analysis.summary import extent
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -143,6 +146,23 @@ def test_a_cancelled_computation_is_not_done(
     (row,) = computations(opened(path))
     assert row["state"] == "cancelled"
     assert 0.2 <= seconds(row) < 5
+
+
+def test_a_run_with_a_cancelled_computation_is_not_called_finished(
+    threads: tuple[Any, Any], tmp_path: Path, opened: Opened
+) -> None:
+    cluster, client = threads
+    path = tmp_path / "run.daskscope"
+    with daskscope.record(path, client):
+        client.submit(step, 1, pure=False).result()
+        futures = client.map(nap, [0.3] * 20, pure=False)
+        until(lambda: running(cluster))
+        client.cancel(futures)
+        until(lambda: idle(cluster))
+    recording = opened(path)
+    found = outcome(Facts.of(recording, *extent(recording)))
+    assert (found.status, found.headline) == ("cancelled", "1 of 2 computations was cancelled.")
+    assert found.reason.partition(" ")[2].startswith("tasks never ran. ")
 
 
 def test_tasks_of_a_client_that_left_are_cancelled(threads: tuple[Any, Any], tmp_path: Path, opened: Opened) -> None:

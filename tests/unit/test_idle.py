@@ -59,6 +59,11 @@ def test_too_few_tasks_could_run() -> None:
     assert seconds(found) == {"too few tasks": 300}
 
 
+def test_where_nothing_is_proven_the_reason_is_unknown() -> None:
+    found = explain(workers=[worker("a", threads=2)], tasks=[task(0.1, 40)], computations=[computation(0.1, 100)])
+    assert seconds(found) == {"too few tasks": 40, "unknown": 120}
+
+
 def test_a_task_was_assigned_but_not_started() -> None:
     found = explain(workers=[worker("a")], tasks=[task(60, 100, assigned=20)], computations=[computation(20, 100)])
     assert seconds(found) == {"nothing submitted": 20, "not started": 40}

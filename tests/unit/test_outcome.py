@@ -38,12 +38,17 @@ def ended(recording: Recording) -> Outcome:
 
 def test_a_finished_run() -> None:
     moved = {"interval_action": ["transfer"], "interval_start_us": [T + 70 * S], "interval_stop_us": [T + 89 * S]}
+    spent = "Threads spent 65 % of the time computing, 19 % on transfers, disk and serialization, and 16 % idle."
 
-    assert outcome_of("done", tasks=[TASK | moved]) == Outcome(
-        "finished",
-        "Finished in 1 min 40 s.",
-        "Threads spent 65 % of the time computing, 19 % on transfers, disk and serialization, "
-        "and 16 % idle: too few tasks could run in parallel.",
+    assert outcome_of("done", tasks=[TASK | moved]) == Outcome("finished", "Finished in 1 min 40 s.", spent)
+
+
+def test_the_main_reason_of_idle_time() -> None:
+    two = [{**WORKER, "nthreads": 2}]
+
+    assert outcome_of("done", workers=two, tasks=[{**TASK, "stop_us": T + 100 * S}]).reason == (
+        "Threads spent 50 % of the time computing, 0 % on transfers, disk and serialization, "
+        "and 50 % idle: too few tasks could run in parallel."
     )
 
 
@@ -66,7 +71,7 @@ def test_wasted_work_is_part_of_the_reason() -> None:
 
     assert outcome_of("done", tasks=[TASK, failed]).reason == (
         "Threads spent 65 % of the time computing, 0 % on transfers, disk and serialization, "
-        "10 % on failed, cancelled or recomputed work, and 25 % idle: too few tasks could run in parallel."
+        "10 % on failed, cancelled or recomputed work, and 25 % idle."
     )
 
 
@@ -112,6 +117,13 @@ def test_a_running_and_a_cancelled_run() -> None:
         "Still running after 1 min 40 s.",
     )
     assert outcome_of("cancelled").headline == "Cancelled after 1 min 40 s."
+    both: list[dict[str, Any]] = [
+        {"computation": "a", "state": "done"},
+        {"computation": "b", "state": "cancelled", "abandoned": 16},
+    ]
+    found = outcome_of(computations=both)
+    assert (found.status, found.headline) == ("cancelled", "1 of 2 computations was cancelled.")
+    assert found.reason.startswith("16 tasks never ran. ")
 
 
 def test_an_empty_run() -> None:
@@ -121,7 +133,7 @@ def test_an_empty_run() -> None:
 
 def test_a_run_without_a_finished_task_is_not_empty() -> None:
     given_up = outcome_of("cancelled", tasks=[])
-    assert given_up == Outcome("finished", "Cancelled after 1 min 40 s.", "No task had finished.")
+    assert given_up == Outcome("cancelled", "Cancelled after 1 min 40 s.", "No task had finished.")
     assert outcome_of("lost", tasks=[]).headline == "Lost after 1 min 40 s."
 
 

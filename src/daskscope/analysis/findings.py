@@ -402,7 +402,14 @@ IDLE = {
         "the remaining tasks need a worker that does not exist",
         "Add a worker with the resources these tasks ask for, or cancel them.",
     ),
+    "unknown": (
+        "no task ran, and the recording does not say why",
+        "The scheduler may have been busy with a graph, or the client with the next one. Look at the logs at that time.",
+    ),
 }
+
+
+_IDLE_RANKS = {"cannot run": 1, "unknown": 3}
 
 
 def _idle(facts: Facts) -> Iterator[Finding]:
@@ -412,7 +419,7 @@ def _idle(facts: Facts) -> Iterator[Finding]:
             title = f"Threads were idle for {units.percent(us / facts.split.thread_us)} of their time: {explanation}"
             evidence = f"{units.duration(us)} of {units.duration(facts.split.thread_us)} of thread time."
             saved = facts.thread_time(us, f"thread time in which {explanation}")
-            yield facts.finding("idle", title, evidence, advice, "stream", saved, 1 if reason == "cannot run" else 2)
+            yield facts.finding("idle", title, evidence, advice, "stream", saved, _IDLE_RANKS.get(reason, 2))
     us = facts.split.idle.no_workers_us
     if us >= MIN_US:
         title = f"Work waited {units.duration(us)} for a worker"

@@ -2,7 +2,7 @@
 
 An idle thread of a worker is explained by what existed at that moment: no work at all, a paused worker, tasks that the worker had
 but did not start, tasks waiting at the scheduler or at other workers, tasks that no worker can run, or too few tasks that could
-run in parallel.
+run in parallel. Where nothing proves one of these, the reason is unknown.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ REASONS = (
     "paused",
     "starting",
     "cannot run",
+    "unknown",
 )
-NOTHING, TOO_FEW, NOT_STARTED, QUEUED, ELSEWHERE, PAUSED, STARTING, CANNOT_RUN = range(8)
+NOTHING, TOO_FEW, NOT_STARTED, QUEUED, ELSEWHERE, PAUSED, STARTING, CANNOT_RUN, UNKNOWN = range(9)
 #: A worker that has no task this long after it joined is no longer starting: it gets none.
 STARTING_US = 30_000_000
 
@@ -101,7 +102,11 @@ def idle(recording: Recording, lived: Lifetimes, threads: Spread, free: Array, b
         found[reason] -= found[reason] * starting
     unrunnable = spread(*_unrunnable(recording, bins), bins)
     explain(CANNOT_RUN, np.where(_by_bin(unrunnable, bins)[bin_] > 0, left, 0.0))
-    found[TOO_FEW] += left
+    # While a task ran, all others waited for it or were finished. While none ran, something else held the work up.
+    explain(
+        TOO_FEW, threads.us * (_by_bin(spread(*merge(tasks["start_us"], tasks["stop_us"]), bins), bins) / width)[bin_]
+    )
+    found[UNKNOWN] += left
     by_bin = np.zeros((len(REASONS), bins.count))
     for reason in range(len(REASONS)):
         by_bin[reason] = np.bincount(bin_, weights=found[reason], minlength=bins.count)

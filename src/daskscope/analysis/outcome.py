@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+import numpy as np
+
 from daskscope import units
 from daskscope.analysis.breakdown import Breakdown
 from daskscope.analysis.findings import IDLE, MIN_SHARE, Facts, describe_losses, error_line
@@ -19,7 +21,7 @@ PAUSE_SHARE = 0.02
 class Outcome:
     """How a run ended, and the reason."""
 
-    #: running, finished, erred, lost, idle
+    #: running, finished, erred, lost, cancelled, idle
     status: str
     headline: str
     reason: str
@@ -44,9 +46,9 @@ def outcome(facts: Facts) -> Outcome:
         return Outcome("lost", _headline(states, "lost", "Lost", took), _loss_reason(facts))
     if states["erred"] or (not states and _has_final_errors(facts)):
         return Outcome("erred", _headline(states, "erred", "Failed", took), _error_reason(facts))
-    if states["cancelled"] and not states["done"]:
-        reason = "No task had finished." if is_empty else _thread_time(facts.split)
-        return Outcome("finished", f"Cancelled after {took}.", reason)
+    if states["cancelled"]:
+        reason = "No task had finished." if is_empty else f"{_abandoned(recording)}{_thread_time(facts.split)}"
+        return Outcome("cancelled", _headline(states, "cancelled", "Cancelled", took), reason)
     return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
 
 
@@ -54,8 +56,15 @@ def _headline(states: Counter[str], state: str, word: str, took: str) -> str:
     total = sum(states.values())
     if total < 2 or states[state] == total:
         return f"{word} after {took}."
-    verb = "failed" if state == "erred" else "were lost" if states[state] > 1 else "was lost"
+    be = "were" if states[state] > 1 else "was"
+    verb = "failed" if state == "erred" else f"{be} {state}"
     return f"{units.count(states[state])} of {units.counted(total, 'computation')} {verb}."
+
+
+def _abandoned(recording: Recording) -> str:
+    """Return how many tasks never ran because no client wanted them any longer, as a sentence; empty if none."""
+    count = int(np.maximum(recording["computations"]["abandoned"], 0).sum())
+    return f"{units.counted(count, 'task')} never ran. " if count else ""
 
 
 def _why_nothing_ran(recording: Recording) -> str:
@@ -97,7 +106,7 @@ def _main_reason(found: Breakdown) -> str:
     """Return the main reason for idle time while there was work, if one explains most of it."""
     reasons = {reason: us for reason, us in found.idle.us.items() if reason != "nothing submitted"}
     main = max(reasons, key=reasons.__getitem__)
-    if reasons[main] * 2 <= found.idle.with_work_us or reasons[main] < MIN_SHARE * found.thread_us:
+    if main == "unknown" or reasons[main] * 2 <= found.idle.with_work_us or reasons[main] < MIN_SHARE * found.thread_us:
         return ""
     return f": {IDLE[main][0]}"
 

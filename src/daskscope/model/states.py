@@ -9,7 +9,7 @@ ClusterState = Literal["running", "idle", "finished", "lost"]
 CLUSTER_STATES: tuple[ClusterState, ...] = ("running", "idle", "finished", "lost")
 
 #: How the work of a cluster that has ended went; empty while it runs or if it is lost.
-ClusterOutcome = Literal["", "succeeded", "failed", "nothing ran"]
+ClusterOutcome = Literal["", "succeeded", "failed", "lost", "cancelled", "nothing ran"]
 
 ComputationState = Literal["running", "done", "erred", "cancelled", "lost"]
 

@@ -71,6 +71,7 @@ IDLE_LABELS = {
     "paused": "Worker paused",
     "starting": "Worker starting",
     "cannot run": "No worker can run them",
+    "unknown": "Unknown",
 }
 
 

@@ -15,7 +15,7 @@ from daskscope.report.coffea_schema import CoffeaRun
 SCHEMA = 2
 
 Category = Literal["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"]
-Status = Literal["running", "finished", "erred", "lost", "idle"]
+Status = Literal["running", "finished", "erred", "lost", "cancelled", "idle"]
 DType = Literal["u8", "u16", "u32", "f32", "f64", "mini", "utf8"]
 
 #: Categories of thread time in display order. ``failed`` is wasted work: failed, killed or recomputed.

@@ -90,7 +90,11 @@ def cluster_outcome(row: Cluster) -> ClusterOutcome:
     """Return how the work of a cluster went: a cluster that was closed in order may have failed."""
     if row.state != "finished":
         return ""
-    return "failed" if row.errors else "succeeded" if row.tasks else "nothing ran"
+    if row.errors:
+        return "failed"
+    if row.lost_computations or row.cancelled_computations:
+        return "lost" if row.lost_computations else "cancelled"
+    return "succeeded" if row.tasks else "nothing ran"
 
 
 def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> contract.Cluster:

@@ -56,6 +56,9 @@ class Cluster(RunStatus):
     transfer_us: int = 0
     disk_us: int = 0
     nbytes: int = 0
+    #: Counted once the run has ended.
+    lost_computations: int = 0
+    cancelled_computations: int = 0
 
     @property
     def is_live(self) -> bool:
@@ -111,10 +114,29 @@ def state_of(now_us: int, lost_after_us: int) -> Any:
     )
 
 
+def _ended_computations() -> list[Any]:
+    """Return the columns that count computations of a finished run that were lost or cancelled; one that still ran was lost."""
+    runs, table = schema.runs, schema.computations
+    states = {"lost_computations": ("lost", "running"), "cancelled_computations": ("cancelled",)}
+    return [
+        sa.case(
+            (
+                runs.c.end_us > 0,
+                sa.select(sa.func.count())
+                .where(table.c.run_id == runs.c.id, table.c.state.in_(wanted))
+                .correlate(runs)
+                .scalar_subquery(),
+            ),
+            else_=0,
+        ).label(name)
+        for name, wanted in states.items()
+    ]
+
+
 def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[Cluster]:
     """Return the clusters of an account, newest first unless sorted otherwise."""
     runs, state = schema.runs, state_of(tx.now_us, tx.lost_after_us)
-    query = sa.select(runs, state.label("state")).where(runs.c.account_id == account)
+    query = sa.select(runs, state.label("state"), *_ended_computations()).where(runs.c.account_id == account)
     query = query.where(*_conditions(wanted, state))
     key = runs.c[wanted.sort]
     if wanted.after is not None:
@@ -158,7 +180,7 @@ def count_clusters(tx: Transaction, account: int) -> dict[str, int]:
 
 def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
     runs = schema.runs
-    query = sa.select(runs, state_of(tx.now_us, tx.lost_after_us).label("state"))
+    query = sa.select(runs, state_of(tx.now_us, tx.lost_after_us).label("state"), *_ended_computations())
     return tx.row(Cluster, query.where(runs.c.account_id == account, runs.c.cluster == cluster))
 
 

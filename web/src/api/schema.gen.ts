@@ -4,7 +4,7 @@ export const SCHEMA = 2;
 
 export type Category = "cpu" | "noncpu" | "serialize" | "disk" | "transfer" | "failed" | "idle";
 
-export type Status = "running" | "finished" | "erred" | "lost" | "idle";
+export type Status = "running" | "finished" | "erred" | "lost" | "cancelled" | "idle";
 
 export type DType = "u8" | "u16" | "u32" | "f32" | "f64" | "mini" | "utf8";
 

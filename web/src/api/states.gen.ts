@@ -2,7 +2,7 @@
 
 export type ClusterState = "running" | "idle" | "finished" | "lost";
 
-export type ClusterOutcome = "" | "succeeded" | "failed" | "nothing ran";
+export type ClusterOutcome = "" | "succeeded" | "failed" | "lost" | "cancelled" | "nothing ran";
 
 export type ComputationState = "running" | "done" | "erred" | "cancelled" | "lost";
 

@@ -16,15 +16,23 @@ import { ThreadTime } from "./overview-thread-time";
 const EXAMPLE = `with daskscope.performance_report("report.html"):
     df.groupby("zone").agg("mean").compute()`;
 
-const WORDS = { running: "Running", finished: "Finished", erred: "Failed", lost: "Lost", idle: "Idle" } as const;
+const WORDS = {
+  running: "Running",
+  finished: "Finished",
+  erred: "Failed",
+  lost: "Lost",
+  cancelled: "Cancelled",
+  idle: "Idle",
+} as const;
 
 export function Overview() {
   const { report } = useModel();
+  const { status } = report.answer;
   const activity = useActivity();
   return (
     <>
       <div class="title">
-        <Pill state={report.answer.status}>{WORDS[report.answer.status]}</Pill>
+        <Pill state={status === "cancelled" ? "idle" : status}>{WORDS[status]}</Pill>
         <h1 title={report.title}>
           <code>{report.title}</code>
         </h1>
@@ -37,7 +45,7 @@ export function Overview() {
           <Failure text={report.failure} />
         </div>
       )}
-      {report.answer.status === "idle" && (
+      {status === "idle" && (
         <Panel class="mt">
           <Empty title="No computations recorded" snippet={EXAMPLE}>
             {" "}

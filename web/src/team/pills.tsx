@@ -16,6 +16,8 @@ export function ClusterPill({ cluster: c }: { cluster: Pick<Cluster, "state" | "
       </Pill>
     );
   if (c.outcome === "failed") return <Pill state="erred">Failed</Pill>;
+  if (c.outcome === "lost") return <Pill state="lost">Unfinished</Pill>;
+  if (c.outcome === "cancelled") return <Pill state="idle">Cancelled</Pill>;
   if (c.outcome === "nothing ran") return <Pill state="idle">Nothing ran</Pill>;
   const words = { running: "Running", finished: "Finished", lost: "Lost" } as const;
   return <Pill state={c.state}>{words[c.state]}</Pill>;
