@@ -9,10 +9,10 @@ from typing import Any
 import awkward as ak
 import numpy as np
 import uproot
-from coffea import processor
 from coffea.nanoevents import BaseSchema
 from distributed import Client
 
+from coffea import processor
 from daskscope import performance_report
 
 
