@@ -151,7 +151,7 @@ def test_too_many_password_attempts_are_blocked_for_a_while(archive: Archive) ->
     assert {row["tries"] for row in archive.rows(schema.attempts)} == {1}
     with archive.write() as tx:
         users.forget_attempts(tx, "user ann")
-        users.uncount_attempt(tx, "address 1")
+        users.forget_attempt(tx, "address 1")
     assert [(row["subject"], row["tries"]) for row in archive.rows(schema.attempts)] == [("address 1", 0)]
 
 

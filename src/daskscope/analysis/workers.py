@@ -81,7 +81,7 @@ class Lifetimes:
     threads: Array
     start_us: Array
     stop_us: Array
-    #: For each execution its lifetime.
+    #: Worker lifetime of each execution.
     of_tasks: Array
 
     def clip(self, starts: Array, stops: Array, lifetime: Array) -> tuple[Array, Array]:

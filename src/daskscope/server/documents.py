@@ -79,7 +79,7 @@ def by_name(services: Services, account: int, name: str) -> Document:
         return load(services, account, f"{account}/renderings/{name}")
     except (MissingBlob, StorageError):
         raise Refusal(
-            410, "replaced", "This document was replaced by a newer one. Reload the page to see that."
+            410, "replaced", "This document was replaced by a newer one. Reload the page to see it."
         ) from None
 
 

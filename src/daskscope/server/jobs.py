@@ -31,7 +31,7 @@ logger = logging.getLogger("daskscope.server")
 COMPACT_EVERY_S = 5.0
 #: Documents of runs with more tasks take too long to make on demand; how many of a run are pre-rendered.
 RENDER_TASKS = 20_000
-RENDER_MOST = 20
+MAX_BUILT_AHEAD = 20
 #: New error groups are found by parts of their words until they are indexed.
 INDEX_EVERY_S = 10.0
 #: One document of an earlier version is built anew this often: an upgrade must not keep the server busy.
@@ -140,7 +140,7 @@ class Jobs:
         """Make documents of large runs in advance: a million tasks take five seconds."""
         services = self.services
         with services.archive.read() as tx:
-            subjects = large_subjects(tx, run, RENDER_TASKS, RENDER_MOST)
+            subjects = large_subjects(tx, run, RENDER_TASKS, MAX_BUILT_AHEAD)
         for title, computation in subjects:
             if self._stop.is_set():
                 return
@@ -190,7 +190,7 @@ class Jobs:
         swept = sweep(self.services.archive, self.clock.now_us())
         if swept.files:
             logger.info(
-                "deleted %s without a name%s",
+                "deleted %s that no run names%s",
                 units.counted(swept.files, "file"),
                 f"; {swept.left:,} more are left for the next sweeps" if swept.left else "",
             )

@@ -195,7 +195,7 @@ def announced(services: Services) -> Iterator[None]:
         path = announce(services.url, services.local_secret.value)
     except (OSError, RuntimeError) as error:
         # RuntimeError if this user has no home directory.
-        logger.warning("programs need the printed URL, because its secret cannot be announced: %s", error)
+        logger.warning("cannot save the secret for programs on this machine, which need the printed URL: %s", error)
         yield
         return
     try:

@@ -42,7 +42,7 @@ class Settings:
     )
     database_timeout: int = _setting(
         30,
-        "cancel a statement of PostgreSQL after this many seconds (0 = never, also if it no longer answers)",
+        "cancel PostgreSQL statements after this many seconds (0 = never)",
         "SECONDS",
     )
     store: str = _setting(
@@ -54,9 +54,7 @@ class Settings:
         meaning="require sign-in; without it, anyone with the printed URL, which contains a secret, can do everything",
     )
     url: str = _setting("", "public URL of the server, for links and origin checks", "URL")
-    hosts: str = _setting(
-        "", "further host names under which programs reach the server, with --url (comma-separated)", "LIST"
-    )
+    hosts: str = _setting("", "additional host names to accept besides --url (comma-separated)", "LIST")
     root_path: str = _setting("", "path under which a reverse proxy serves it", "PATH")
     trusted_proxies: str = _setting("", "addresses of reverse proxies whose X-Forwarded headers to trust", "LIST")
     tls_cert: str = _setting("", "TLS certificate file; the server then uses HTTPS", "FILE")
@@ -164,7 +162,7 @@ class Settings:
         if self.database_connections < 1:
             raise SettingsError("--database-connections is at least 1.")
         if self.hosts and not self.url:
-            raise SettingsError("--hosts adds names to the one of --url: give --url as well.")
+            raise SettingsError("--hosts needs --url: it adds host names to the one of the URL.")
         path = self.root_path.rstrip("/")
         if path and not path.startswith("/"):
             raise SettingsError(f"--root-path starts with a slash, not {self.root_path!r}.")
@@ -222,11 +220,11 @@ def _file(path: Path) -> dict[str, Any]:
     try:
         values: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise SettingsError(f"The settings file {path} is no TOML: it is not UTF-8.") from None
+        raise SettingsError(f"The settings file {path} is not valid TOML: it is not UTF-8.") from None
     except OSError as error:
         raise SettingsError(f"The settings file {path} cannot be read: {error.strerror}.") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"The settings file {path} is no TOML: {error}.") from None
+        raise SettingsError(f"The settings file {path} is not valid TOML: {error}.") from None
     known = [item.name for item in fields(Settings)]
     unknown = [name for name in values if name not in known]
     if unknown:
@@ -243,7 +241,7 @@ def _converted(name: str, kind: Any, value: Any) -> Any:
             return True
         if str(value).lower() in ("0", "false", "no", "off", ""):
             return False
-        raise SettingsError(f"{flag} is true or false, not {value!r}.")
+        raise SettingsError(f"{flag} must be true or false, not {value!r}.")
     if kind == "int":
         return _number(flag, value)
     if not isinstance(value, str):

@@ -51,7 +51,7 @@ class ClockCheck:
                 if left_s > 0:
                     raise ClockJump(
                         f"the clock is {units.duration(int(ahead_s * 1e6))} ahead of where it should be, so nothing is deleted. "
-                        f"Correct it, or wait: it is believed in {units.duration(int(left_s * 1e6))}"
+                        f"Correct the clock, or wait: deletion resumes in {units.duration(int(left_s * 1e6))}"
                     )
             self._noticed = None
             statement = insert(tx.connection, schema.facts).values(name=LAST_PASS, value=str(now_us))

@@ -86,7 +86,7 @@ def _add_key(archive: Archive, account: int) -> None:
 
 
 def check_orphans(archive: Archive) -> Iterator[Finding]:
-    """Find files without a name, left by a crash between writing and naming them."""
+    """Find orphaned files, left by a crash between writing and naming them."""
     with archive.read() as tx:
         found = orphans(tx, time_of(tx))
     for path, size in found:

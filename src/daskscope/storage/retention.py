@@ -1,4 +1,4 @@
-"""Retention: delete rows after some days or beyond some bytes, sums later, and files without a name."""
+"""Retention: delete rows after some days or beyond some bytes, sums later, and orphaned files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AUDIT_STEP = 1_000
 #: an hour apart: a mistake is noticed before everything is gone, while a day's passes delete nine tenths of any server. In a steady
 #: state, less than a hundredth of the runs expires per day.
 MAX_SHARE, MIN_PASS = 10, 25
-#: Files without a name that one sweep may delete, at least. Beside a catalog that was restored from a backup, all newer files have
+#: Orphaned files that one sweep may delete, at least. Beside a catalog that was restored from a backup, all newer files have
 #: no name; a tenth of the files every six hours leaves time to notice.
 MIN_SWEEP = 100
 
@@ -228,7 +228,7 @@ def _delete(store: BlobStore, paths: list[str]) -> None:
 
 
 def orphans(tx: Transaction, now_us: int) -> list[tuple[str, int]]:
-    """Return files without a name, with their sizes, except those that are too young at the given time.
+    """Return orphaned files, with their sizes, except those that are too young at the given time.
 
     A file has the time of its store: for local files the clock of this server, for S3 that of S3. A clock of either that is ahead
     would make a file look old that a compaction is about to name, so the earlier of the two counts.
@@ -237,7 +237,7 @@ def orphans(tx: Transaction, now_us: int) -> list[tuple[str, int]]:
 
 
 def _orphans(tx: Transaction, now_us: int) -> tuple[list[tuple[str, int]], int]:
-    """Return files without a name, and the number of all files."""
+    """Return orphaned files, and the number of all files."""
     now_s = min(now_us, tx.now_us) / 1e6
     # List the files first: a file that is written and named meanwhile is then among the named ones.
     listed = list(tx.store.list())
@@ -251,14 +251,14 @@ def _orphans(tx: Transaction, now_us: int) -> tuple[list[tuple[str, int]], int]:
 
 @dataclass(frozen=True)
 class Swept:
-    """What a sweep deleted, and how many files without a name are left for the next one."""
+    """What a sweep deleted, and how many orphaned files are left for the next one."""
 
     files: int
     left: int
 
 
 def sweep(archive: Archive, now_us: int) -> Swept:
-    """Delete files without a name that are old at the given time, at most as many as one sweep may delete."""
+    """Delete orphaned files that are old at the given time, at most as many as one sweep may delete."""
     with archive.read() as tx:
         found, total = _orphans(tx, now_us)
     paths = [path for path, _ in found[: max(MIN_SWEEP, total // MAX_SHARE)]]

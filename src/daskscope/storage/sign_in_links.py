@@ -66,7 +66,7 @@ def delete_links(tx: Transaction, user: int) -> None:
 def end_link_access(tx: Transaction, user: int) -> None:
     """End the sign-in links of a user and the sessions opened with one, because the user is about to get more rights.
 
-    The owner who created a link may have used it. They own all that the user could see until now, but not what comes.
+    The owner who created a link may have used it. They own all that the user could see until now, but not what they see later.
     """
     links, sessions = schema.sign_in_links, schema.sessions
     tx.execute(sa.delete(links).where(links.c.user_id == user, links.c.sets_password == 0))

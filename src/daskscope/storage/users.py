@@ -187,7 +187,7 @@ def forget_attempts(tx: Transaction, subject: str) -> None:
     tx.execute(sa.delete(schema.attempts).where(schema.attempts.c.subject == subject))
 
 
-def uncount_attempt(tx: Transaction, subject: str) -> None:
+def forget_attempt(tx: Transaction, subject: str) -> None:
     """Uncount a correct attempt; earlier wrong ones still count."""
     attempts = schema.attempts
     tx.execute(sa.update(attempts).where(attempts.c.subject == subject).values(tries=attempts.c.tries - 1))

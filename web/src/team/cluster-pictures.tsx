@@ -81,7 +81,7 @@ function LoadedPictures({ id }: { id: string }) {
   );
 }
 
-/** Load the document. A selection of the reader stays, otherwise the active time is selected. */
+/** Load the document. Keep the reader's selection; otherwise select the active time. */
 async function loadPictures(address: string, before: Pictures | null, reload: () => boolean): Promise<Pictures> {
   const source = new HttpSource(address, reload);
   const report = await loadReport(source);

@@ -73,4 +73,4 @@ def count_attempt(tx: Transaction, limits: dict[str, int]) -> list[str]:
 def _forget_attempts(call: Call, user: str) -> None:
     with call.services.archive.write() as tx:
         users.forget_attempts(tx, f"user {user}")
-        users.uncount_attempt(tx, caller_address(call))
+        users.forget_attempt(tx, caller_address(call))

@@ -335,7 +335,7 @@ async def receive(request: Request, limit: int, take: Callable[[bytes], object],
         async for part in request.stream():
             size += len(part)
             if size > limit:
-                raise too_large(f"This body has more than the {limit:,} bytes that are taken.")
+                raise too_large(f"This body is larger than the limit of {limit:,} bytes.")
             take(part)
 
     try:

@@ -232,7 +232,7 @@ def _check_names(call: Call, batches: list[Batch]) -> None:
     if kind:
         call.services.counters.add("over_quota")
         limit = call.services.new_names.limits[kind]
-        raise too_many(f"This account may add {limit:,} new {kind} per minute, and has done so.", wait)
+        raise too_many(f"This account reached its limit of {limit:,} new {kind} per minute.", wait)
 
 
 def names_of(batches: Sequence[Batch]) -> dict[str, set[Hashable]]:

@@ -364,7 +364,7 @@ _pages: Shared[Page] = Shared(16 * 1024 * 1024)
 def _html(call: Call, row: store.Report, place: str) -> Response:
     """Return uploaded HTML to a frame. A browser that opens it otherwise is sent to the page with the frame."""
     if row.kind != "html":
-        raise not_found("such HTML")
+        raise not_found("HTML version of this report")
     if call.request.headers.get("sec-fetch-dest", "iframe") != "iframe":
         root = call.services.settings.root_path
         return RedirectResponse(f"{root}/{quote(row.account)}/reports/{row.number}{place}", 303, DATA_HEADERS)
@@ -393,7 +393,7 @@ def report_ticket(call: Call) -> dict[str, Any]:
     """Return a parameter for the URL of uploaded HTML. A frame needs it, because it cannot send headers."""
     row = own_report(call)
     if row.kind != "html":
-        raise not_found("such HTML")
+        raise not_found("HTML version of this report")
     # Without a page secret there is nothing to bind it to: a token goes into a header.
     if HEADER not in call.request.headers or call.identity.kind == "token":
         return {"ticket": None}

@@ -110,8 +110,8 @@ def link_for_user(call: Call) -> SignInLink:
 def link_for_member(call: Call) -> SignInLink:
     """Return a link that signs a member of the account in.
 
-    The link opens everything that the user can see. So an owner can create it only for users who are in no account that
-    the owner does not own.
+    The link opens everything that the user can see. So an owner can create it only for users whose accounts all belong to
+    the owner.
     """
     with call.services.archive.write() as tx:
         user = store.find_user(tx, call.path("user"))
