@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.archive import Archive
@@ -24,6 +25,10 @@ os.environ.setdefault("DASKSCOPE_STRICT", "1")
 # Servers without sign-in announce themselves there; keep them out of the user's own directory.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="daskscope-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+
+# No example fails because the machine is busy.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 # No import of the server above: these tests also run where only the recorder is installed.
 

@@ -7,6 +7,7 @@ from daskscope.client.profile import profile
 from daskscope.client.record import open_recording, record
 from daskscope.client.reports import list_performance_reports
 from daskscope.errors import DaskscopeError
+from daskscope.live_page import watch
 from daskscope.model.recording import Recording
 
 __version__ = "0.1.0"
@@ -21,4 +22,12 @@ __all__ = [
     "performance_report",
     "profile",
     "record",
+    "watch",
 ]
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Add the cell magic ``%%daskscope``, which records a cell; called by ``%load_ext daskscope``."""
+    from daskscope.notebook import load
+
+    load(shell)

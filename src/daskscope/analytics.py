@@ -80,7 +80,10 @@ async def _register(client: distributed.Client, chosen: Settings) -> str:
     cluster = str(client.scheduler_info().get("id", ""))
     if chosen.server:
         chosen = await asyncio.get_running_loop().run_in_executor(None, _with_ingest_token, chosen, cluster)
-    await install(client, chosen, OWNER, lasting=True)
+    hello = await install(client, chosen, OWNER, lasting=True)
+    # A cluster has one destination: the first one. An older recorder does not tell it.
+    if hello.get("server", chosen.server) != chosen.server:
+        chosen = replace(chosen, server=hello["server"], account=hello.get("account", ""))
     if chosen.code and can_send(client) and client.id not in _clients_sending_code:
         # Dask reads this setting at each submission, and sends no code without it.
         _clients_sending_code.add(client.id)

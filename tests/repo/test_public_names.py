@@ -20,6 +20,7 @@ def test_the_public_names_of_the_package() -> None:
         "performance_report",
         "profile",
         "record",
+        "watch",
     ]
 
 

@@ -47,8 +47,8 @@ def test_the_pickle_refers_to_nothing_but_eval(shipped: object) -> None:
 
 
 def test_a_bundle_stays_small() -> None:
-    # It is sent once to the scheduler and once to every worker.
-    assert len(pickle.dumps(ShippedPlugin({}))) < 110_000
+    # It is sent once to the scheduler and once to every worker; on a slow link of 1 MB/s, that takes an eighth of a second.
+    assert len(pickle.dumps(ShippedPlugin({}))) < 125_000
     assert len(pickle.dumps(PresentFunction(START))) < 500
 
 

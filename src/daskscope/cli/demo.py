@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 import os
 import runpy
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,14 +22,14 @@ from daskscope.analysis.findings import Facts
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_message
 from daskscope.cli.show_sections import EXPECTED, show_summary
+from daskscope.client.embedded_server import start
 from daskscope.client.local_servers import split_secret, with_secret
 from daskscope.client.reports import upload_file
+from daskscope.errors import MissingExtra
 from daskscope.report.document import report_page
-from daskscope.server.settings import Settings
 from daskscope.wire.file import read_recording
 
 WORKLOAD = Path(__file__).with_name("demo_workload.py")
-START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -120,29 +118,16 @@ def _next_step(path: Path, data: Path | None, *, serve: bool) -> str:
 @contextmanager
 def _server(data: Path) -> Iterator[tuple[subprocess.Popen[str] | None, str]]:
     """Run a server and yield it with its URL; yield ``None`` where the server's packages are not installed."""
-    if any(importlib.util.find_spec(name) is None for name in ("uvicorn", "starlette", "sqlalchemy", "pyarrow")):
+    try:
+        _report_progress("starting a server")
+        server = start(str(data))
+    except MissingExtra:
         yield None, ""
         return
-    _report_progress("starting a server")
-    command = [sys.executable, "-c", START, "serve", "--port", str(_port()), "--data", str(data)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().strip()
+        yield server.process, server.url
     finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _port() -> int:
-    """Return the default port, so that the URLs stay valid after a restart, or 0 (any) if it is in use."""
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            taken.bind(("127.0.0.1", Settings.port))
-        except OSError:
-            return 0
-    return Settings.port
+        server.close()
 
 
 def _command() -> str:

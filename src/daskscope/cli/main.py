@@ -28,6 +28,7 @@ from daskscope.cli import (
     token,
     top,
     user,
+    watch,
 )
 from daskscope.cli.expiry import warn_of_expiry
 from daskscope.cli.output import write_message
@@ -36,6 +37,7 @@ from daskscope.errors import DaskscopeError
 #: Every command, in the order of the help text. The module has the name of the command.
 COMMANDS: list[ModuleType] = [
     demo,
+    watch,
     serve,
     login,
     ls,

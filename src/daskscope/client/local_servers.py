@@ -67,6 +67,17 @@ def withdraw(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def running_servers() -> list[tuple[str, str]]:
+    """Return the URL and the secret of each server of this user that runs on this machine without sign-in."""
+    host = _host()
+    try:
+        paths = sorted((data_directory() / "servers").glob(f"{host}-*"))
+    except (OSError, RuntimeError):
+        return []
+    urls = [f"http://127.0.0.1:{path.name.rpartition('-')[2]}" for path in paths]
+    return [(url, secret) for url in urls if (secret := find_secret(url))]
+
+
 def find_secret(url: str) -> str:
     """Return the secret of this user's server at a loopback URL; empty if there is none."""
     try:
@@ -88,8 +99,11 @@ def find_secret(url: str) -> str:
 
 def _path(port: int | None) -> Path:
     # With the name of the machine: the login nodes of a compute cluster often share home directories.
-    host = re.sub(r"[^\w.-]", "_", socket.gethostname())
-    return data_directory() / "servers" / f"{host}-{port}"
+    return data_directory() / "servers" / f"{_host()}-{port}"
+
+
+def _host() -> str:
+    return re.sub(r"[^\w.-]", "_", socket.gethostname())
 
 
 def _read(path: Path) -> dict[str, object]:

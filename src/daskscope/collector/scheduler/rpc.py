@@ -113,6 +113,8 @@ class RecorderRpc:
             "cluster": self.plugin.outbox.cluster,
             "time_ns": time.time_ns(),
             "records": self.plugin.settings.recorded_text(),
+            "server": self.plugin.settings.server,
+            "account": self.plugin.settings.account,
         }
 
     def _set_destination(self, settings: Settings) -> None:

@@ -1,0 +1,182 @@
+"""From a running cluster to its live page with one call or one command, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import nbformat.v4
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tests.processes import until
+
+import daskscope
+from daskscope.client.embedded_server import find_or_start
+from daskscope.client.local_servers import running_servers, split_secret
+from daskscope.live_page import describe
+
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+nbformat4: Any = nbformat.v4
+COMMAND = [sys.executable, "-c", "import sys; from daskscope.cli.main import main; sys.exit(main())", "watch"]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as made:
+        yield made
+
+
+def page_text(url: str) -> str:
+    base, secret = split_secret(url)
+    with urllib.request.urlopen(f"{base}?secret={secret}", timeout=30) as response:
+        return str(response.read().decode())
+
+
+def test_watching_starts_a_server_and_shows_what_runs(cluster: Any, tmp_path: Path) -> None:
+    with Client(cluster) as client:
+        watched = daskscope.watch(client, open_browser=False, data=str(tmp_path / "data"))
+        try:
+            assert f"/clusters/{cluster.scheduler.id}" in watched.url
+            assert "daskscope" in page_text(watched.url)
+            client.gather(client.map(abs, range(20)))
+            until(lambda: watched.summary()["n_tasks"] == 20)
+            rows = dict(describe(watched.summary()))
+            assert rows["tasks"] == "20 done, 0 to do"
+            assert rows["errors"] == "none"
+        finally:
+            watched.close()
+        # The cluster goes on without the recorder, and the data stays.
+        assert client.submit(abs, -1).result() == 1
+        assert client.run_on_scheduler(lambda dask_scheduler: "daskscope" in dask_scheduler.plugins) is False
+    assert (tmp_path / "data" / "catalog.db").exists()
+
+
+def test_a_server_that_runs_already_is_used(cluster: Any, tmp_path: Path) -> None:
+    first = find_or_start(str(tmp_path / "data"))
+    try:
+        assert split_secret(first.url)[0] in [url for url, _ in running_servers()]
+        second = find_or_start()
+        assert second.process is None
+        with Client(cluster) as client:
+            watched = daskscope.watch(client, open_browser=False)
+            watched.close()
+        assert split_secret(first.url)[0] in [url for url, _ in running_servers()], "only its own server is stopped"
+    finally:
+        first.close()
+
+
+def test_a_cluster_that_is_recorded_elsewhere_keeps_its_page(cluster: Any, tmp_path: Path) -> None:
+    with Client(cluster) as client:
+        first = daskscope.watch(client, open_browser=False, data=str(tmp_path / "one"))
+        second = daskscope.watch(client, open_browser=False, data=str(tmp_path / "two"))
+        try:
+            assert split_secret(second.url)[0] == split_secret(first.url)[0]
+        finally:
+            second.close()
+            first.close()
+
+
+def test_the_command_prints_the_page_and_ends_with_ctrl_c(cluster: Any, tmp_path: Path) -> None:
+    command = [*COMMAND, cluster.scheduler_address, "--no-browser", "--data", str(tmp_path / "data")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    # register() says where it records, then the command prints the page with the secret.
+    lines = [process.stdout.readline() for _ in range(2)]
+    assert lines[0].startswith("daskscope records this cluster: ")
+    url = lines[1].strip()
+    assert "secret=" in url and cluster.scheduler.id in url
+    assert "daskscope" in page_text(url)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert errors.splitlines()[-1] == (
+        f"daskscope watch: look at the recording again with: daskscope serve --data {tmp_path / 'data'}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "daskscope: Which cluster? Give the address of its scheduler"),
+        (["tcp://127.0.0.1:9"], "daskscope: No scheduler answers at tcp://127.0.0.1:9"),
+        (["--scheduler-file", "/no/such/file"], "daskscope: There is no file /no/such/file. Start the scheduler"),
+    ],
+)
+def test_a_cluster_that_cannot_be_found_is_a_clear_message(arguments: list[str], message: str) -> None:
+    environment = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
+    run = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, env=environment, check=False
+    )
+    assert run.stderr.splitlines()[-1].startswith(message)
+    assert run.returncode == 1
+
+
+def run_notebook(directory: Path, *cells: str) -> list[dict[str, Any]]:
+    notebook = nbformat4.new_notebook(cells=[nbformat4.new_code_cell(cell) for cell in cells])
+    client = NotebookClient(
+        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(directory)}}
+    )
+    try:
+        client.execute()
+    finally:
+        (directory / "executed.json").write_text(json.dumps(notebook))
+    return [dict(cell) for cell in notebook.cells]
+
+
+def shown(cell: dict[str, Any]) -> str:
+    return "\n".join(
+        str(output.get("text", "")) + str(output.get("data", {}).get("text/html", "")) for output in cell["outputs"]
+    )
+
+
+START = """
+import distributed, daskscope
+client = distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None)
+"""
+
+
+def test_a_notebook_shows_a_link_and_a_summary_that_follows(tmp_path: Path) -> None:
+    cells = run_notebook(
+        tmp_path,
+        START,
+        f"watched = daskscope.watch(open_browser=False, data={str(tmp_path / 'data')!r})\nwatched",
+        "import time\nclient.gather(client.map(abs, range(7)))\ntime.sleep(6)",
+        "watched.close()\nclient.close()",
+    )
+    assert "Open the live page" in shown(cells[1])
+    assert "7 done, 0 to do" in shown(cells[1]), "the summary in the cell above follows"
+
+
+def test_a_cell_is_recorded_by_the_magic(tmp_path: Path) -> None:
+    cells = run_notebook(
+        tmp_path,
+        START,
+        "%load_ext daskscope",
+        "%%daskscope cell.html\ntotal = client.submit(sum, [1, 2]).result()\nprint(total)",
+        "assert total == 3\nclient.close()",
+    )
+    assert shown(cells[2]).startswith("3\n")
+    assert "<td>tasks</td><td>1</td>" in shown(cells[2])
+    assert (tmp_path / "cell.html").stat().st_size > 10_000
+
+
+def test_a_recorded_cell_that_fails_stops_the_notebook_and_has_a_report(tmp_path: Path) -> None:
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        run_notebook(tmp_path, START, "%load_ext daskscope", "%%daskscope\n1 / 0")
+    assert (tmp_path / "dask-report.html").exists()
+
+
+def test_watching_says_what_it_needs(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with Client(cluster) as client, pytest.raises(daskscope.DaskscopeError, match=r"pip install 'daskscope\[server\]'"):
+        daskscope.watch(client, open_browser=False, data="somewhere")
