@@ -19,6 +19,7 @@ from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.findings import Facts
+from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
@@ -35,6 +36,9 @@ from daskscope.report.tables import events, report_tables
 
 #: Steps listed of the critical path.
 MAX_STEPS = 500
+#: Computations whose critical paths are shown besides the longest one, and executions above which they are not.
+MAX_OTHER_PATHS = 9
+MAX_PATH_TASKS = 200_000
 #: Bins of time, the resolution of time selections.
 MAX_BINS = 400
 #: Workers × bins to compute; with more workers there are fewer bins. 20,000 workers in 400 bins took 1.4 GB.
@@ -116,6 +120,7 @@ def build(
         blocks,
     )
     latest_events, event_count = events(recording)
+    longest = critical_path(recording)
     report: schema.Report = {
         "schema": schema.SCHEMA,
         "generator": _generator(),
@@ -127,7 +132,7 @@ def build(
         "totals": _totals(facts, bins, int(transfers.measures["nbytes"].sum())),
         "split": [_share(split, category) for category in schema.CATEGORIES],
         "findings": [cast(schema.Finding, asdict(finding)) for finding in findings(facts)],
-        "facts": _facts(summary),
+        "facts": _facts(summary, recording),
         "statement": summary.statement,
         "complete": summary.complete,
         "view": view,
@@ -143,7 +148,8 @@ def build(
         "errors": [_error(failure) for failure in summary.errors],
         "events": latest_events,
         "events_of": event_count,
-        "critical_path": _path(critical_path(recording)),
+        "critical_path": _path(longest),
+        "other_paths": _other_paths(recording, longest),
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
         "time_by_worker": _cube(
@@ -198,9 +204,9 @@ def _totals(facts: Facts, bins: Bins, transferred: int) -> schema.Totals:
         "idle_us": split.idle_us,
         "fully_idle_us": split.fully_idle_us,
         "nbytes": sum(prefix.nbytes for prefix in facts.prefixes),
-        "peak_memory": _peak(recording, bins, "process"),
+        "peak_memory": peak(recording, bins, "process"),
         "memory_limit": _peak_at_once(facts, lambda worker: worker.memory_limit),
-        "spilled": _peak(recording, bins, "spilled"),
+        "spilled": peak(recording, bins, "spilled"),
         "transferred": transferred + bandwidth.shuffled(recording),
         "shuffled": bandwidth.shuffled(recording),
         "parallelism": float(np.mean(parallelism(recording, bins))),
@@ -214,7 +220,7 @@ def _cost(cost: Cost | None) -> schema.Cost | None:
     return {"total": round(cost.total, 6), "idle": round(cost.idle, 6), "formula": cost.formula}
 
 
-def _peak(recording: Recording, bins: Bins, measure: str) -> int:
+def peak(recording: Recording, bins: Bins, measure: str) -> int:
     """Return the peak of a measure over all workers together."""
     _, values = memory.cluster(recording, measure, bins.start_us, bins.stop_us, bins.width_us)
     return int(np.nan_to_num(values).max(initial=0))
@@ -234,16 +240,25 @@ def _peak_at_once(facts: Facts, amount: Callable[[Worker], int]) -> int:
     return peak
 
 
-def _facts(summary: Summary) -> list[schema.Fact]:
+def has_no_gil_samples(recording: Recording) -> bool:
+    """Return whether workers were sampled, but never with the contention of the GIL."""
+    samples = recording["samples"]
+    of_workers = ~where(samples.strings("worker"), memory.SCHEDULER)
+    return bool(of_workers.any()) and not bool((samples["gil_contention"][of_workers] >= 0).any())
+
+
+def _facts(summary: Summary, recording: Recording) -> list[schema.Fact]:
     cluster = summary.cluster
     if cluster is None:
         return []
+    gil = "not measured: gilknocker is not installed on the workers" if has_no_gil_samples(recording) else ""
     facts = [
         ("Cluster", cluster.name or cluster.cluster),
         ("Scheduler", cluster.address),
         ("User", cluster.user),
         ("Recorded", f"{units.moment(summary.start_us)} to {units.moment(summary.end_us)}"),
         *((name, version) for name, version in cluster.versions.items() if name in ("python", "dask", "distributed")),
+        ("GIL contention", gil),
     ]
     return [{"label": label, "text": text} for label, text in facts if text]
 
@@ -272,7 +287,19 @@ def _worker(worker: Worker, stop_us: int) -> schema.Worker:
 
 
 def _computations(recording: Recording) -> list[schema.Computation]:
-    names = ("computation", "state", "start_us", "stop_us", "tasks", "erred", "span", "code", "code_line", "code_file")
+    names = (
+        "computation",
+        "state",
+        "start_us",
+        "stop_us",
+        "tasks",
+        "erred",
+        "span",
+        "code",
+        "code_line",
+        "code_file",
+        "graph_us",
+    )
     keys = ["errors" if name == "erred" else name for name in names]
     rows = [dict(zip(keys, row, strict=True)) for row in recording["computations"].records(*names)]
     found = cast(list[schema.Computation], rows)
@@ -301,6 +328,16 @@ def _error(failure: Failure) -> schema.Error:
         "workers": list(failure.workers),
         "keys": list(failure.keys),
     }
+
+
+def _other_paths(recording: Recording, longest: CriticalPath) -> list[schema.CriticalPath]:
+    """Return the paths of the next longest computations; none of a large recording, where each takes a second."""
+    if recording["tasks"].rows > MAX_PATH_TASKS:
+        return []
+    rows = recording["computations"].records("computation", "start_us", "stop_us")
+    names = [str(name) for name, _, _ in sorted(rows, key=lambda row: row[1] - row[2]) if name != longest.computation]
+    paths = [critical_path(recording, name) for name in names[:MAX_OTHER_PATHS]]
+    return [_path(path) for path in paths if path.known]
 
 
 def _path(path: CriticalPath) -> schema.CriticalPath:

@@ -174,6 +174,8 @@ class Computation(TypedDict):
     code: str
     code_line: int
     code_file: str
+    #: Time from the arrival of its graphs at the scheduler until their tasks existed; 0 if not known.
+    graph_us: int
 
 
 class Group(TypedDict):
@@ -421,6 +423,8 @@ class Report(TypedDict):
     events: list[Event]
     events_of: int
     critical_path: CriticalPath
+    #: Those of the other computations, longest first.
+    other_paths: list[CriticalPath]
     bins: Bins
     time_by_prefix: Cube
     time_by_worker: Cube

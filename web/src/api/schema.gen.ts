@@ -222,6 +222,7 @@ export interface Computation {
   code: string;
   code_line: number;
   code_file: string;
+  graph_us: number;
 }
 
 /** A task group; ``dependencies`` are positions in the list of groups. */
@@ -458,6 +459,7 @@ export interface Report {
   events: Event[];
   events_of: number;
   critical_path: CriticalPath;
+  other_paths: CriticalPath[];
   bins: Bins;
   time_by_prefix: Cube;
   time_by_worker: Cube;

@@ -1,5 +1,5 @@
 import type { Computation } from "../api/schema.gen";
-import { type CodeBlock, codeBlocks } from "../model/code";
+import { type CodeFile, callOf, codeFiles, type Excerpt } from "../model/code";
 import { clock, counted, duration } from "../model/format";
 import { useModel, useSelection } from "../model/hooks";
 import { select } from "../model/time";
@@ -46,58 +46,64 @@ export function Code() {
           </Empty>
         </Panel>
       ) : (
-        codeBlocks(report.computations, report.stop_us).map((block) => (
-          <Block key={block.calls[0].computation} block={block} />
+        codeFiles(report.computations, report.stop_us).map((file) => (
+          <File key={file.calls[0].computation} file={file} />
         ))
       )}
     </>
   );
 }
 
-/** One piece of code with the time of each line that submitted a computation, and these computations. */
-function Block({ block }: { block: CodeBlock }) {
-  const lines = block.code.split("\n");
+/** The excerpts of a file with the time of each line that submitted a computation, and these computations. */
+function File({ file: { file, excerpts, calls } }: { file: CodeFile }) {
   return (
     <Panel
       class="mt"
-      title={block.file ? block.file.split(/[\\/]/).slice(-2).join("/") : "Code not recorded"}
-      note={counted(block.calls.length, "computation")}
+      title={file ? file.split(/[\\/]/).slice(-2).join("/") : "Code not recorded"}
+      note={counted(calls.length, "computation")}
     >
-      {block.code ? (
-        <pre
-          class="src"
-          tabIndex={0}
-          role="region"
-          style="margin-top:2px"
-          aria-label={`Code, ${counted(lines.length, "line")}`}
-        >
-          {lines.map((line, i) => (
-            <span
-              key={i}
-              style={block.time.has(i) ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}
-            >
-              <i>{i + 1}</i> {line}
-              {block.time.has(i) && <b class="faint">{`  ${duration(block.time.get(i) ?? 0)}`}</b>}
-            </span>
-          ))}
-        </pre>
-      ) : (
-        <p class="callout">No code recorded for this computation.</p>
-      )}
+      {excerpts.map((excerpt, i) => (
+        <Source key={i} excerpt={excerpt} />
+      ))}
+      {excerpts.length === 0 && <p class="callout">No code recorded for this computation.</p>}
       <div>
-        {block.calls.map((c) => (
+        {calls.map((c) => (
           <Call key={c.computation} computation={c} />
         ))}
       </div>
-      {block.code && (
+      {excerpts.length > 0 && (
         <div class="pfoot">
-          <span class="faint">{block.file}</span>
-          <button type="button" class="link push" onClick={() => copy(block.code, "Code copied")}>
+          <span class="faint">{file}</span>
+          <button
+            type="button"
+            class="link push"
+            onClick={() => copy(excerpts.map((e) => e.code).join("\n\n"), "Code copied")}
+          >
             Copy
           </button>
         </div>
       )}
     </Panel>
+  );
+}
+
+function Source({ excerpt: { code, time } }: { excerpt: Excerpt }) {
+  const lines = code.split("\n");
+  return (
+    <pre
+      class="src"
+      tabIndex={0}
+      role="region"
+      style="margin-top:2px"
+      aria-label={`Code, ${counted(lines.length, "line")}`}
+    >
+      {lines.map((line, i) => (
+        <span key={i} style={time.has(i) ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}>
+          <i>{i + 1}</i> {line}
+          {time.has(i) && <b class="faint">{`  ${duration(time.get(i) ?? 0)}`}</b>}
+        </span>
+      ))}
+    </pre>
   );
 }
 
@@ -115,9 +121,10 @@ function Call({ computation: c }: { computation: Computation }) {
     <div class="filters">
       <Pill state={STATES[c.state] ?? "idle"}>{c.state || "not recorded"}</Pill>
       <span>
-        {c.code && `Line ${c.code_line + 1}, `}
-        {clock(from)} to {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}
+        {c.code && <code>{callOf(c)}</code>} {""}
+        submitted at {clock(from)}, ended at {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}
         {groups ? `, ${counted(groups, "task group")}` : ""}
+        {c.graph_us > 0 ? `, graph unpacked in ${duration(c.graph_us)}` : ""}
       </span>
       {c.errors > 0 && <span class="bad">{counted(c.errors, "error")}</span>}
       <button type="button" class="btn sm push" aria-pressed={isSelected} onClick={() => nav.select(own)}>

@@ -1,9 +1,10 @@
 import { callOf } from "../model/code";
 import { clock, counted, duration, durationOrDash, percent } from "../model/format";
-import { useModel } from "../model/hooks";
+import { useModel, useParam } from "../model/hooks";
 import { select } from "../model/time";
 import { BarRows } from "../widgets/bar-rows";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
+import { Pick } from "../widgets/inputs";
 import { MetricStrip } from "../widgets/metric-strip";
 import { PrefixName } from "../widgets/prefix-name";
 import { DataTable } from "../widgets/table";
@@ -11,7 +12,10 @@ import { DataTable } from "../widgets/table";
 export function CriticalPath() {
   const model = useModel();
   const { report, nav, axis } = model;
-  const path = report.critical_path;
+  const [chosen, choose] = useParam("computation");
+  // Reports of older versions have only the longest one.
+  const paths = [report.critical_path, ...(report.other_paths ?? [])];
+  const path = paths.find((p) => p.computation === chosen) ?? report.critical_path;
   if (!path.known) {
     return (
       <>
@@ -24,12 +28,33 @@ export function CriticalPath() {
   }
   const run = report.totals.duration_us;
   const last = path.steps.at(-1);
-  const computation = report.computations.find((c) => c.computation === path.computation);
-  const code = computation ? callOf(computation) : "";
+  const codeOf = (id: string) => {
+    const found = report.computations.find((c) => c.computation === id);
+    return found ? callOf(found) : "";
+  };
+  const nameOf = (id: string) => {
+    const found = report.computations.find((c) => c.computation === id);
+    return found ? `${clock(model.since(found.start_us))} ${codeOf(id) || counted(found.tasks, "task")}` : id;
+  };
+  const code = codeOf(path.computation);
   const max = Math.max(1, ...path.by_prefix.map(([, us]) => us));
   return (
     <>
-      <ViewHead title="Critical path" note={code ? `of ${code}` : "of the longest computation"} />
+      <ViewHead
+        title="Critical path"
+        note={code ? `of ${code}` : chosen ? `of ${nameOf(chosen)}` : "of the longest computation"}
+      />
+      {paths.length > 1 && (
+        <div class="filters">
+          <Pick
+            label="Computation"
+            all="the longest"
+            options={paths.slice(1).map((p) => [p.computation, nameOf(p.computation)])}
+            value={chosen}
+            onChange={choose}
+          />
+        </div>
+      )}
       <p class="answer small" data-testid="path-answer">
         <b>
           The critical path is {counted(path.of, "task")} and {duration(path.length_us)} of {duration(run)}.

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Computation } from "../../src/api/schema.gen";
-import { callOf, codeBlocks, wallOf } from "../../src/model/code";
+import { callOf, codeFiles, wallOf } from "../../src/model/code";
 
 const call = (id: string, code: string, line: number, start: number, stop: number): Computation => ({
   computation: id,
@@ -13,10 +13,11 @@ const call = (id: string, code: string, line: number, start: number, stop: numbe
   code,
   code_line: line,
   code_file: code ? "work.py" : "",
+  graph_us: 0,
 });
 
-test("code that submits several computations is listed once, with the time of each line", () => {
-  const blocks = codeBlocks(
+test("a file is listed once, with the time of each line of its excerpts", () => {
+  const [file, ...others] = codeFiles(
     [
       call("a", "x\ny", 0, 0, 10),
       call("b", "z", 0, 10, 15),
@@ -25,15 +26,35 @@ test("code that submits several computations is listed once, with the time of ea
     ],
     100,
   );
-  expect(blocks.map((b) => b.calls.map((c) => c.computation))).toEqual([["a", "c", "d"], ["b"]]);
-  expect([...blocks[0].time]).toEqual([
-    [0, 10],
-    [1, 40],
+  expect(others).toEqual([]);
+  expect(file.calls.map((c) => c.computation)).toEqual(["a", "b", "c", "d"]);
+  expect(file.excerpts.map((e) => [e.code, [...e.time]])).toEqual([
+    [
+      "x\ny",
+      [
+        [0, 10],
+        [1, 40],
+      ],
+    ],
+    ["z", [[0, 5]]],
+  ]);
+});
+
+test("an excerpt that is part of a longer one counts there", () => {
+  const [file] = codeFiles(
+    [call("a", "def f():\n  y\n", 1, 0, 10), call("b", "x\ndef f():\n  y\nf()", 3, 20, 50)],
+    100,
+  );
+  expect(file.excerpts.map((e) => [...e.time])).toEqual([
+    [
+      [2, 10],
+      [3, 30],
+    ],
   ]);
 });
 
 test("computations without code are listed one by one", () => {
-  expect(codeBlocks([call("a", "", 0, 0, 1), call("b", "", 0, 1, 2)], 2)).toHaveLength(2);
+  expect(codeFiles([call("a", "", 0, 0, 1), call("b", "", 0, 1, 2)], 2)).toHaveLength(2);
 });
 
 test("a computation that is running counts until the end of the report", () => {

@@ -1,0 +1,59 @@
+"""Parts of a report's document that no other test looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from daskscope.report import document
+from daskscope.report.document import build
+from daskscope.testing import make_recording
+
+T, S = 1_700_000_000_000_000, 1_000_000
+
+
+def tables(**more: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return two computations of two tasks each, of which the second takes longer."""
+    tasks = [
+        {
+            "id": number, "key": f"k{number}", "prefix": "add", "worker": "a", "thread": 1, "status": "ok",
+            "computation": "short" if number < 2 else "long",
+            "start_us": T + start * S, "stop_us": T + stop * S,
+        }
+        for number, (start, stop) in enumerate([(0, 1), (1, 2), (3, 5), (5, 9)])
+    ]  # fmt: skip
+    computations = [
+        {"computation": "short", "start_us": T, "stop_us": T + 2 * S, "state": "done", "graph_us": 5_000},
+        {"computation": "long", "start_us": T + 3 * S, "stop_us": T + 9 * S, "state": "done"},
+    ]
+    edges = [{"task": 1, "dependency": 0}, {"task": 3, "dependency": 2}]
+    clusters = [{"cluster": "c", "recording_us": T, "end_us": T + 10 * S}]
+    return {"tasks": tasks, "computations": computations, "edges": edges, "clusters": clusters, **more}
+
+
+def made(**more: list[dict[str, Any]]) -> Any:
+    return build(make_recording(tables(**more)), T, T + 10 * S)[0]
+
+
+def test_every_computation_has_its_critical_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = made()
+    assert report["critical_path"]["computation"] == "long"
+    assert [(path["computation"], path["length_us"]) for path in report["other_paths"]] == [("short", 2 * S)]
+    monkeypatch.setattr(document, "MAX_PATH_TASKS", 3)
+    assert made()["other_paths"] == []
+
+
+def test_the_time_to_unpack_a_graph_is_shown() -> None:
+    assert [computation["graph_us"] for computation in made()["computations"]] == [5_000, 0]
+
+
+@pytest.mark.parametrize(("contention", "is_absent"), [(-1.0, True), (0.0, False)])
+def test_it_says_when_gilknocker_is_absent(contention: float, is_absent: bool) -> None:
+    samples = [
+        {"worker": "a", "time_us": T, "gil_contention": contention},
+        {"worker": "scheduler", "time_us": T, "gil_contention": -1.0},
+    ]
+    labels = [fact["label"] for fact in made(samples=samples)["facts"]]
+    assert ("GIL contention" in labels) is is_absent
+    assert "GIL contention" not in [fact["label"] for fact in made()["facts"]]
