@@ -100,6 +100,22 @@ def test_a_paused_worker() -> None:
     assert seconds(found) == {"paused": 40}
 
 
+def test_a_worker_that_was_paused_between_two_samples() -> None:
+    samples = [{"worker": "a", "time_us": T + t * S, "status": "running"} for t in (0, 50, 100)]
+    events = [
+        {"worker": "a", "kind": "worker-status-change", "time_us": T + t * S, "detail": f'{{"status": "{status}"}}'}
+        for t, status in ((10, "paused"), (40, "running"))
+    ]
+    found = explain(
+        workers=[worker("a")],
+        tasks=[task(0.1, 10), task(40, 100)],
+        computations=[computation(0.1, 100)],
+        samples=samples,
+        events=events,
+    )
+    assert seconds(found) == {"paused": 30}
+
+
 def test_a_task_that_no_worker_can_run() -> None:
     samples = [{"worker": "scheduler", "time_us": T + t * S, "unrunnable": int(t >= 30)} for t in range(0, 101, 5)]
     found = explain(workers=[worker("a")], tasks=[task(10, 30)], computations=[computation(10, 100)], samples=samples)

@@ -14,9 +14,10 @@ import numpy as np
 from daskscope.analysis.bins import Bins, Cube, make_cube
 from daskscope.analysis.grouping import sums, where
 from daskscope.analysis.intervals import Spread, merge, spread
+from daskscope.analysis.limits import parse_object
 from daskscope.analysis.workers import Lifetimes
 from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.table import Array, Strings
 
 #: In display order.
 REASONS = (
@@ -157,15 +158,25 @@ def _starting(recording: Recording, lived: Lifetimes, bins: Bins) -> tuple[Array
 
 
 def _paused(recording: Recording, lived: Lifetimes) -> tuple[Array, Array, Array]:
-    """Return when workers were paused, from their samples: start, stop, worker."""
-    samples = recording["samples"]
+    """Return when workers were paused, from their samples and changes of their status: start, stop, worker."""
+    samples, events = recording["samples"], recording["events"]
     names = {address: number for number, address in enumerate(lived.workers)}
-    texts = samples.strings("worker")
-    owner = np.array([names.get(str(text), -1) for text in texts.values], dtype=np.int64)[texts.codes]
-    order = np.lexsort((samples["time_us"], owner))
-    owner, times = owner[order], samples["time_us"][order]
-    paused = where(samples.strings("status"), "paused")[order]
-    # A status holds until the next sample of the same worker.
+
+    def owners(texts: Strings) -> Array:
+        result: Array = np.array([names.get(str(text), -1) for text in texts.values] or [-1], dtype=np.int64)[
+            texts.codes
+        ]
+        return result
+
+    changes = np.flatnonzero(where(events.strings("kind"), "worker-status-change"))
+    details = events.strings("detail").take(changes).to_numpy().tolist()
+    changed_to_paused = np.array([parse_object(str(text)).get("status") == "paused" for text in details], dtype=bool)
+    owner = np.concatenate((owners(samples.strings("worker")), owners(events.strings("worker"))[changes]))
+    times = np.concatenate((samples["time_us"], events["time_us"][changes]))
+    paused = np.concatenate((where(samples.strings("status"), "paused"), changed_to_paused))
+    order = np.lexsort((times, owner))
+    owner, times, paused = owner[order], times[order], paused[order]
+    # A status holds until the next one of the same worker is known.
     same = np.concatenate((owner[1:] == owner[:-1], [False])) if len(owner) else np.zeros(0, dtype=bool)
     rows = np.flatnonzero(paused & same)
     return times[rows], times[rows + 1], owner[rows]

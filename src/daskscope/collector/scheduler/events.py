@@ -37,6 +37,12 @@ def event_row(
         return {"topic": topic, "kind": topic, "worker": "", "detail": simplifier.json([("message", UNREADABLE)])}
 
 
+def status_row(worker: str, message: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the row of a worker that was paused or resumed; samples come every two seconds and miss when."""
+    states = {name: str(message.get(name, ""))[:50] for name in ("prev-status", "status")}
+    return {"topic": "worker", "kind": "worker-status-change", "worker": worker, "detail": json.dumps(states)}
+
+
 def _row(
     topic: str, message: Any, simplifier: Simplifier, *, aliases: Aliases, exception_text: bool
 ) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from ..settings import Settings
 from .activities import Activities
 from .computations import Computations
 from .earlier import Earlier
-from .events import Simplifier, event_row
+from .events import Simplifier, event_row, status_row
 from .executions import Chunk, Execution, build_executions
 from .failures import Failure, Failures, exception_text
 from .interrupted import Interrupted
@@ -266,6 +266,9 @@ class Recorder:
                 self._add_killed_executions(message)
             if topic == "scheduler" and message.get("action") == "update-graph":
                 self.computations.note_graph_time(message.get("metrics"))
+            if message.get("action") == "worker-status-change" and topic in self.scheduler.workers:
+                self.rows.add("events", time_us=now, **status_row(topic, message))
+                return
             if topic == METRIC_TOPIC:
                 self._metric(now, message)
                 return
