@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, TimeoutError, expect
 from tests.browser.support import NARROW, WIDE, sign_in
 from tests.browser.test_appearance import violations
-from tests.hosted import HostedServer
+from tests.hosted import PASSWORD, HostedServer
 from tests.samples import sample_frames, sample_recording, sample_tables
 from tests.unit.test_html import HOSTILE
 
@@ -377,6 +377,24 @@ def test_an_administrator_disables_a_user_and_resets_a_password(browser: Browser
         page.locator("[name=password]").fill("a new password")
         page.get_by_role("button", name="Save and sign in").click()
         expect(page.get_by_test_id("page-home")).to_be_visible()
+
+
+def test_a_password_change_lists_the_tokens_that_still_work(browser: Browser, server: HostedServer) -> None:
+    server.make_account("ours", tilda="member")
+    token = server.make_token("tilda", "ours")
+    with browser.new_context() as context:
+        sign_in(context, server, "tilda")
+        page = context.new_page()
+        page.goto(f"{server.url}/ours/settings")
+        profile = page.get_by_test_id("profile")
+        profile.get_by_label("Current password").fill(PASSWORD)
+        profile.get_by_label("New password").fill("another password")
+        profile.get_by_role("button", name="Change password").click()
+        left = page.get_by_test_id("left-tokens")
+        expect(left.locator("li")).to_have_count(1)
+        assert left.locator("code").inner_text().strip("….") in token
+        left.get_by_role("button", name="Sign in").click()
+        page.locator("[name=password]").fill("another password")
 
 
 def test_a_member_cannot_change_the_cluster_of_another(browser: Browser, server: HostedServer) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from daskscope.report import document
 from daskscope.report.document import build
+from daskscope.report.titles import title_of
 from daskscope.testing import make_recording
 
 T, S = 1_700_000_000_000_000, 1_000_000
@@ -57,3 +58,21 @@ def test_it_says_when_gilknocker_is_absent(contention: float, is_absent: bool) -
     labels = [fact["label"] for fact in made(samples=samples)["facts"]]
     assert ("GIL contention" in labels) is is_absent
     assert "GIL contention" not in [fact["label"] for fact in made()["facts"]]
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "title"),
+    [
+        ("import dask\n  x.sum().compute()\n", 1, "etl: x.sum().compute()"),
+        ("", 0, "etl"),
+        ("x", 9, "etl"),
+        ("y" * 200, 0, f"etl: {'y' * 79}…"),
+    ],
+)
+def test_a_title_has_the_line_that_took_longest(code: str, line: int, title: str) -> None:
+    computations = [
+        {"computation": "a", "start_us": T, "stop_us": T + 9, "code": code, "code_line": line},
+        {"computation": "b", "start_us": T, "stop_us": T + 5, "code": "other", "code_line": 0},
+    ]
+    assert title_of("etl", make_recording({"computations": computations})) == title
+    assert title_of("etl", make_recording({})) == "etl"

@@ -39,6 +39,7 @@ from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
+from daskscope.report.titles import title_of
 from daskscope.wire.file import frames_of_rows, read_recording
 
 logger = logging.getLogger("daskscope")
@@ -170,7 +171,9 @@ class performance_report:
         report = self._report
         try:
             report.recording = recording = only_window(read_recording(self._record.path), self._record.id)
-            page = report_page(recording, title=self._record.name, code=self._code, failure=self._failure)
+            page = report_page(
+                recording, title=title_of(self._record.name, recording), code=self._code, failure=self._failure
+            )
             with fsspec.open(self.filename, "wb", compression="infer", **self.storage_options) as file:
                 file.write(page)
             report.path = self.filename
@@ -199,7 +202,7 @@ class performance_report:
                 data,
                 filename=self.filename if self._chosen.names else "report.html",
                 private=True if self.private else None,
-                title=self._record.name,
+                title=title_of(self._record.name, recording),
                 tags=[f"{name}:{value}" for name, value in self.tags.items()],
             )
         except DaskscopeError as problem:

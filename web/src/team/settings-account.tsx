@@ -15,13 +15,43 @@ export function SignInOff() {
   );
 }
 
+interface LeftToken {
+  account: string;
+  hint: string;
+  label: string;
+}
+
+/** The tokens that still work after a password change. Its sessions have ended, so the user signs in again to revoke some. */
+function LeftTokens({ tokens }: { tokens: readonly LeftToken[] }) {
+  return (
+    <div class="callout" role="status" data-testid="left-tokens">
+      <p>Password changed. These tokens still work. Sign in again to revoke those you don't know:</p>
+      <ul>
+        {tokens.map((token) => (
+          <li key={`${token.account} ${token.hint}`}>
+            {token.label || "Unnamed token"} <code>{token.hint}</code> of {token.account}
+          </li>
+        ))}
+      </ul>
+      <button type="button" class="btn sm" onClick={() => location.reload()}>
+        Sign in
+      </button>
+    </div>
+  );
+}
+
 export function YourAccount() {
   const { api, me } = useTeam();
   const [old, setOld] = useState("");
   const [next, setNext] = useState("");
   const [revoke, setRevoke] = useState(false);
-  const change = () =>
-    api.send("POST", "me/password", { old, new: next, revoke_tokens: revoke }).then(() => location.reload());
+  const [left, setLeft] = useState<LeftToken[]>([]);
+  const change = async () => {
+    const body = { old, new: next, revoke_tokens: revoke };
+    const { tokens } = await api.send<{ tokens: LeftToken[] }>("POST", "me/password", body);
+    if (tokens.length > 0) setLeft(tokens);
+    else location.reload();
+  };
   return (
     <Panel title="Your account" testid="profile">
       <dl class="kv">
@@ -36,7 +66,8 @@ export function YourAccount() {
           </>
         )}
       </dl>
-      {me.kind === "session" && (
+      {left.length > 0 && <LeftTokens tokens={left} />}
+      {me.kind === "session" && left.length === 0 && (
         <div class="filters entry">
           <input
             class="txt"
