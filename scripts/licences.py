@@ -1,10 +1,11 @@
-"""Check the licences of installed packages: ``licences.py FILE`` with the JSON of pip-licenses."""
+"""Check the licences of packages: ``licences.py FILE`` with the JSON of pip-licenses, or with a package-lock.json of npm."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 #: Licences that allow anyone to use and distribute the package together with a program under BSD-3-Clause.
 ALLOWED = (
@@ -19,9 +20,17 @@ def is_allowed(licence: str) -> bool:
     return bool(parts) and all(any(name.lower() in part.lower() for name in ALLOWED) for part in parts)
 
 
+def licences(found: Any) -> list[tuple[str, str]]:
+    """Return each package with its licence; empty if it names none. The lock of npm has them for all packages."""
+    if isinstance(found, list):
+        return [(item["Name"], item["License"]) for item in found]
+    packages = {path.rpartition("node_modules/")[2]: entry for path, entry in found["packages"].items() if path}
+    return [(name, str(entry.get("license", ""))) for name, entry in packages.items()]
+
+
 def main() -> int:
-    packages = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    refused = [f"{item['Name']}: {item['License']}" for item in packages if not is_allowed(item["License"])]
+    packages = licences(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    refused = [f"{name}: {licence or 'none named'}" for name, licence in packages if not is_allowed(licence)]
     for line in refused:
         print(f"    not allowed: {line}")
     print(f"    {len(packages)} packages, {len(refused)} with a licence that is not allowed")

@@ -68,6 +68,12 @@ def test_licences_of_packages_in_the_web_pages_are_allowed(licences: ModuleType)
     assert {name: text for name, text in bundled.items() if not licences.is_allowed(text)} == {}
 
 
+def test_both_lists_of_packages_are_read(licences: ModuleType) -> None:
+    locked = {"packages": {"": {}, "node_modules/a": {"license": "MIT"}, "node_modules/b/node_modules/@c/d": {}}}
+    assert licences.licences(locked) == [("a", "MIT"), ("@c/d", "")]
+    assert licences.licences([{"Name": "a", "License": "MIT"}]) == [("a", "MIT")]
+
+
 @pytest.mark.parametrize(
     "licence", ["GPL-3.0-only", "MIT AND GPL-2.0", "Proprietary", "UNKNOWN", "", "GNU Affero General Public License v3"]
 )
