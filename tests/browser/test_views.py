@@ -19,7 +19,7 @@ SHOWN = {
     "bandwidth": ("table.data tbody tr", 2),
     "workers": ("worker-row", 3),
     "errors": ("error-row", 2),
-    "code": ("pre.src", 3),
+    "code": ("pre.src", 2),
     "groups": ("group-row", 10),
     "path": ("path-row", 1),
     "events": ("event-row", 4),
