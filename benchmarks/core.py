@@ -56,7 +56,14 @@ METRICS: dict[str, Any] = {
 
 async def start_scheduler(workers: int = 4) -> Any:
     # Stealing needs workers that respond; here it would fail its own assertions and log a traceback per task.
-    dask.config.set({"distributed.scheduler.worker-saturation": 1.1, "distributed.scheduler.work-stealing": False})
+    # They send no heartbeats either; after five minutes, a scheduler removes such workers.
+    dask.config.set(
+        {
+            "distributed.scheduler.worker-saturation": 1.1,
+            "distributed.scheduler.work-stealing": False,
+            "distributed.scheduler.worker-ttl": None,
+        }
+    )
     scheduler = await Scheduler(dashboard=False, port=0, host="127.0.0.1", validate=False)
     for i in range(workers):
         address = f"tcp://127.0.0.1:{40000 + i}"

@@ -1,13 +1,15 @@
 """Measure how much one account at full speed slows down another.
 
-Both send what a real recorder sent. The quiet account has clusters that send at their own pace, and people who open pages. It is
-measured alone and beside the busy account, in turns, on the same server.
+Both send what a real recorder sent. The quiet account has clusters that send at their own pace, and people who open pages. The busy
+account sends as fast as it can, and reads pages as fast as it can. The quiet one is measured alone and beside it, in turns, on the
+same server. With ``DASKSCOPE_BENCH_POSTGRESQL`` (the URL of an empty database), the same is measured on PostgreSQL.
 """
 
 from __future__ import annotations
 
 import http.client
 import itertools
+import os
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,7 @@ CAPTURE_S = 15.0
 #: Clusters of the quiet account, and connections of the busy one.
 CLUSTERS = 10
 SENDERS = 4
+READERS = 2
 ROUNDS = 4
 PAGE_EVERY_S = 0.25
 PAGES = ("clusters?limit=100", "clusters/quiet-0", "computations", "errors", "usage", "overview")
@@ -48,14 +51,16 @@ class Times:
     #: Requests of the busy account that were taken, and refused.
     taken: int = 0
     refused: int = 0
+    #: Pages that the busy account read.
+    read: int = 0
 
 
 @contextmanager
-def _served() -> Iterator[tuple[int, dict[str, str]]]:
+def _served(database: str = "") -> Iterator[tuple[int, dict[str, str]]]:
     """Yield the port of a server with two accounts, and a token of each."""
     with tempfile.TemporaryDirectory() as directory:
         data = str(Path(directory) / "data")
-        services = open_services(Settings(port=0, data=data, login=True).checked())
+        services = open_services(Settings(port=0, data=data, database=database, login=True).checked())
         secrets = {}
         with services.archive.write() as tx:
             user = open_user(tx, "olga", admin=False)
@@ -66,6 +71,7 @@ def _served() -> Iterator[tuple[int, dict[str, str]]]:
                 secrets[name] = create_token(tx, account=account.id, user=user.id, scopes=scopes)[1]
         services.close()
         command = [sys.executable, "-c", START, "serve", "--login", "--port", "0", "--data", data]
+        command += ["--database", database] if database else []
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             assert process.stdout is not None
@@ -121,6 +127,18 @@ def _flood(connection: Connection, bodies: Iterator[bytes], ended: threading.Eve
             ended.wait(min(wait, 1.0))
 
 
+def _read(connection: Connection, ended: threading.Event, times: Times) -> None:
+    """Open pages without a pause; one that is refused is asked for again after the time that the server names."""
+    for path in itertools.cycle(page.replace("quiet-0", "busy-0") for page in PAGES):
+        if ended.is_set():
+            return
+        status, _, wait = connection.ask("GET", path)
+        if status == 200:
+            times.read += 1
+        elif status == 429:
+            ended.wait(min(wait, 1.0))
+
+
 def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, busy: Iterator[bytes] | None) -> Times:
     times, ended = Times(), threading.Event()
     gap = 2.0 / CLUSTERS
@@ -150,6 +168,10 @@ def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, b
             threading.Thread(target=_flood, args=(Connection(port, secrets["busy"]), shared(), ended, times))
             for _ in range(SENDERS)
         ]
+        others += [
+            threading.Thread(target=_read, args=(Connection(port, secrets["busy"]), ended, times))
+            for _ in range(READERS)
+        ]
     for thread in (*quiet, *others):
         thread.start()
     for thread in quiet:
@@ -168,8 +190,13 @@ def _endless(posts: list[Post]) -> Iterator[bytes]:
 
 def run() -> list[Result]:
     posts = capture(CAPTURE_S)
+    postgresql = os.environ.get("DASKSCOPE_BENCH_POSTGRESQL", "")
+    return [*_measure(posts, "SQLite"), *(_measure(posts, "PostgreSQL", postgresql) if postgresql else ())]
+
+
+def _measure(posts: list[Post], store: str, database: str = "") -> list[Result]:
     alone, beside = Times(), Times()
-    with _served() as (port, secrets):
+    with _served(database) as (port, secrets):
         busy = _endless(posts)
         _round(port, secrets, posts[:3], 1, None)
         for number in range(ROUNDS):
@@ -179,12 +206,15 @@ def run() -> list[Result]:
                 times.pages += found.pages
                 times.taken += found.taken
                 times.refused += found.refused
+                times.read += found.read
     size = sum(len(post.body) for post in posts) / len(posts)
-    counts = f"the busy account had {beside.taken:,} taken and {beside.refused:,} refused"
+    counts = (
+        f"the busy account had {beside.taken:,} taken and {beside.refused:,} refused, and read {beside.read:,} pages"
+    )
     load = f"{len(posts)} captured posts of {size / 1e3:.1f} kB on average; {counts}"
     return [
-        _compared("acknowledgements", alone.acknowledgements, beside.acknowledgements, load),
-        _compared("pages", alone.pages, beside.pages, f"{len(PAGES)} pages"),
+        _compared(f"acknowledgements ({store})", alone.acknowledgements, beside.acknowledgements, load),
+        _compared(f"pages ({store})", alone.pages, beside.pages, f"{len(PAGES)} pages"),
     ]
 
 
