@@ -84,3 +84,20 @@ def test_impossible_worker_times_do_not_count(server: HostedServer) -> None:
         {"server_id": "forever", "start_us": START, "end_us": year_9999},
     ]
     assert history(server, "impossible", workers, [])["workers"] == [1, 1, 1, 1]
+
+
+def test_a_young_cluster_is_shown_second_by_second(server: HostedServer) -> None:
+    tasks = [
+        {"start_us": START + 2 * SECOND, "stop_us": START + 5 * SECOND + SECOND // 2, "status": "ok"},
+        {"start_us": START + 4 * SECOND, "stop_us": START + 5 * SECOND, "status": "error"},
+    ]
+    tables: dict[str, list[dict[str, Any]]] = {
+        "clusters": [{"cluster": "young", "start_us": START, "seen_us": START + 8 * SECOND}],
+        "workers": [{"seen_us": START, "nthreads": 2, "server_id": "a", "worker": "tcp://a", "start_us": START}],
+        "tasks": [{"id": number, "worker": "tcp://a", **task} for number, task in enumerate(tasks)],
+    }
+    assert server.send(*make_frames(tables, cluster="young")).status == 200
+    found = server.ask("GET", "/api/v1/clusters/young/history").json()
+    assert (found["step"], found["edges"]) == (1, [0, 1, 2, 3, 4, 5, 6, 7, 8])
+    assert found["busy"] == [0, 0, 1, 1, 2, 0.5, 0, 0]
+    assert (found["tasks"], found["errors"]) == ([0, 0, 0, 0, 0, 2, 0, 0], [0, 0, 0, 0, 0, 1, 0, 0])

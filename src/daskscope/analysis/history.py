@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.intervals import overlaps_us
-from daskscope.model.table import Array
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.grouping import where
+from daskscope.analysis.intervals import overlaps_us, spread
+from daskscope.model.table import Array, Table
 
 #: Number of steps that a chart of 1,000 pixels shows well.
 MAX_STEPS = 240
@@ -84,6 +86,30 @@ def busy_threads(compute_us: Array, threads: Array, steps: Steps) -> Array:
         carried -= busy[step]
     result: Array = busy / steps.widths
     return result
+
+
+@dataclass(frozen=True)
+class TaskSums:
+    """Executions in each step: mean number of busy threads, executions that stopped, and those that failed."""
+
+    busy: Array
+    tasks: Array
+    errors: Array
+
+
+def sum_tasks(tasks: Table, steps: Steps) -> TaskSums:
+    """Sum up executions by step. Unlike totals, which have a resolution of ten seconds, this takes steps of any length."""
+    bins = Bins(steps.start_us, steps.step_us, steps.count)
+    inside = spread(tasks["start_us"], tasks["stop_us"], bins)
+    busy = np.zeros(steps.count)
+    busy[inside.bin] = inside.us
+    last = bins.of(tasks["stop_us"])
+    failed = where(tasks.strings("status"), "error", "retried")
+    return TaskSums(
+        busy / steps.widths,
+        np.bincount(last, minlength=steps.count),
+        np.bincount(last[failed], minlength=steps.count),
+    )
 
 
 def wanted_workers(times_us: Sequence[int], targets: Sequence[int], steps: Steps) -> list[int | None]:

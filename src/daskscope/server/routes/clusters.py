@@ -13,7 +13,16 @@ import msgspec
 import numpy as np
 from starlette.responses import StreamingResponse
 
-from daskscope.analysis.history import Life, busy_threads, present, steps_of, wanted_workers
+from daskscope.analysis.history import (
+    MAX_STEPS,
+    Life,
+    TaskSums,
+    busy_threads,
+    present,
+    steps_of,
+    sum_tasks,
+    wanted_workers,
+)
 from daskscope.analysis.limits import clean
 from daskscope.analysis.rollup import BUCKET
 from daskscope.analysis.still_running import ClientStatus
@@ -243,29 +252,39 @@ async def live(call: Call) -> StreamingResponse:
 
 #: The kind of event that records the target of adaptive scaling.
 TARGET = "wanted-workers"
+SECOND = 1_000_000
+#: A cluster with so few tasks is shown in steps of a second while it is young: totals have steps of ten. Reading them takes 50 ms.
+MAX_YOUNG_TASKS = 20_000
+HISTORY_COLUMNS = ("time_us", "kind", "detail", "start_us", "stop_us", "status")
 
 
 def history(call: Call) -> History:
     row, services = find_cluster(call), call.services
     start, end = store.life_of(row)
-    steps = steps_of(start, end, BUCKET)
+    is_young = end - start <= MAX_STEPS * SECOND and 0 < row.tasks <= MAX_YOUNG_TASKS
+    steps = steps_of(start, end, SECOND if is_young else BUCKET)
     with services.archive.read() as tx:
         sums = store.sums_of(tx, row.id, steps)
         workers = store.workers_of(tx, row.id)
-    recording = read_snapshot(services.archive, call.account.id, row.id, row.name, Part(("events",)))
+    part = Part(("events", "tasks") if is_young else ("events",), columns=HISTORY_COLUMNS)
+    recording = read_snapshot(services.archive, call.account.id, row.id, row.name, part)
     there, threads = present(
         [Life(worker.start_us, worker.end_us or end, worker.nthreads) for worker in workers], steps
     )
     times, targets = _asked(recording["events"])
+    if is_young:
+        found = sum_tasks(recording["tasks"], steps)
+    else:
+        found = TaskSums(busy_threads(sums["compute_us"], threads, steps), sums["tasks"], sums["errors"])
     return {
         "start": moment(start),
         "step": steps.step_us / 1e6,
         "edges": _rounded((np.clip(steps.edges, start, end) - start) / 1e6),
         "workers": _rounded(there),
         "threads": _rounded(threads),
-        "busy": _rounded(busy_threads(sums["compute_us"], threads, steps)),
-        "tasks": [int(n) for n in sums["tasks"]],
-        "errors": [int(n) for n in sums["errors"]],
+        "busy": _rounded(found.busy),
+        "tasks": [int(n) for n in found.tasks],
+        "errors": [int(n) for n in found.errors],
         "wanted": wanted_workers(times, targets, steps),
     }
 
