@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import dask
 import pytest
-from benchmarks import observed_workloads, workloads
+from benchmarks import observed_workloads
 from benchmarks.accuracy import WORKLOADS, measure
 
-#: Workloads whose truth does not depend on how busy the machine is, or is measured at the same time.
+#: Workloads whose truth does not depend on how busy the machine is. Durations of the others are for the bench.
 NAMES = [
-    observed_workloads.a_chain_of_tasks,
     observed_workloads.a_paused_worker,
-    observed_workloads.tasks_that_wait_for_files,
     observed_workloads.bytes_of_a_shuffle,
     observed_workloads.peak_memory_of_the_cluster,
-    workloads.tasks_restricted_to_one_worker,
-    workloads.an_actor_beside_tasks,
 ]
+
+
+@pytest.fixture(autouse=True)
+def own_environment() -> Iterator[None]:
+    """Start new worker processes: forked ones would write to the log of the first workload."""
+    with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):
+        yield
 
 
 @pytest.mark.parametrize("name", [function.__name__.replace("_", " ") for function in NAMES])
