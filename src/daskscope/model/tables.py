@@ -14,7 +14,7 @@ from __future__ import annotations
 from .columns import Column, TableDef, define_table
 
 #: Bumped whenever a table or column is added. Readers accept every version up to this one.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 2
 
 C = Column
 
@@ -274,7 +274,7 @@ PROCESSES = define_table(
         "own_cpu_us",
         "int",
         "part of cpu_us in event loops and helper threads of Dask and daskscope; 0 if not known",
-        since=3,
+        since=2,
     ),
     time="time_us",
     raw=True,
