@@ -89,7 +89,8 @@ def run() -> list[Result]:
         at_most(
             "all of the worker agent with two waiting threads, of one core",
             recorded - bare,
-            1,
+            # The samplers of tasks and of the event loop limit themselves to 1 % and 0.5 %.
+            2,
             " %",
             f"process {recorded:.2f} % with and {bare:.2f} % without a recording",
         ),
