@@ -36,6 +36,9 @@ settings.load_profile("patient")
 LONGEST = (
     "browser/test_appearance.py",
     "browser/test_team.py",
+    "integration/test_watch.py",
+    "integration/test_server_refusals.py",
+    "integration/test_privacy_table.py",
     "integration/test_server_openapi.py",
     "docs/test_howtos.py",
     "integration/test_harmless.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -288,7 +289,7 @@ class TestExplain:
         assert analytics.explain("lost")["answer"].startswith("Probably not running: its last message came 1 min")
         (cluster,) = analytics.list_clusters()
         assert (cluster["state"], cluster["status"], cluster["workers"]) == ("lost", "stopped", 0)
-        assert cluster["reason"].startswith("nothing heard for 61 s")
+        assert re.match(r"nothing heard for 6\d s", cluster["reason"])
         assert cluster["cost"]["per_hour"] == 0
 
     def test_explain_an_unknown_cluster(self, server: HostedServer) -> None:

@@ -95,6 +95,7 @@ def test_tasks_of_a_time_when_a_proxy_answered_arrive_exactly_once(
         assert "refuses the recording" not in processes.log("scheduler")
 
 
+@pytest.mark.timeout(300)
 def test_tasks_of_a_time_when_a_proxy_hung_arrive_exactly_once(tmp_path: Path, server: ServerProcess) -> None:
     with (
         HttpProxy(server.port) as proxy,
@@ -105,7 +106,8 @@ def test_tasks_of_a_time_when_a_proxy_hung_arrive_exactly_once(tmp_path: Path, s
         until(lambda: stored_tasks(server.url, server.secret) == 100, "the first tasks")
         proxy.hang()
         run_tasks(client, 400)
-        until(lambda: "the server is not available" in processes.log("scheduler"), "the line about the outage", 60)
+        # A recorder waits a minute for a reply.
+        until(lambda: "the server is not available" in processes.log("scheduler"), "the line about the outage", 120)
         # The requests that hung are forwarded now, and those repeated since are duplicates.
         proxy.go_on()
         until(lambda: stored_tasks(server.url, server.secret) == 500, "all tasks", 90)

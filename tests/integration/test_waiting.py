@@ -50,9 +50,10 @@ def run(function: Any, path: Path) -> tuple[Breakdown, list[tuple[float, float]]
 
 def test_waiting_for_a_helper_thread_that_computes(tmp_path: Path) -> None:
     found, truth = run(burn_in_a_pool, tmp_path / "run.daskscope")
-    cpu = sum(used for _, used in truth)
-    assert found.waiting_us["native"] / 1e6 == pytest.approx(cpu, rel=0.2)
-    assert found.waiting_us["lock"] < found.waiting_us["native"]
+    wall, cpu = (sum(column) for column in zip(*truth, strict=True))
+    assert found.waiting_us["native"] / 1e6 == pytest.approx(cpu, rel=0.35)
+    # On a busy machine the thread itself waits for a core.
+    assert found.waiting_us["lock"] / 1e6 == pytest.approx(wall - cpu, abs=0.3 * wall)
 
 
 def test_waiting_for_a_helper_thread_that_rests(tmp_path: Path) -> None:

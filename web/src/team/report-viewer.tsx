@@ -2,13 +2,15 @@ import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { HttpSource, limitedReload, loadReport } from "../api/source";
 import { StreamClient, warmUp } from "../charts/stream/client";
 import { Model } from "../model/model";
-import { Viewer } from "../viewer";
 import { Failed, Loading, Panel } from "../widgets/basics";
 import { Ago } from "./time-text";
 
-/** Show a report of the server in the viewer. If the cluster is still running, show the age of the report and a reload button. */
+type ViewerModule = typeof import("../viewer");
+
+/** Show a report of the server in the viewer, whose code is loaded with the first report: other pages do not need it. If the cluster is still running, show the age of the report and a reload button. */
 export function ReportViewer({ address, live = false }: { address: string; live?: boolean }) {
   const [model, set] = useState<Model | null>(null);
+  const [code, setCode] = useState<ViewerModule | null>(null);
   const [version, restart] = useReducer((n: number) => n + 1, 0);
   const [made, setMade] = useState("");
   const reload = useMemo(() => limitedReload(() => restart(0)), [address]);
@@ -24,9 +26,10 @@ export function ReportViewer({ address, live = false }: { address: string; live?
     setProblem("");
     warmUp();
     const source = new HttpSource(address, () => !closed && reload());
-    loadReport(source).then(
-      (report) => {
+    Promise.all([loadReport(source), import("../viewer")]).then(
+      ([report, viewer]) => {
         if (closed) return;
+        setCode(viewer);
         shown = new Model(report, source, new StreamClient(source, report));
         set(shown);
         setMade(source.created || new Date().toISOString());
@@ -46,7 +49,7 @@ export function ReportViewer({ address, live = false }: { address: string; live?
         </Panel>
       </main>
     );
-  if (!model)
+  if (!model || !code)
     return (
       <main class="wide">
         <Panel title="Loading">
@@ -66,7 +69,7 @@ export function ReportViewer({ address, live = false }: { address: string; live?
           </button>
         </div>
       )}
-      <Viewer model={model} key={`${address} ${version}`} />
+      <code.Viewer model={model} key={`${address} ${version}`} />
     </>
   );
 }

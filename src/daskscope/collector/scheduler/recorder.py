@@ -354,6 +354,10 @@ class Recorder:
         # A round may take several ticks, and the state is the one of this moment.
         self.cluster_state(self.now_us())
 
+    def forget_heartbeats(self) -> None:
+        """Let the next samples include workers without a new heartbeat."""
+        self._heartbeats = Heartbeats()
+
     def tick_samples(self, now_us: int, lag_us: int) -> None:
         """Sample the scheduler and up to 500 workers; with more workers, each tick samples the next 500."""
         workers = list(self.scheduler.workers.values())

@@ -213,6 +213,7 @@ class RecorderRpc:
 
     def on_window(self, **message: Any) -> None:
         """Record that a window begins or ends, with a sample at both ends so that even a short window has some."""
+        self.plugin.recorder.forget_heartbeats()
         self.plugin.sample(0)
         self.plugin.recorder.window(message)
 
