@@ -70,6 +70,21 @@ def fail_like_dask(argument: str) -> None:
     raise RuntimeError(f"Cannot run {WorkItem()!r}")
 
 
+def fail_like_coffea(file: str, owner: str) -> None:
+    """Fail as coffea does: its exception and its log line quote the chunk with the user's metadata."""
+    import logging
+
+    chunk = (
+        f"WorkItem(dataset='ttbar', filename={file!r}, treename='Events', entrystart=0, entrystop=500, "
+        f"fileuuid=b'\\x00)', usermeta={{'owner': {owner!r}}})"
+    )
+    logging.getLogger("distributed.worker").error("Cannot process %s and FileMeta(ttbar:%s:Events)", chunk, file)
+    try:
+        raise ValueError("the second half is bad")
+    except ValueError as error:
+        raise Exception(f"Failed processing file: {chunk}. The error was: {error!r}.") from error
+
+
 class Unserializable:
     """A result that cannot be sent; Dask quotes it in its error."""
 
@@ -200,6 +215,7 @@ def run(client: Any, mark: Marks) -> None:
     scattered = client.scatter({"a": mark("scattered")}, hash=False)
     calls.append(submit(fail, scattered, pure=False))
     calls.append(submit(fail_like_dask, mark("quoted argument"), pure=False))
+    calls.append(submit(fail_like_coffea, mark("file of a chunk"), mark("metadata of a chunk"), pure=False, retries=1))
     calls.append(submit(Unserializable, mark("unserializable result"), pure=False))
     calls.append(submit(say, mark("said"), pure=False))
     calls.append(submit(leak_environment, "DASKSCOPE_TEST_API_TOKEN", pure=False))
@@ -215,6 +231,8 @@ def test_the_workload_is_recorded(marked: tuple[Path, Marks]) -> None:
     assert {"ok", "error", "retried"} <= set(recording["tasks"]["status"])
     assert any("connecting with ***" in text for text in recording["logs"]["message"])
     assert any("refused ***" in text for text in recording["exceptions"]["message"])
+    chunk = "WorkItem(dataset='ttbar', entrystart=0, entrystop=500, …)"
+    assert where(chunk, path) >= {"exceptions.message", "exceptions.traceback", "logs.message"}
 
 
 def test_no_mark_is_in_the_recording(marked: tuple[Path, Marks]) -> None:
