@@ -148,7 +148,7 @@ def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
         if kind == "postgresql":
             hosting.postgres = request.getfixturevalue("postgres")
             # A stopping server waits up to a second for its relay to poll: with a hundred servers, that is a minute.
-            patch.setattr("daskscope.server.live.LOOK_S", 0.02)
+            patch.setattr("daskscope.server.relay.LOOK_S", 0.02)
         yield hosting
     hosting.close()
 

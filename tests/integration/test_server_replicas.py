@@ -21,7 +21,7 @@ from tests.server_process import START, ServerProcess, archive_of, check_complet
 from tests.services import Postgres
 
 from daskscope.client.server import Server
-from daskscope.server.live import MAX_BYTES, payloads
+from daskscope.server.relay import MAX_BYTES, payloads
 
 
 @pytest.fixture

@@ -264,7 +264,8 @@ def test_a_worker_that_refuses_the_agent_is_recorded_without_one(tmp_path: Path,
     recording = opened(tmp_path / "run.daskscope")
     assert [state.partition(":")[0] for state in recording["workers"]["agent"]] == ["refused", "refused"]
     assert recording["tasks"].rows == 10
-    assert recording["profiles"].rows == 0
+    # The scheduler's event loop may have a profile.
+    assert "compute" not in set(recording["profiles"]["kind"])
     assert set(names(recording, "samples", "worker")) == {"scheduler", *recording["workers"]["worker"]}
 
 

@@ -35,7 +35,7 @@ from daskscope.storage.vault import open_vault
 from daskscope.units import HOUR
 
 if TYPE_CHECKING:
-    from daskscope.server.live import Relay
+    from daskscope.server.relay import Relay
 
 logger = logging.getLogger("daskscope.server")
 
@@ -177,7 +177,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     else:
         _open_local(services)
     if not database.is_sqlite:
-        from daskscope.server.live import Relay
+        from daskscope.server.relay import Relay
 
         services.relay = Relay(database, live)
         services.relay.start()

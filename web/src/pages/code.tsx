@@ -120,7 +120,7 @@ function Call({ computation: c }: { computation: Computation }) {
   return (
     <div class="filters">
       <Pill state={STATES[c.state] ?? "idle"}>{c.state || "not recorded"}</Pill>
-      <span>
+      <span style="overflow-wrap:anywhere;min-width:0">
         {c.code && <code>{callOf(c)}</code>} {""}
         submitted at {clock(from)}, ended at {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}
         {groups ? `, ${counted(groups, "task group")}` : ""}

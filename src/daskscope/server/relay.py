@@ -1,0 +1,109 @@
+"""Notify the open pages of other servers on the same PostgreSQL. Only servers on PostgreSQL import this module."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+import psycopg
+
+from daskscope.server.live import Live
+from daskscope.storage.database import CONNECT_S, Database
+from daskscope.storage.postgresql import SILENT_HOST, BoundedConnection, Patience, connect
+
+CHANNEL = "daskscope_changed"
+MAX_BYTES = 7_000
+RETRY_S = 5.0
+LOOK_S = 1.0
+#: How long a notification may take to send, and how often a silent connection is checked.
+SPEAK_S, CHECK_S = 5, 30.0
+
+Runs = set[tuple[int, str]]
+
+
+class Relay:
+    """Two connections: one listens, one notifies."""
+
+    def __init__(self, database: Database, live: Live) -> None:
+        self.address = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self.live = live
+        self.name = secrets.token_hex(4)
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._speaking: BoundedConnection | None = None
+        self._thread = threading.Thread(target=self._listen, name="daskscope-relay", daemon=True)
+
+    def start(self) -> None:
+        self.live.forward, self.live.forward_end = self.tell, self.tell_end
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(LOOK_S + 5)
+        if self._speaking is not None:
+            self._speaking.close()
+
+    def tell(self, runs: Runs) -> None:
+        """Notify the other servers. The writer calls this from its thread; it never fails a batch."""
+        self._notify(payloads(self.name, runs))
+
+    def tell_end(self, user: int, account: int) -> None:
+        """Tell the other servers to end the streams of a user. Requests call this from their threads."""
+        self._notify([json.dumps([self.name, [], [user, account]])])
+
+    def _notify(self, texts: Iterable[str]) -> None:
+        with self._lock:
+            try:
+                if self._speaking is None or self._speaking.closed:
+                    self._speaking = self._connect()
+                for text in texts:
+                    self._speaking.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
+            except psycopg.Error:
+                if self._speaking is not None:
+                    self._speaking.close()
+
+    def _listen(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._connect() as tx:
+                    tx.execute(f"LISTEN {CHANNEL}")
+                    checked = time.monotonic()
+                    while not self._stop.is_set():
+                        for notice in tx.notifies(timeout=LOOK_S):
+                            self._heard(notice.payload)
+                        if time.monotonic() - checked > CHECK_S:
+                            # A listener hears nothing from a server that is gone.
+                            tx.execute("SELECT 1")
+                            checked = time.monotonic()
+            except psycopg.Error:
+                self._stop.wait(RETRY_S)
+
+    def _connect(self) -> BoundedConnection:
+        # The writer waits for a notification to be sent.
+        patience = Patience(SPEAK_S, self._stop)
+        return connect(patience, self.address, autocommit=True, **{"connect_timeout": CONNECT_S, **SILENT_HOST})
+
+    def _heard(self, payload: str) -> None:
+        speaker, runs, *ended = json.loads(payload)
+        if speaker != self.name:
+            self.live.deliver({(int(account), str(cluster)) for account, cluster in runs})
+            for user, account in ended:
+                self.live.end_own_streams(int(user), int(account))
+
+
+def payloads(speaker: str, runs: Runs) -> Iterator[str]:
+    """Split the runs into notifications that are small enough."""
+    part: list[tuple[int, str]] = []
+    size = 0
+    for account, cluster in sorted(runs):
+        item = len(json.dumps([account, cluster])) + 2
+        if part and size + item > MAX_BYTES:
+            yield json.dumps([speaker, part])
+            part, size = [], 0
+        part.append((account, cluster))
+        size += item
+    if part:
+        yield json.dumps([speaker, part])
