@@ -89,6 +89,8 @@ def test_dialogs_and_details_are_accessible(
     look(page, "help")
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("help")).to_be_hidden()
+    # The focus leaves a closed dialog a moment later; keys pressed inside a dialog are its own.
+    page.wait_for_function("!document.activeElement?.closest('dialog')")
     page.keyboard.press("/")
     expect(page.get_by_test_id("palette-search")).to_be_focused()
     look(page, "palette")
