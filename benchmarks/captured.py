@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +31,8 @@ class Post:
     body: bytes
 
 
-def capture(seconds: float) -> list[Post]:
-    """Run a workload for some time and return what its recorder sent."""
+def capture(seconds: float, work: Callable[[str, float], None] | None = None) -> list[Post]:
+    """Run a workload for some time and return what its recorders sent to the server at the URL that ``work`` gets."""
     posts: list[tuple[float, bytes]] = []
     split = ingest.split
 
@@ -49,7 +50,7 @@ def capture(seconds: float) -> list[Post]:
         ingest.split = keep
         thread.start()
         try:
-            _work(services.entry_url, seconds)
+            (work or _work)(services.entry_url, seconds)
         finally:
             ingest.split = split
             server.should_exit = True

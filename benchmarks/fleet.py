@@ -42,7 +42,7 @@ TRIES = 7
 
 def run(clusters: int = CLUSTERS, tasks: int = TASKS) -> list[Result]:
     results = _measured("", clusters, tasks)
-    with _postgresql() as url:
+    with postgresql() as url:
         if not url:
             return [*results, Result("lists and documents on PostgreSQL", "not installed")]
         return [*results, *_measured(url, clusters, tasks)]
@@ -63,7 +63,7 @@ def _measured(database: str, clusters: int, tasks: int) -> list[Result]:
 
 
 @contextmanager
-def _postgresql() -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """Yield the URL of a temporary database; empty if PostgreSQL is not installed."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as directory:
         # It expects a directory that only desktop sessions have.

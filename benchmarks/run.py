@@ -29,6 +29,7 @@ from benchmarks import (
     readers,
     replay,
     report,
+    traffic,
     volume,
     wire_size,
 )
@@ -51,6 +52,7 @@ LONG: dict[str, Measurement] = {
     "fleet": fleet.run,
     "app": app.run,
     "replay": replay.run,
+    "traffic": traffic.run,
     "report": report.run,
     "volume": volume.run,
 }
@@ -62,6 +64,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="leave out the ones that take minutes")
     parser.add_argument("--tasks", type=int, default=volume.TASKS, help="tasks of the volume run")
     parser.add_argument("--minutes", type=float, default=outage.MINUTES, help="minutes of outage")
+    parser.add_argument(
+        "--posts", default="", help="replay the captured posts in this file instead of capturing new ones"
+    )
     arguments = parser.parse_args()
     # Shuffles, lost workers and a failing recorder are part of the measurements; their log lines would tear the table apart.
     for name in ("distributed", "daskscope"):
@@ -69,6 +74,7 @@ def main() -> int:
     chosen = {
         "volume": partial(volume.run, arguments.tasks),
         "outage": partial(outage.run, minutes=arguments.minutes),
+        "traffic": partial(traffic.run, arguments.posts),
     }
     known: dict[str, Measurement] = {**QUICK, **LONG, **chosen}
     names = arguments.names or list(QUICK if arguments.quick else known)

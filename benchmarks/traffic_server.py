@@ -1,0 +1,91 @@
+"""Run a server with accounts and a token per cluster, on SQLite or PostgreSQL, and read the CPU time of both."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from benchmarks.ingest import START
+from daskscope.server.services import open_services
+from daskscope.server.settings import Settings
+from daskscope.storage.accounts import create_account, set_member
+from daskscope.storage.tokens import create_token
+from daskscope.storage.users import open_user
+
+#: An account may add 600 clusters a minute.
+ACCOUNTS = 10
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server with sign-in, and the secrets of its tokens."""
+
+    port: int
+    secrets: list[str]
+    process: psutil.Process
+    #: PostgreSQL's first process; None for SQLite.
+    database: psutil.Process | None
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def cpu_s(self) -> tuple[float, float]:
+        """Return the CPU time of the server and of the database so far, in seconds."""
+        return _cpu_s(self.process), _cpu_s(self.database) if self.database is not None else 0.0
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """Return the CPU time of a process and its children, also those that have ended."""
+    total = 0.0
+    for one in (process, *process.children(recursive=True)):
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+@contextmanager
+def serve_accounts(directory: Path, url: str, tokens: int) -> Iterator[Server]:
+    """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one."""
+    data = str(directory / "data")
+    services = open_services(Settings(port=0, data=data, login=True, database=url).checked())
+    try:
+        with services.archive.write() as tx:
+            user = open_user(tx, "olga", admin=False)
+            accounts = [create_account(tx, f"account-{number}").id for number in range(ACCOUNTS)]
+            for account in accounts:
+                set_member(tx, account, user.id, "owner")
+            scopes = frozenset({"ingest", "read"})
+            secrets = [
+                create_token(tx, account=accounts[number % ACCOUNTS], user=user.id, scopes=scopes)[1]
+                for number in range(tokens)
+            ]
+    finally:
+        services.close()
+    command = [sys.executable, "-c", START, "serve", "--login", "--port", "0", "--data", data]
+    command += ["--database", url] if url else []
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().strip().rpartition(":")[2])
+        yield Server(port, secrets, psutil.Process(process.pid), _postmaster(url) if url else None)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _postmaster(url: str) -> psutil.Process:
+    """Return the first process of the PostgreSQL at ``url``, which runs on this machine."""
+    with psycopg.connect(url) as connection:
+        (directory,) = connection.execute("SELECT current_setting('data_directory')").fetchone() or ("",)
+    return psutil.Process(int((Path(directory) / "postmaster.pid").read_text().splitlines()[0]))
