@@ -40,7 +40,14 @@ def test_a_server_without_optional_packages(tmp_path: Path) -> None:
         post = urllib.request.Request(f"{url}/api/v1/ingest", data=sample_frames("c"), headers=headers, method="POST")
         with urllib.request.urlopen(post, timeout=30) as answer:
             assert answer.status == 200
-        for path in ("clusters", "clusters/c", "clusters/c/history", "clusters/c/view/report.json", "computations", "errors"):
+        for path in (
+            "clusters",
+            "clusters/c",
+            "clusters/c/history",
+            "clusters/c/view/report.json",
+            "computations",
+            "errors",
+        ):
             request = urllib.request.Request(f"{url}/api/v1/{path}", headers=headers)
             with urllib.request.urlopen(request, timeout=30) as answer:
                 assert json.loads(answer.read()), path
