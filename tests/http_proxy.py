@@ -27,8 +27,7 @@ class HttpProxy:
 
             def forward(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                # Longer than recorders wait for a reply.
-                outer._go_on.wait(120)
+                outer._go_on.wait(60)
                 if outer.answer is not None:
                     outer.answered.append(self.path)
                     return self.reply(*outer.answer, {"Content-Type": "text/html"})

@@ -13,7 +13,6 @@ from benchmarks.accuracy import WORKLOADS, measure
 NAMES = [
     observed_workloads.a_paused_worker,
     observed_workloads.bytes_of_a_shuffle,
-    observed_workloads.peak_memory_of_the_cluster,
 ]
 
 
