@@ -89,7 +89,7 @@ def examples(seed: int) -> list[Example]:
     add("pass in YAML", "user: ann\npass: ", letters(12), "\nhost: db")
     add("pass with spaces", "pass = ", letters(12))
     add("openssl", "openssl rsa -passin pass:", letters(12), " -in key.pem")
-    add("-p of any program", "dbtool --host db -p", letters(12), " dump")
+    add("-p of any program", "dbtool --host db -p", "Z" + letters(11), " dump")  # not a word such as -pid
     add("docker login", "docker login -u ann -p ", letters(12), " registry.example.com")
     add("redis-cli", "redis-cli -h cache -a ", letters(12), " PING")
     add("mongosh", "mongosh -u ann -p ", letters(12), " --host db")
