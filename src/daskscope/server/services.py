@@ -23,6 +23,7 @@ from daskscope.server.readiness import Check
 from daskscope.server.recorded import Recorded
 from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings
+from daskscope.server.shared import Shared
 from daskscope.server.writer import Writer
 from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.archive import Archive
@@ -44,6 +45,8 @@ logger = logging.getLogger("daskscope.server")
 IN_FLIGHT_NBYTES = 64 * 1024 * 1024
 #: Connections for the short reads of ingest. Each takes a millisecond.
 INGEST_CONNECTIONS = 4
+#: Maximum bytes of increments of live runs in memory. Pages that are equally far share one.
+INCREMENTS_NBYTES = 16 * 1024 * 1024
 COMPLAIN_EVERY_US = 60 * 1_000_000
 MASTER_KEY = "DASKSCOPE_SERVER_MASTER_KEY"
 #: The only account and user of a server without sign-in.
@@ -91,6 +94,7 @@ class Services:
     build_processes: BuildProcesses = field(default_factory=BuildProcesses)
     #: Documents of earlier versions, which a job builds anew.
     outdated: Outdated[Subject] = field(default_factory=Outdated)
+    increments: Shared[memoryview] = field(default_factory=lambda: Shared(INCREMENTS_NBYTES))
 
     _complained: dict[str, int] = field(default_factory=dict)
     _out: dict[str, str] = field(default_factory=dict)

@@ -86,9 +86,17 @@ class Amount:
 
 
 def buffered(
-    tx: Transaction, account: int, run: int, names: Iterable[str], most: Amount | None = None
+    tx: Transaction,
+    account: int,
+    run: int,
+    names: Iterable[str],
+    most: Amount | None = None,
+    since_us: Mapping[str, int] | None = None,
 ) -> list[StoredBatch]:
-    """Return batches that are not compacted yet, in the order they were written: as many as fit, at least one."""
+    """Return batches that are not compacted yet, in the order they were written: as many as fit, at least one.
+
+    ``since_us`` leaves out batches of a table whose rows are all older.
+    """
     table = schema.batches
     query = (
         sa.select(table.c.id, table.c.epoch, table.c.sequence, table.c.name, table.c.frame, table.c.rows)
@@ -96,6 +104,8 @@ def buffered(
         .order_by(table.c.epoch, table.c.sequence)
         .execution_options(yield_per=100)
     )
+    for name, first in (since_us or {}).items():
+        query = query.where(sa.or_(table.c.name != name, table.c.t1 >= first))
     batches: list[StoredBatch] = []
     nbytes = rows = 0
     with tx.execute(query) as found:
@@ -103,11 +113,12 @@ def buffered(
             nbytes, rows = nbytes + len(row.frame), rows + row.rows
             if most is not None and batches and (nbytes > most.nbytes or rows > most.rows):
                 break
-            batches.append(_opened(tx, account, run, row))
+            batches.append(open_batch(tx, account, run, row))
     return batches
 
 
-def _opened(tx: Transaction, account: int, run: int, row: Any) -> StoredBatch:
+def open_batch(tx: Transaction, account: int, run: int, row: Any) -> StoredBatch:
+    """Return a row of ``batches``, decrypted."""
     frame, damage = bytes(row.frame), ""
     if row.name in SECRET:
         try:
@@ -195,7 +206,9 @@ class _Read:
 def _read(tx: Transaction, account: int, run: int, part: Part) -> _Read:
     load, read = loader(tx), _Read()
     files = files_of(tx, run, part.tables)
-    batches = buffered(tx, account, run, part.tables)
+    windows = {name: _window(name, part) for name in part.tables}
+    since_us = {name: window[0] for name, window in windows.items() if window is not None}
+    batches = buffered(tx, account, run, part.tables, since_us=since_us)
     _check_rows(files, batches)
     for file in files:
         try:

@@ -525,3 +525,62 @@ export interface Usage {
   clusters: number;
   estimate: boolean;
 }
+
+/**
+ */
+export interface IncrementWorker {
+  worker: string;
+  name: string;
+  threads: number;
+  memory_limit: number;
+  start_us: number;
+  stop_us: number;
+  verdict: string;
+}
+
+/** Failures of an error group. Key, prefix and time are those of the last one. */
+export interface IncrementError {
+  fingerprint: string;
+  type: string;
+  message: string;
+  prefix: string;
+  key: string;
+  count: number;
+  time_us: number;
+}
+
+/** Names, which columns refer to by position. */
+export interface IncrementNames {
+  prefixes: string[];
+  lanes: [string, number][];
+  workers: string[];
+  activities: [string, string, string][];
+  frames: [string, string, number, string][];
+}
+
+/** Sums over the whole run in steps of ``step`` seconds, by the first second of each step. */
+export interface IncrementHistory {
+  step: number;
+  seconds: number[];
+  us: number[];
+  tasks: number[];
+  errors: number[];
+}
+
+/** The header of an increment. Its columns follow as bytes, in the order of ``columns``. */
+export interface IncrementHeader {
+  cursor: string;
+  is_first: boolean;
+  origin_us: number;
+  now_us: number;
+  is_live: boolean;
+  state: string;
+  window: number;
+  names: IncrementNames;
+  workers: IncrementWorker[];
+  errors: IncrementError[];
+  keys: string[];
+  left_out: number;
+  history: IncrementHistory | null;
+  columns: [string, string, string, number][];
+}

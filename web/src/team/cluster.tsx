@@ -10,6 +10,7 @@ import { PrefixTable } from "./cluster-prefixes";
 import { isBusy, outcome } from "./cluster-text";
 import { WorkerTable } from "./cluster-workers";
 import { useTeam, useTitle } from "./context";
+import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { ClusterPill, isLive } from "./pills";
@@ -17,8 +18,10 @@ import { ReportViewer } from "./report-viewer";
 import { useLive } from "./resources";
 import { WorkerHistory } from "./worker-history";
 
+export const CLUSTER_TABS = ["summary", "live", "report"] as const;
+
 /** The page of a cluster. It updates while the cluster runs and stays the same page afterwards. */
-export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report" }) {
+export function ClusterPage({ id, tab }: { id: string; tab: (typeof CLUSTER_TABS)[number] }) {
   const { account } = useTeam();
   return (
     <>
@@ -36,6 +39,13 @@ export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report"
             Summary
           </Link>
           <Link
+            to={[account, "clusters", id, "live"]}
+            aria-current={tab === "live" ? "page" : undefined}
+            testid="tab-live"
+          >
+            Live
+          </Link>
+          <Link
             to={[account, "clusters", id, "report"]}
             aria-current={tab === "report" ? "page" : undefined}
             testid="tab-report"
@@ -44,8 +54,20 @@ export function ClusterPage({ id, tab }: { id: string; tab: "summary" | "report"
           </Link>
         </nav>
       </div>
-      {tab === "report" ? <FullReport id={id} /> : <Summary id={id} />}
+      {tab === "report" && <FullReport id={id} />}
+      {tab === "live" && <Live id={id} />}
+      {tab === "summary" && <Summary id={id} />}
     </>
+  );
+}
+
+/** The cluster as it runs. */
+function Live({ id }: { id: string }) {
+  useTitle(`Live · ${id}`);
+  return (
+    <main class="wide" data-testid="page-live">
+      <LiveView cluster={id} detailed />
+    </main>
   );
 }
 
@@ -113,6 +135,7 @@ function Summary({ id }: { id: string }) {
             )}
             <div class="stack">
               <ClusterMetrics c={c} />
+              {isLive(c) && <LiveView cluster={id} />}
               {c.why && c.state !== "finished" && c.why.evidence.length > 0 && (
                 <Panel title={isLive(c) ? "Why it is running" : "How it ended"} testid="evidence">
                   <ul class="plain">
@@ -127,7 +150,7 @@ function Summary({ id }: { id: string }) {
                   </ul>
                 </Panel>
               )}
-              <ClusterPictures c={c} />
+              {!isLive(c) && <ClusterPictures c={c} />}
               <WorkerHistory id={id} />
               <Panel testid="computations">
                 <Loaded from={computations}>

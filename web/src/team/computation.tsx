@@ -3,6 +3,7 @@ import { count, counted } from "../model/format";
 import { CardTable } from "../widgets/card-table";
 import { callText } from "./cluster-text";
 import { useCan, useTeam } from "./context";
+import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { ComputationPill } from "./pills";
@@ -117,6 +118,11 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
           )}
         </Loaded>
       </div>
+      {found.value?.state === "running" && (
+        <div class="wide headroom">
+          <LiveView cluster={cluster} computation={id} detailed />
+        </div>
+      )}
       <ReportViewer
         key={id}
         address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`)}

@@ -14,7 +14,7 @@ import { ParamContext } from "../model/hooks";
 import { Router } from "../model/router";
 import { Empty, Failed, Panel } from "../widgets/basics";
 import { AppShell } from "./app-shell";
-import { ClusterPage } from "./cluster";
+import { CLUSTER_TABS, ClusterPage } from "./cluster";
 import { Clusters } from "./clusters";
 import { ComputationPage } from "./computation";
 import { type Team, TeamContext, useRouter } from "./context";
@@ -37,8 +37,8 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
   if (section === "clusters" && !id) return [section, <Clusters />];
   if (section === "clusters" && kind === "computations" && item)
     return [section, <ComputationPage cluster={id} id={item} key={item} />];
-  if (section === "clusters" && (!kind || kind === "report"))
-    return [section, <ClusterPage id={id} tab={kind === "report" ? "report" : "summary"} key={id} />];
+  const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
+  if (section === "clusters" && tab) return [section, <ClusterPage id={id} tab={tab} key={id} />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];

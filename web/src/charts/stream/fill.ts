@@ -1,4 +1,8 @@
-import type { StreamData } from "../../model/stream";
+/** Bars in order of their start. */
+export interface Bars {
+  start: ArrayLike<number>;
+  length: ArrayLike<number>;
+}
 
 /** Receives covered pixels in order: parts of a pixel, or runs that one bar covers. */
 export interface Target {
@@ -11,8 +15,8 @@ export interface Target {
 /** Project the bars [from, to) onto a row of pixels. */
 export function fill(
   line: Target,
-  data: StreamData,
-  styles: Uint8Array,
+  data: Bars,
+  styles: ArrayLike<number>,
   from: number,
   to: number,
   t0: number,

@@ -1,0 +1,169 @@
+"""Increments of live runs, encoded for a page: a JSON header, and all columns as one compressed block.
+
+No server remembers a page. The cursor is the position of the page in the batches of its run, and any server can continue from it.
+Pages that are equally far share one increment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from daskscope.analysis.history import steps_of
+from daskscope.analysis.increments import TABLES, WINDOW_S, Increment, make_increment
+from daskscope.analysis.rollup import BUCKET
+from daskscope.errors import WireError
+from daskscope.model.recording import Recording
+from daskscope.model.table import Table
+from daskscope.server.http.errors import bad_request
+from daskscope.server.increment_contract import (
+    IncrementError,
+    IncrementHeader,
+    IncrementHistory,
+    IncrementNames,
+    IncrementWorker,
+)
+from daskscope.server.serializers import scheduler_now_us
+from daskscope.server.services import Services
+from daskscope.storage import clusters
+from daskscope.storage.new_batches import Place, Position, batches_since, position_of, read_recent
+from daskscope.storage.runs import StoredBatch, join
+
+_LENGTH = struct.Struct("<I")
+#: Fast rather than small: an increment has a few kB.
+LEVEL = 1
+#: An epoch, its highest sequence number and its number of batches.
+EPOCH = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})", re.ASCII)
+MAX_EPOCHS = 50
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Follow:
+    """What a page follows, and how far it is."""
+
+    account: int
+    cluster: clusters.Cluster
+    computation: str
+    #: Empty for a page that has nothing yet.
+    cursor: str
+    now_us: int
+
+
+def parse_cursor(text: str) -> Position:
+    """Return the position that a cursor stands for."""
+    parts = text.split("-") if text else []
+    places = [EPOCH.fullmatch(part) for part in parts]
+    if len(parts) > MAX_EPOCHS or not all(places):
+        raise bad_request("This cursor is invalid. Start again without one.")
+    return {int(place[1]): Place(int(place[2]), int(place[3])) for place in places if place}
+
+
+def write_cursor(position: Position) -> str:
+    """Return a cursor. Of very many epochs, the latest count: only those get new batches."""
+    latest = sorted(position.items())[-MAX_EPOCHS:]
+    return "-".join(f"{epoch}.{place.highest}.{place.batches}" for epoch, place in latest)
+
+
+def news(services: Services, follow: Follow) -> memoryview | None:
+    """Return what a page does not have yet; None if it has everything."""
+    position = parse_cursor(follow.cursor)
+    with services.archive.read() as tx:
+        newest = position_of(tx, follow.cluster.id)
+    if follow.cursor and write_cursor(newest) == write_cursor(position):
+        return None
+    name = f"{follow.cluster.id} {follow.computation} {follow.cursor} {write_cursor(newest)}"
+    return services.increments.load(name, lambda: _make(services, follow, position))
+
+
+def _make(services: Services, follow: Follow, position: Position) -> memoryview:
+    cluster = follow.cluster
+    if follow.cursor:
+        with services.archive.snapshot() as tx:
+            found = batches_since(tx, follow.account, cluster.id, position, TABLES)
+        if found is not None:
+            batches, reached = found
+            recording = Recording(cluster.name, {name: join(name, parts) for name, parts in _tables(batches).items()})
+            return _encode(follow, recording, reached, is_first=False)
+    now_us = scheduler_now_us(cluster, follow.now_us)
+    recording, reached = read_recent(
+        services.archive, follow.account, cluster.id, cluster.name, TABLES, now_us - WINDOW_S * SECOND, now_us
+    )
+    return _encode(follow, recording, reached, is_first=True, history=_history(services, cluster, now_us))
+
+
+def _tables(batches: list[StoredBatch]) -> dict[str, list[Table]]:
+    tables: dict[str, list[Table]] = {}
+    for batch in batches:
+        try:
+            tables.setdefault(batch.name, []).append(batch.table())
+        except WireError:
+            # Compaction will report it.
+            continue
+    return tables
+
+
+def _history(services: Services, cluster: clusters.Cluster, now_us: int) -> IncrementHistory:
+    """Return thread time and executions of the whole run, in steps."""
+    start, _ = clusters.life_of(cluster)
+    steps = steps_of(start, max(start + 1, now_us), BUCKET)
+    with services.archive.read() as tx:
+        sums = clusters.sums_of(tx, cluster.id, steps)
+    return {
+        "step": steps.step_us / 1e6,
+        "seconds": [int((edge - start) // SECOND) for edge in steps.edges[:-1].tolist()],
+        "us": [int(value) for value in sums["compute_us"]],
+        "tasks": [int(value) for value in sums["tasks"]],
+        "errors": [int(value) for value in sums["errors"]],
+    }
+
+
+def _encode(
+    follow: Follow,
+    recording: Recording,
+    reached: Position,
+    *,
+    is_first: bool,
+    history: IncrementHistory | None = None,
+) -> memoryview:
+    cluster = follow.cluster
+    start, _ = clusters.life_of(cluster)
+    now_us = scheduler_now_us(cluster, follow.now_us)
+    made = make_increment(recording, start, now_us - WINDOW_S * SECOND, now_us, follow.computation)
+    header: IncrementHeader = {
+        "cursor": write_cursor(reached),
+        "is_first": is_first,
+        "origin_us": made.origin_us,
+        "now_us": now_us,
+        "is_live": cluster.is_live,
+        "state": cluster.state,
+        "window": WINDOW_S,
+        "names": cast(IncrementNames, made.names),
+        "workers": cast(list[IncrementWorker], made.workers),
+        "errors": cast(list[IncrementError], made.errors),
+        "keys": list(made.keys),
+        "left_out": made.left_out,
+        "history": history,
+        "columns": [
+            (part, name, values.dtype.str.lstrip("<|"), len(values))
+            for part, columns in made.parts.items()
+            for name, values in columns.items()
+        ],
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return memoryview(b"".join((_LENGTH.pack(len(text)), text, zlib.compress(_columns(made), LEVEL))))
+
+
+def _columns(made: Increment) -> bytes:
+    return b"".join(np.ascontiguousarray(v).tobytes() for columns in made.parts.values() for v in columns.values())
+
+
+def empty_body(follow: Follow) -> memoryview:
+    """Return an increment without rows: the page has everything."""
+    return _encode(follow, Recording("", {}), parse_cursor(follow.cursor), is_first=False)

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import type { Column } from "../../src/api/increments";
+import { LiveStacks } from "../../src/model/live-stacks";
+
+type Frame = [string, string, number, string];
+
+const numbers = (values: number[]): Column => Uint32Array.from(values);
+const frames: Frame[] = [
+  ["f.py", "outer", 1, "user"],
+  ["f.py", "inner", 2, "user"],
+];
+const nodes = { parent: numbers([0, 1]), frame: numbers([0, 1]) };
+
+test("stacks of two increments become one tree, whatever their numbers are", () => {
+  const stacks = new LiveStacks();
+  stacks.add({ second: numbers([1]), node: numbers([1]), count: numbers([5]) }, nodes, frames);
+  const reversed: Frame[] = [frames[1], frames[0]];
+  stacks.add(
+    { second: numbers([2, 2]), node: numbers([0, 1]), count: numbers([2, 3]) },
+    { parent: numbers([0, 1]), frame: numbers([1, 0]) },
+    reversed,
+  );
+  const { top } = stacks.flame(0, 10);
+  expect(top.total).toBe(10);
+  expect(top.children.map((node) => [node.name, node.total])).toEqual([["outer", 10]]);
+  expect(top.children[0].children.map((node) => [node.name, node.total])).toEqual([["inner", 8]]);
+});
+
+test("only samples of the shown time count", () => {
+  const stacks = new LiveStacks();
+  stacks.add({ second: numbers([1, 50]), node: numbers([0, 1]), count: numbers([5, 7]) }, nodes, frames);
+  expect(stacks.flame(40, 60).top.total).toBe(7);
+  stacks.forget(10);
+  expect(stacks.flame(0, 60).top.total).toBe(7);
+});
