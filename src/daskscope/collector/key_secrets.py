@@ -16,23 +16,27 @@ from .privacy import Scrubber
 
 def scrub_keys(scrubber: Scrubber, keys: Sequence[Any]) -> list[Any]:
     """Return the keys; those with a secret as text in which it is masked."""
-    heads_of_all = _heads(keys)
-    if heads_of_all is not None and scrubber.is_clean("-\n".join(heads_of_all) + "-"):
-        return list(keys)
-    #: By the beginning of a key, without its token: a key that begins like that.
-    examples: dict[str, Any] = {}
-    heads: list[str] = []
-    for key in keys:
+    named, others = _named_by_dask(keys)
+    if _with_secret(scrubber, named):
+        others = list(keys)
+    examples: dict[str, str] = {}
+    starts: dict[Any, str] = {}
+    for key in others:
         text = _relevant_text(key)
-        head = without_token(text) or text
-        heads.append(head)
-        if head not in examples:
-            examples[head] = text
+        starts[key] = start = without_token(text) or text
+        examples.setdefault(start, text)
+    secretive = _with_secret(scrubber, examples)
+    if not secretive:
+        return list(keys)
+    return [scrubber.scrub(str(key)) if starts.get(key) in secretive else key for key in keys]
+
+
+def _with_secret(scrubber: Scrubber, examples: dict[str, str]) -> set[str]:
+    """Return the beginnings of keys with a secret; ``examples`` has a key for each beginning."""
     # A token begins with a hyphen, which a hint may need.
     if scrubber.is_clean("-\n".join(examples) + "-"):
-        return list(keys)
-    has_secret = {head for head, text in examples.items() if scrubber.scrub(text) != text}
-    return [scrubber.scrub(str(key)) if head in has_secret else key for key, head in zip(keys, heads)]
+        return set()
+    return {start for start, text in examples.items() if scrubber.scrub(text) != text}
 
 
 def _relevant_text(key: Any) -> str:
@@ -47,22 +51,28 @@ def _relevant_text(key: Any) -> str:
 _HEX, _TOKEN = "0123456789abcdef", 32
 
 
-def _heads(keys: Sequence[Any]) -> set[str] | None:
-    """Return the keys without their tokens and numbers if Dask named all of them, else None."""
+def _named_by_dask(keys: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
+    """Return the beginnings of keys that Dask named, without their tokens and numbers, with an example each, and all other keys.
+
+    Keys are checked together. If one text is different, all texts are among the others; the same holds for tuples.
+    """
     texts = [key for key in keys if type(key) is str]
     tuples = [key for key in keys if type(key) is tuple]
-    if len(texts) + len(tuples) != len(keys) or () in tuples:
-        return None
-    if {type(part) for key in tuples for part in key[1:]} - {int}:
-        return None
-    # The names of collections in tuples end with a token, too, but repeat.
-    heads = {key[0] for key in tuples}
-    if not all(type(head) is str for head in heads):
-        return None
+    examples: dict[str, str] = {}
+    others = [] if len(texts) + len(tuples) == len(keys) else [key for key in keys if type(key) not in (str, tuple)]
+    if tuples:
+        # The names of collections end with a token, too, but repeat.
+        names = {key[:1] for key in tuples}
+        parts = {type(part) for key in tuples for part in key[1:]}
+        if parts <= {int} and {tuple(map(type, name)) for name in names} == {(str,)}:
+            examples.update((without_token(name) or name, name) for (name,) in names)
+        else:
+            others += tuples
     if texts:
         starts, _, tokens = zip(*[key.rpartition("-") for key in texts])
         # Checked for all of them at once: strip removes every character of a token.
-        if set(map(len, tokens)) != {_TOKEN} or "".join(tokens).strip(_HEX):
-            return None
-        heads.update(starts)
-    return heads
+        if set(map(len, tokens)) == {_TOKEN} and not "".join(tokens).strip(_HEX):
+            examples.update(zip(starts, texts))
+        else:
+            others += texts
+    return examples, others
