@@ -2,14 +2,13 @@
 
 Both send what a real recorder sent. The quiet account has clusters that send at their own pace, and people who open pages. The busy
 account sends as fast as it can, and reads pages as fast as it can. The quiet one is measured alone and beside it, in turns, on the
-same server. With ``DASKSCOPE_BENCH_POSTGRESQL`` (the URL of an empty database), the same is measured on PostgreSQL.
+same server, on SQLite and on PostgreSQL.
 """
 
 from __future__ import annotations
 
 import http.client
 import itertools
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.captured import Post, as_cluster, capture
+from benchmarks.fleet import postgresql
 from benchmarks.ingest import START
 from benchmarks.result import Result, at_most
 from daskscope.server.services import open_services
@@ -190,8 +190,11 @@ def _endless(posts: list[Post]) -> Iterator[bytes]:
 
 def run() -> list[Result]:
     posts = capture(CAPTURE_S)
-    postgresql = os.environ.get("DASKSCOPE_BENCH_POSTGRESQL", "")
-    return [*_measure(posts, "SQLite"), *(_measure(posts, "PostgreSQL", postgresql) if postgresql else ())]
+    results = _measure(posts, "SQLite")
+    with postgresql() as url:
+        if not url:
+            return [*results, Result("neighbours on PostgreSQL", "not installed")]
+        return [*results, *_measure(posts, "PostgreSQL", url)]
 
 
 def _measure(posts: list[Post], store: str, database: str = "") -> list[Result]:
