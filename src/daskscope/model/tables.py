@@ -54,6 +54,13 @@ CLUSTERS = define_table(
         "since when tasks wait and no worker executes, finishes or fetches anything; 0 if not long enough to tell",
         since=2,
     ),
+    C(
+        "longest_running",
+        "str",
+        "JSON array: the tasks that have been running longest (at most 20, from one second), "
+        "each as key, prefix, computation, worker and start in microseconds",
+        since=2,
+    ),
     time="seen_us",
     key=("cluster",),
 )
@@ -128,6 +135,12 @@ COMPUTATIONS = define_table(
         "graph_us",
         "int",
         "time from the arrival of its graphs at the scheduler until their tasks existed; 0 before distributed 2024.12",
+        since=2,
+    ),
+    C(
+        "prefix_states",
+        "str",
+        "JSON object while it runs: tasks by state of each task prefix; at most 50 prefixes, the others are summed as (other)",
         since=2,
     ),
     time="seen_us",

@@ -56,6 +56,10 @@ class Cluster(RunStatus):
     transfer_us: int = 0
     disk_us: int = 0
     nbytes: int = 0
+    #: JSON array: the tasks that have been running longest.
+    longest_running: str = ""
+    stacks_asked_us: int = 0
+    stacks_asked_of: str = ""
     #: Counted once the run has ended.
     lost_computations: int = 0
     cancelled_computations: int = 0

@@ -8,6 +8,56 @@ export type Role = "viewer" | "member" | "owner";
 
 export type Scope = "ingest" | "read" | "write" | "admin" | "tokens";
 
+/** Tasks of a computation or of one of its prefixes. */
+export interface TaskCounts {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+}
+
+/** The progress of a prefix. */
+export interface PrefixProgress {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+  prefix: string;
+}
+
+/** An estimated range of seconds. */
+export interface TimeLeft {
+  low: number;
+  high: number;
+}
+
+/** The progress of a running computation. */
+export interface ComputationProgress {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+  id: string;
+  code: string;
+  code_file: string;
+  code_line: number;
+  start: string | null;
+  left: TimeLeft | null;
+  summary: string;
+  stuck: string;
+  note: string;
+  prefixes: PrefixProgress[];
+}
+
+/** The running computations of a cluster, oldest first. */
+export interface ClusterProgress {
+  items: ComputationProgress[];
+  total: number;
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;
