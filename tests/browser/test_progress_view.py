@@ -1,13 +1,14 @@
-"""The progress of a real cluster's computations on its page: counts that grow, a stuck computation, and its prefixes."""
+"""The page of a real cluster while it works: progress that grows, a stuck computation, and the stacks of running tasks."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.live_cluster import LiveCluster
+from tests.browser.live_cluster import LiveCluster, wait_until_let_go
 from tests.browser.support import NARROW, PATIENCE_MS, WIDE, sign_in
 from tests.browser.test_appearance import violations
 from tests.browser.test_team import AXE
@@ -74,11 +75,51 @@ def test_progress_fits_a_phone(page: Page, cluster: LiveCluster) -> None:
     page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
     page.get_by_test_id("progress-row").locator("summary").click()
     expect(page.get_by_test_id("progress-prefix")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
     assert violations(page, AXE.read_text()) == []
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
     cluster.tell("forget")
     expect(page.get_by_test_id("progress")).to_have_count(0)
+
+
+def test_the_stack_of_a_running_task_shows_its_function_and_line(page: Page, cluster: LiveCluster) -> None:
+    cluster.tell("begin", 3)
+    tasks = page.get_by_test_id("running-task")
+    expect(tasks).to_have_count(3)
+    expect(tasks.first).to_contain_text("wait_until_let_go")
+    tasks.first.get_by_test_id("show-stack").click()
+    frames = page.get_by_test_id("stack-frames")
+    lines, first = inspect.getsourcelines(wait_until_let_go)
+    line = first + next(number for number, text in enumerate(lines) if "event.wait" in text)
+    expect(frames.get_by_role("listitem").filter(has_text="wait_until_let_go")).to_contain_text(
+        f"live_cluster.py:{line}"
+    )
+    assert violations(page, AXE.read_text()) == []
+
+
+def test_all_stacks_are_one_flame_graph_that_can_be_searched(page: Page, cluster: LiveCluster) -> None:
+    button, answer = page.get_by_test_id("show-all-stacks"), page.get_by_test_id("stack-answer")
+    # A second request within a few seconds is refused.
+    for _ in range(10):
+        button.click()
+        expect(button).to_be_enabled()
+        if page.get_by_test_id("running-now").get_by_role("alert").count() == 0:
+            break
+        page.wait_for_timeout(1_000)
+    expect(answer).to_contain_text("Stacks of 3 tasks on 2 workers")
+    expect(answer.get_by_test_id("flame-canvas")).to_be_visible()
+    answer.get_by_test_id("stack-search").fill("wait_until_let_go")
+    expect(answer).to_contain_text("“wait_until_let_go” matches 100 %")
+    assert violations(page, AXE.read_text()) == []
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    # The flame graph is drawn again for the new width.
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
+    assert violations(page, AXE.read_text()) == []
+    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    cluster.tell("let-go")
+    expect(page.get_by_test_id("running-task")).to_have_count(0)
+    answer.get_by_role("button", name="Hide").click()
+    expect(page.get_by_test_id("running-now")).to_have_count(0)
 
 
 def _done(page: Page) -> int:

@@ -366,20 +366,20 @@ def is_without_work(run: RunStatus, now_us: int) -> bool:
     return run.tasks_processing > 0 and not run.tasks_executing and now_us - last >= NO_WORK_US
 
 
-def _usual_us(sums: Sums | None) -> float | None:
+def usual_us(sums: Sums | None) -> float | None:
     """Return the usual duration of a prefix, without its longest execution; None if too few have finished."""
     finished = _finished(sums) if sums else 0
     return (sums.compute_us - sums.longest_us) / (finished - 1) if sums and finished >= MIN_FINISHED else None
 
 
 def _is_long(task: RunningTask, sums: Sums | None, now_us: int) -> bool:
-    usual = _usual_us(sums)
+    usual = usual_us(sums)
     return usual is not None and now_us - task.start_us >= max(LONG_US, LONG_FACTOR * usual)
 
 
 def _long_text(tasks: Sequence[RunningTask], sums: Mapping[str, Sums], now_us: int) -> str:
     first = tasks[0]
-    usual = units.duration(_usual_us(sums[first.prefix]) or 0.0)
+    usual = units.duration(usual_us(sums[first.prefix]) or 0.0)
     age = units.duration(now_us - first.start_us)
     if len(tasks) == 1:
         return f"{first.key} has been running for {age}, {first.prefix} usually takes {usual}"

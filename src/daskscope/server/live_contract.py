@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
+
+StacksState = Literal["not requested", "waiting", "done", "no answer"]
 
 
 class TaskCounts(TypedDict):
@@ -53,3 +55,67 @@ class ClusterProgress(TypedDict):
     items: list[ComputationProgress]
     #: Running computations, including those that are not listed.
     total: int
+
+
+class LongTask(TypedDict):
+    """A task that has been running for a second or longer."""
+
+    key: str
+    prefix: str
+    computation_id: str
+    worker: str
+    worker_name: str
+    start: str | None
+    age: float
+    #: Mean duration of its prefix in this cluster, without the longest; None if fewer than five have finished.
+    usual: float | None
+
+
+class RunningTasks(TypedDict):
+    """The tasks of a cluster that have been running longest."""
+
+    items: list[LongTask]
+    #: Tasks that workers were executing at their last heartbeats.
+    total: int
+
+
+class StackRequest(TypedDict):
+    """A request for stacks, by the time it was made."""
+
+    request: int
+
+
+class TaskStack(TypedDict):
+    """The stack of a task. Frames are positions in the list of frames, outermost first."""
+
+    key: str
+    prefix: str
+    worker: str
+    worker_name: str
+    thread: int
+    time: str | None
+    age: float | None
+    frames: list[int]
+
+
+class CurrentStacks(TypedDict):
+    """The answer to the last request for stacks."""
+
+    request: int
+    asked_at: str | None
+    #: The worker that was asked; empty for all.
+    of: str
+    state: StacksState
+    #: Busy workers, workers that were asked, and workers that answered.
+    workers: int
+    asked: int
+    answered: int
+    #: Why a worker did not answer.
+    why: str
+    #: File, function, line, and whose code it is.
+    frames: list[tuple[str, str, int, Literal["user", "lib", "native", "dask"]]]
+    items: list[TaskStack]
+    #: All stacks as one tree: for each node its frame, its parent plus one (0 for a root), and the stacks that end at it.
+    nodes: list[int]
+    parents: list[int]
+    counts: list[int]

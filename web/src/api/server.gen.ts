@@ -58,6 +58,58 @@ export interface ClusterProgress {
   total: number;
 }
 
+/** A task that has been running for a second or longer. */
+export interface LongTask {
+  key: string;
+  prefix: string;
+  computation_id: string;
+  worker: string;
+  worker_name: string;
+  start: string | null;
+  age: number;
+  usual: number | null;
+}
+
+/** The tasks of a cluster that have been running longest. */
+export interface RunningTasks {
+  items: LongTask[];
+  total: number;
+}
+
+/** A request for stacks, by the time it was made. */
+export interface StackRequest {
+  request: number;
+}
+
+/** The stack of a task. Frames are positions in the list of frames, outermost first. */
+export interface TaskStack {
+  key: string;
+  prefix: string;
+  worker: string;
+  worker_name: string;
+  thread: number;
+  time: string | null;
+  age: number | null;
+  frames: number[];
+}
+
+/** The answer to the last request for stacks. */
+export interface CurrentStacks {
+  request: number;
+  asked_at: string | null;
+  of: string;
+  state: "not requested" | "waiting" | "done" | "no answer";
+  workers: number;
+  asked: number;
+  answered: number;
+  why: string;
+  frames: ([string, string, number, "user" | "lib" | "native" | "dask"])[];
+  items: TaskStack[];
+  nodes: number[];
+  parents: number[];
+  counts: number[];
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;

@@ -34,7 +34,7 @@ export function ClusterProgress({ id }: { id: string }) {
       note={hidden > 0 ? `${count(value.items.length)} of ${counted(value.total, "running computation")}` : undefined}
       testid="progress"
       foot={
-        <ul class="legend progress-legend">
+        <ul class="keylist">
           {PARTS.map(([part, label, colour]) => (
             <li key={part}>
               <i class="sw" style={{ background: `var(${colour})` }} />

@@ -8,6 +8,7 @@ import { ClusterMetrics } from "./cluster-metrics";
 import { ClusterPictures } from "./cluster-pictures";
 import { PrefixTable } from "./cluster-prefixes";
 import { ClusterProgress } from "./cluster-progress";
+import { ClusterRunning } from "./cluster-running";
 import { isBusy, outcome } from "./cluster-text";
 import { WorkerTable } from "./cluster-workers";
 import { useTeam, useTitle } from "./context";
@@ -129,6 +130,7 @@ function Summary({ id }: { id: string }) {
                   </ul>
                 </Panel>
               )}
+              {isLive(c) && <ClusterRunning id={id} />}
               <ClusterPictures c={c} />
               <WorkerHistory id={id} />
               <Panel testid="computations">
