@@ -42,6 +42,21 @@ def duration(us: float) -> str:
     return f"{hours // 24:,} d {hours % 24} h"
 
 
+def duration_range(low_us: float, high_us: float) -> str:
+    """Format an estimated duration: ``less than 10 s``, ``20 to 25 s``, ``2 to 3 min``, ``1.5 to 2 h``, ``4 min``."""
+    if high_us < 10 * SECOND:
+        return "less than 10 s"
+    unit, step, name = next(item for item in _RANGE_UNITS if high_us < 60 * item[0] or item[0] == HOUR)
+    low, high = math.floor(low_us / unit / step) * step, math.ceil(high_us / unit / step) * step
+    if low <= 0:
+        return f"less than {high:g} {name}"
+    return f"{high:g} {name}" if low == high else f"{low:g} to {high:g} {name}"
+
+
+#: Units of an estimated duration and the steps that it is rounded to: smaller ones would change with every update.
+_RANGE_UNITS = ((SECOND, 5, "s"), (MINUTE, 1, "min"), (HOUR, 0.5, "h"))
+
+
 def nbytes(n: float) -> str:
     """Format a number of bytes in binary units: ``0 B``, ``1023 B``, ``1.5 GiB``."""
     if round(n) < 0:

@@ -97,6 +97,12 @@ def main() -> None:
             distributed.wait(held)
         elif word == "begin":
             held += client.map(wait_until_let_go, range(count), pure=False)
+        elif word == "begin-resting":
+            held += client.map(rest, [0.2] * count, pure=False)
+        elif word == "begin-impossible":
+            held += client.map(rest, [0.01] * count, pure=False, resources={"GPU": 1})
+        elif word == "forget":
+            held.clear()
         elif word == "let-go":
             distributed.Event("let-go").set()
             distributed.wait(held)

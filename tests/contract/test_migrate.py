@@ -245,6 +245,7 @@ RELEASED = {
     "0008_replaced_files": "2c90ed8ddace7734",
     "0009_builds": "d4b4848e02a0743d",
     "0010_code_texts": "5cd93e3813cea8f5",
+    "0011_progress": "0c91725264dfef42",
 }
 
 

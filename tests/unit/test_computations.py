@@ -500,3 +500,26 @@ def test_recomputed_tasks_are_attributed_to_the_computation_that_has_the_group()
     chunk = ran(two)
     bench.computations.reopen_executed(chunk)
     assert chunk.owners == {}
+
+
+def test_a_running_computation_counts_its_tasks_by_prefix() -> None:
+    bench = Bench()
+    first, second, other = (
+        FakeGroup("inc-1", waiting=2, memory=3),
+        FakeGroup("inc-2", memory=1),
+        FakeGroup("sum-1", erred=1),
+    )
+    bench.submit(first, second, other)
+    (row,) = bench.tick()["computations"]
+    assert json.loads(row["prefix_states"]) == {"inc": {"waiting": 2, "memory": 4}, "sum": {"erred": 1}}
+    first.states = {"waiting": 0, "memory": 5}
+    (row,) = bench.tick()["computations"]
+    assert (row["state"], row["prefix_states"]) == ("erred", "")
+
+
+def test_only_the_largest_prefixes_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PREFIXES", 2)
+    bench = Bench()
+    bench.submit(*(FakeGroup(f"{name}-1", waiting=count) for name, count in (("a", 1), ("b", 5), ("c", 2), ("d", 3))))
+    (row,) = bench.tick()["computations"]
+    assert json.loads(row["prefix_states"]) == {"b": {"waiting": 5}, "d": {"waiting": 3}, "(other)": {"waiting": 3}}

@@ -385,3 +385,29 @@ def test_positions_at_the_end_of_a_loop_are_known() -> None:
     assert [line_at(code, at) - code.co_firstlineno for at in jumps] == [3]
     assert not is_backward_jump(code, len(code.co_code))
     assert not is_backward_jump(code, -1)
+
+
+def test_the_current_stacks_are_returned_without_counting_a_sample() -> None:
+    bench = Bench()
+    bench.tasks[2] = ("dec", "", "dec-1")
+    bench.frames = {IDENT: frame_of("def f():\n    x = 1\n    return sys._getframe()\n")}
+    # The second task has no frame: its thread has just ended.
+    ((thread, prefix, key, stack),) = bench.sampler.stacks_now()
+    assert (thread, prefix, key, leaf(stack)) == (IDENT, "inc", "inc-1", ("f", 3))
+    assert not any(bench.drain().values())
+    assert (bench.sampler.ticks, bench.sampler.samples) == (0, 0)
+    bench.tasks.clear()
+    assert bench.sampler.stacks_now() == []
+
+
+def test_the_current_stacks_keep_no_frame_alive() -> None:
+    bench = Bench()
+    frame = frame_of("class Large: pass\ndef f():\n    large = Large()\n    return sys._getframe()\n")
+    large = weakref.ref(frame.f_locals["large"])
+    bench.frames = {IDENT: frame}
+    found = bench.sampler.stacks_now()
+    bench.frames = {}
+    del frame
+    gc.collect()
+    assert len(found) == 1
+    assert large() is None

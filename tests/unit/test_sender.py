@@ -15,7 +15,7 @@ from tests.ingest_server import Server, error_of
 
 from daskscope import open_recording
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
-from daskscope.collector.delivery.poster import ServerReply, poster
+from daskscope.collector.delivery.poster import ServerReply, StackRequest, poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool
 from daskscope.testing import make_columns
@@ -384,3 +384,26 @@ def test_a_segment_that_disappears_does_not_end_the_thread(server: Server, tmp_p
 def test_replies_are_classified_by_status(status: int, accepted: bool, refused: bool) -> None:
     reply = ServerReply(status)
     assert (reply.is_accepted, reply.is_refused) == (accepted, refused)
+
+
+def test_a_request_for_stacks_is_read_from_the_reply() -> None:
+    text = '{"taken":1,"stacks":{"cluster":"c","request":17,"worker":"tcp://w"}}'
+    assert ServerReply(200, reason=text).asked_stacks == StackRequest("c", 17, "tcp://w")
+    assert ServerReply(500, reason=text).asked_stacks is None
+
+
+@pytest.mark.parametrize(
+    "text", ['{"taken":1}', '{"stacks":3}', '{"stacks":{"cluster":"c"}}', '{"stacks":{', '{"stacks":{"request":"x"}}']
+)
+def test_a_reply_without_a_valid_request_for_stacks_is_no_problem(text: str) -> None:
+    assert ServerReply(200, reason=text).asked_stacks is None
+
+
+def test_the_sender_passes_a_request_for_stacks_on(bench: Bench) -> None:
+    asked: list[StackRequest] = []
+    bench.sender.post = lambda _: ServerReply(200, reason='{"stacks":{"cluster":"c","request":17,"worker":""}}')
+    bench.sender.on_stacks = asked.append
+    bench.sender.start()
+    bench.put()
+    until(lambda: asked)
+    assert asked == [StackRequest("c", 17, "")]

@@ -65,7 +65,7 @@ def profile(recording: Recording, bins: Bins) -> Profile:
     computing = int(counts[where(table.strings("kind"), "compute")[rows]].sum())
     got, expected = _sample_counts(table)
     return Profile(
-        frames=[_frame(text) for text in texts.values],
+        frames=[parse_frame(text) for text in texts.values],
         nodes=nodes,
         parents=parents,
         cube=cube,
@@ -213,7 +213,8 @@ def _compute_us(tasks: Table, bins: Bins) -> int:
     return int(np.maximum(lengths, 0).sum())
 
 
-def _frame(text: str) -> Frame:
+def parse_frame(text: str) -> Frame:
+    """Return file, function and line of a recorded frame; line 0 if it is not a number."""
     file, _, rest = text.partition("\t")
     function, _, line = rest.partition("\t")
     return file, function, int(line) if line.isascii() and line.isdigit() and len(line) < 10 else 0

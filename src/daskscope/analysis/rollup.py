@@ -346,7 +346,7 @@ ENTITIES = {
         "cluster", "name", "user", "host", "address", "seen_us", "start_us", "recording_us", "end_us", "end_reason",
         "clock_offset_us", "versions", "platform", "config", "prices", "idle_since_us", "idle_timeout_s", "tasks_queued",
         "tasks_processing", "tasks_unrunnable", "unrunnable_needs", "workers", "threads", "dropped", "tasks_executing",
-        "workers_paused", "stalled_since_us",
+        "workers_paused", "stalled_since_us", "longest_running",
     ),
     "workers": (
         "server_id", "worker", "name", "host", "seen_us", "nthreads", "memory_limit", "start_us", "end_us", "verdict",
@@ -358,6 +358,7 @@ ENTITIES = {
     "computations": (
         "computation", "seen_us", "start_us", "stop_us", "state", "client", "span", "code", "code_line", "code_file",
         "submissions", "groups", "tasks", "memory", "erred", "released", "forgotten", "unfinished",
+        "prefix_states",
     ),
 }  # fmt: skip
 
@@ -365,7 +366,7 @@ ENTITIES = {
 #: Columns that hold a text; other strings are names.
 TEXTS = frozenset({
     "message", "traceback", "cause_message", "code", "evidence", "versions", "platform", "config", "prices", "dropped",
-    "unrunnable_needs",
+    "unrunnable_needs", "longest_running", "prefix_states",
 })  # fmt: skip
 #: Columns in which negative numbers are valid.
 SIGNED = frozenset({"clock_offset_us", "held_nbytes"})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from daskscope import units
 from daskscope.analysis.limits import parse_object
@@ -169,22 +170,38 @@ def _clock(run: RunStatus) -> list[str]:
     ]
 
 
-def _answer(run: RunStatus, now_us: int) -> str:
+#: Why no task of a cluster can run.
+Obstacle = Literal["", "no workers", "paused", "stalled", "unrunnable"]
+
+
+def find_obstacle(run: RunStatus, now_us: int) -> Obstacle:
+    """Return why no task of a cluster can run although some wait; empty if some can."""
     pending = _pending(run)
     if pending and not run.workers:
-        return f"{units.counted(pending, 'task')} waiting, but it has no workers."
+        return "no workers"
     # Tasks that no worker may take are "unrunnable" while all workers are paused.
     if pending and _is_paused(run):
+        return "paused"
+    if _is_stalled(run, now_us):
+        return "stalled"
+    return "unrunnable" if run.tasks_unrunnable and pending == run.tasks_unrunnable else ""
+
+
+def _answer(run: RunStatus, now_us: int) -> str:
+    pending, obstacle = _pending(run), find_obstacle(run, now_us)
+    if obstacle == "no workers":
+        return f"{units.counted(pending, 'task')} waiting, but it has no workers."
+    if obstacle == "paused":
         which = "Its only worker is" if run.workers == 1 else f"All {run.workers:,} workers are"
         return (
             f"{which} paused: their memory is nearly full, so no task starts. {units.counted(pending, 'task')} waiting."
         )
-    if _is_stalled(run, now_us):
+    if obstacle == "stalled":
         since = units.duration(now_us - run.stalled_since_us)
         return f"It is stuck: {_unfinished(run)}, but no worker has executed anything for {since}."
     if run.tasks_processing + run.tasks_queued:
         return f"It is working: {_unfinished(run)}."
-    if run.tasks_unrunnable:
+    if obstacle == "unrunnable":
         return f"{_unrunnable(run)}. Dask's idle timer does not start while such tasks wait."
     if not run.idle_since_us:
         return "No tasks are processing or queued. Dask has not marked it idle yet, because a task finished just now."
@@ -224,12 +241,14 @@ def _unfinished(run: RunStatus) -> str:
 
 
 def _unrunnable(run: RunStatus) -> str:
+    text, needs = f"{units.counted(run.tasks_unrunnable, 'task')} cannot run", list_needs(run)
+    return f"{text}: no worker offers {needs}" if needs else text
+
+
+def list_needs(run: RunStatus) -> str:
+    """Return what the tasks ask for that no worker can run, each with the number of tasks; empty if unknown."""
     needs = parse_object(run.unrunnable_needs)
-    text = f"{units.counted(run.tasks_unrunnable, 'task')} cannot run"
-    if not needs:
-        return text
-    listed = ", ".join(f"{name} ({count})" for name, count in list(needs.items())[:MAX_LISTED])
-    return f"{text}: no worker offers {listed}"
+    return ", ".join(f"{name} ({count})" for name, count in list(needs.items())[:MAX_LISTED])
 
 
 def _clients(connected: Sequence[ClientStatus], now_us: int) -> list[str]:
@@ -259,14 +278,14 @@ def _idleness(run: RunStatus, now_us: int) -> list[str]:
 
 def _advice(run: RunStatus, connected: Sequence[ClientStatus], now_us: int) -> list[str]:
     advice = []
-    pending = _pending(run)
-    if pending and not run.workers:
+    pending, obstacle = _pending(run), find_obstacle(run, now_us)
+    if obstacle == "no workers":
         advice.append(
             "Start workers, and check why none has joined: the job queue, quotas, or the address of the scheduler."
         )
-    if pending and _is_paused(run):
+    if obstacle == "paused":
         advice.append("Release results, use smaller chunks, or restart the cluster with more memory per worker.")
-    if _is_stalled(run, now_us):
+    if obstacle == "stalled":
         advice.append(
             "Tasks may wait for each other, or a worker may hang. Look at client.call_stack() and the worker logs. "
             "client.restart_workers() starts the work again on new processes."

@@ -54,6 +54,12 @@ CLUSTERS = define_table(
         "since when tasks wait and no worker executes, finishes or fetches anything; 0 if not long enough to tell",
         since=2,
     ),
+    C(
+        "longest_running",
+        "str",
+        "JSON array: the longest-running tasks: key, prefix, computation, worker, start",
+        since=2,
+    ),
     time="seen_us",
     key=("cluster",),
 )
@@ -130,6 +136,7 @@ COMPUTATIONS = define_table(
         "time from the arrival of its graphs at the scheduler until their tasks existed; 0 before distributed 2024.12",
         since=2,
     ),
+    C("prefix_states", "str", "JSON object while it runs: tasks by state of each task prefix", since=2),
     time="seen_us",
     key=("computation",),
 )
@@ -303,6 +310,21 @@ PROFILES = define_table(
     raw=True,
 )
 
+STACKS = define_table(
+    "stacks",
+    "the stack of a thread that was executing a task when a user asked for it",
+    C("time_us", "time", "when the stack was taken", since=2),
+    C("request", "int", "the request: when the user asked, in microseconds on the server's clock", since=2),
+    C("worker", "str", "address of the worker; 'scheduler' in the last row of a request", since=2),
+    C("key", "str", "task; the name of its group if keys are not recorded", since=2),
+    C("prefix", "str", "task prefix", since=2),
+    C("thread", "int", "thread identifier on the worker", since=2),
+    C("start_us", "time", "when the task started; 0 if not known", since=2),
+    C("stack", "str[]", "frames, outermost first, each 'file<TAB>function<TAB>line'", since=2),
+    C("note", "str", "JSON object in the last row of a request: how many workers were asked and answered", since=2),
+    time="time_us",
+)
+
 TRANSFERS = define_table(
     "transfers",
     "a transfer between two workers",
@@ -460,6 +482,7 @@ TABLES: dict[str, TableDef] = {
         SAMPLES,
         PROCESSES,
         PROFILES,
+        STACKS,
         TRANSFERS,
         ACTOR_CALLS,
         CHUNKS,

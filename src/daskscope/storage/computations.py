@@ -50,6 +50,8 @@ class Computation:
     released: int
     forgotten: int
     unfinished: int
+    #: JSON object while it runs: tasks by state of each prefix.
+    prefix_states: str
     #: Over its executions.
     sums: Sums
 
@@ -61,6 +63,7 @@ def list_computations(
     run: int | None = None,
     since_us: int = 0,
     computation: str | None = None,
+    is_running: bool = False,
     same_as: Computation | None = None,
     limit: int = 100,
     after: tuple[int, str, int] | None = None,
@@ -92,6 +95,8 @@ def list_computations(
         query = query.where(table.c.start_us >= since_us)
     if computation is not None:
         query = query.where(table.c.computation == computation)
+    if is_running:
+        query = query.where(table.c.state == "running")
     if same_as is not None:
         same_code = table.c.code_digest == same_as.code_digest
         query = query.where(same_code, table.c.groups == same_as.groups, runs.c.name == same_as.cluster_name)
@@ -119,15 +124,36 @@ def list_computations(
 def earlier_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[Computation]:
     """Return earlier runs of the same code in clusters of the same name with the same task prefixes, newest first.
 
-    The line of a library is no evidence: every user of the library runs it.
+    A running computation may not have run all its prefixes yet. The line of a library is no evidence: every user of the
+    library runs it.
     """
     if not row.code_digest or is_library(row.code_file):
         return []
     after = row.start_us, row.computation, row.run_id
     found = list_computations(tx, account, same_as=row, limit=CANDIDATES * limit, after=after)
     prefixes = _prefixes(tx, [(item.run_id, item.computation) for item in (row, *found)])
-    mine = prefixes.get((row.run_id, row.computation))
-    return [item for item in found if prefixes.get((item.run_id, item.computation)) == mine][:limit]
+    mine = prefixes.get((row.run_id, row.computation), frozenset())
+
+    def is_same(item: Computation) -> bool:
+        theirs = prefixes.get((item.run_id, item.computation), frozenset())
+        return mine <= theirs if row.state == "running" else mine == theirs
+
+    return [item for item in found if is_same(item)][:limit]
+
+
+def prefix_sums(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, str], dict[str, Sums]]:
+    """Return the sums over the executions of computations, given by run and ID, by prefix."""
+    table = schema.prefixes
+    wanted, found = set(keys), dict[tuple[int, str], dict[str, Sums]]()
+    query = sa.select(table).where(
+        table.c.run_id.in_(sorted({run for run, _ in keys})),
+        table.c.computation.in_(sorted({name for _, name in keys})),
+    )
+    for row in tx.execute(query).mappings() if keys else ():
+        key = (row["run_id"], row["computation"])
+        if key in wanted:
+            found.setdefault(key, {})[row["prefix"]] = of_row(Sums, row)
+    return found
 
 
 def _prefixes(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, str], frozenset[str]]:

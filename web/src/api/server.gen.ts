@@ -8,6 +8,167 @@ export type Role = "viewer" | "member" | "owner";
 
 export type Scope = "ingest" | "read" | "write" | "admin" | "tokens";
 
+/** Tasks of a computation or of one of its prefixes. */
+export interface TaskCounts {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+}
+
+/** The progress of a prefix. */
+export interface PrefixProgress {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+  prefix: string;
+}
+
+/** An estimated range of seconds. */
+export interface TimeLeft {
+  low: number;
+  high: number;
+}
+
+/** The progress of a running computation. */
+export interface ComputationProgress {
+  total: number;
+  done: number;
+  running: number;
+  waiting: number;
+  failed: number;
+  id: string;
+  code: string;
+  code_file: string;
+  code_line: number;
+  start: string | null;
+  left: TimeLeft | null;
+  summary: string;
+  stuck: string;
+  note: string;
+  prefixes: PrefixProgress[];
+}
+
+/** The running computations of a cluster, oldest first. */
+export interface ClusterProgress {
+  items: ComputationProgress[];
+  total: number;
+}
+
+/** A task that has been running for a second or longer. */
+export interface LongTask {
+  key: string;
+  prefix: string;
+  computation_id: string;
+  worker: string;
+  worker_name: string;
+  start: string | null;
+  age: number;
+  usual: number | null;
+}
+
+/** The tasks of a cluster that have been running longest. */
+export interface RunningTasks {
+  items: LongTask[];
+  total: number;
+}
+
+/** A request for stacks, by the time it was made. */
+export interface StackRequest {
+  request: number;
+}
+
+/** The stack of a task. Frames are positions in the list of frames, outermost first. */
+export interface TaskStack {
+  key: string;
+  prefix: string;
+  worker: string;
+  worker_name: string;
+  thread: number;
+  time: string | null;
+  age: number | null;
+  frames: number[];
+}
+
+/** The answer to the last request for stacks. */
+export interface CurrentStacks {
+  request: number;
+  asked_at: string | null;
+  of: string;
+  state: "not requested" | "waiting" | "done" | "no answer";
+  workers: number;
+  asked: number;
+  answered: number;
+  why: string;
+  frames: ([string, string, number, "user" | "lib" | "native" | "dask"])[];
+  items: TaskStack[];
+  nodes: number[];
+  parents: number[];
+  counts: number[];
+}
+
+/**
+ */
+export interface IncrementWorker {
+  worker: string;
+  name: string;
+  threads: number;
+  memory_limit: number;
+  start_us: number;
+  stop_us: number;
+  verdict: string;
+}
+
+/** Failures of an error group. Key, prefix and time are those of the last one. */
+export interface IncrementError {
+  fingerprint: string;
+  type: string;
+  message: string;
+  prefix: string;
+  key: string;
+  count: number;
+  time_us: number;
+}
+
+/** Names, which columns refer to by position. */
+export interface IncrementNames {
+  prefixes: string[];
+  lanes: [string, number][];
+  workers: string[];
+  activities: [string, string, string][];
+  frames: [string, string, number, string][];
+}
+
+/** Sums over the whole run in steps of ``step`` seconds, by the first second of each step. */
+export interface IncrementHistory {
+  step: number;
+  seconds: number[];
+  us: number[];
+  tasks: number[];
+  errors: number[];
+}
+
+/** The header of an increment. Its columns follow as bytes, in the order of ``columns``. */
+export interface IncrementHeader {
+  cursor: string;
+  is_first: boolean;
+  origin_us: number;
+  now_us: number;
+  is_live: boolean;
+  state: string;
+  window: number;
+  names: IncrementNames;
+  workers: IncrementWorker[];
+  errors: IncrementError[];
+  keys: string[];
+  left_out: number;
+  history: IncrementHistory | null;
+  columns: [string, string, string, number][];
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;
@@ -524,63 +685,4 @@ export interface Usage {
   total: UsageLine;
   clusters: number;
   estimate: boolean;
-}
-
-/**
- */
-export interface IncrementWorker {
-  worker: string;
-  name: string;
-  threads: number;
-  memory_limit: number;
-  start_us: number;
-  stop_us: number;
-  verdict: string;
-}
-
-/** Failures of an error group. Key, prefix and time are those of the last one. */
-export interface IncrementError {
-  fingerprint: string;
-  type: string;
-  message: string;
-  prefix: string;
-  key: string;
-  count: number;
-  time_us: number;
-}
-
-/** Names, which columns refer to by position. */
-export interface IncrementNames {
-  prefixes: string[];
-  lanes: [string, number][];
-  workers: string[];
-  activities: [string, string, string][];
-  frames: [string, string, number, string][];
-}
-
-/** Sums over the whole run in steps of ``step`` seconds, by the first second of each step. */
-export interface IncrementHistory {
-  step: number;
-  seconds: number[];
-  us: number[];
-  tasks: number[];
-  errors: number[];
-}
-
-/** The header of an increment. Its columns follow as bytes, in the order of ``columns``. */
-export interface IncrementHeader {
-  cursor: string;
-  is_first: boolean;
-  origin_us: number;
-  now_us: number;
-  is_live: boolean;
-  state: string;
-  window: number;
-  names: IncrementNames;
-  workers: IncrementWorker[];
-  errors: IncrementError[];
-  keys: string[];
-  left_out: number;
-  history: IncrementHistory | null;
-  columns: [string, string, string, number][];
 }

@@ -36,6 +36,6 @@ export function costNote({ state, cost }: OneCluster): string {
 }
 
 /** Return the line of code that made the call. */
-export function callText(c: Computation): string {
+export function callText(c: Pick<Computation, "code" | "code_line">): string {
   return callOf(c) || "code not recorded";
 }

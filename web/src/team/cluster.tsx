@@ -7,6 +7,8 @@ import { ClusterDetails } from "./cluster-details";
 import { ClusterMetrics } from "./cluster-metrics";
 import { ClusterPictures } from "./cluster-pictures";
 import { PrefixTable } from "./cluster-prefixes";
+import { ClusterProgress } from "./cluster-progress";
+import { ClusterRunning } from "./cluster-running";
 import { isBusy, outcome } from "./cluster-text";
 import { WorkerTable } from "./cluster-workers";
 import { useTeam, useTitle } from "./context";
@@ -134,8 +136,10 @@ function Summary({ id }: { id: string }) {
               </p>
             )}
             <div class="stack">
+              {isLive(c) && <ClusterProgress id={id} />}
               <ClusterMetrics c={c} />
               {isLive(c) && <LiveView cluster={id} />}
+              {isLive(c) && <ClusterRunning id={id} />}
               {c.why && c.state !== "finished" && c.why.evidence.length > 0 && (
                 <Panel title={isLive(c) ? "Why it is running" : "How it ended"} testid="evidence">
                   <ul class="plain">

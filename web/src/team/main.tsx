@@ -4,6 +4,7 @@ import "../styles/narrow.css";
 import "../styles/viewer.css";
 import "../styles/team.css";
 import "../styles/cards.css";
+import "../styles/progress.css";
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { rootPath } from "../api/page-secret";

@@ -29,6 +29,16 @@ BODY_ERRORS = frozenset(("too_large", "bad_request"))
 
 
 @dataclass(frozen=True)
+class StackRequest:
+    """A user asks for the current stacks of a cluster: of one worker, or of all if it is empty."""
+
+    cluster: str
+    #: When the user asked, in microseconds on the server's clock.
+    request: int
+    worker: str
+
+
+@dataclass(frozen=True)
 class ServerReply:
     """The server's reply to a post; status 0 if there was none."""
 
@@ -48,6 +58,17 @@ class ServerReply:
     def asks_to_close(self) -> bool:
         """Whether a user asked the server to shut this cluster down."""
         return self.is_accepted and '"close":true' in self.reason
+
+    @property
+    def asked_stacks(self) -> StackRequest | None:
+        """The request of a user for the current stacks, if there is one."""
+        if not self.is_accepted or '"stacks":' not in self.reason:
+            return None
+        try:
+            asked = json.loads(self.reason)["stacks"]
+            return StackRequest(str(asked["cluster"]), int(asked["request"]), str(asked["worker"]))
+        except (ValueError, KeyError, TypeError):
+            return None
 
     @property
     def is_refused(self) -> bool:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .bodies import Body, BodyLimits, fitting, halves, limits_of
 from .outbox import FrameQueue, Sealed
-from .poster import Post, ServerReply
+from .poster import Post, ServerReply, StackRequest
 from .spool import Segments, Spool, leftovers
 
 logger = logging.getLogger("daskscope")
@@ -76,6 +76,8 @@ class Sender:
         self._source: Segments | None = None
         #: Called on the sender's thread when a user asked the server to shut this cluster down.
         self.on_close: Callable[[], None] = _do_nothing
+        #: Called on the sender's thread when a user asked the server for the current stacks; replies repeat a request.
+        self.on_stacks: Callable[[StackRequest], None] = _do_nothing
         queue.overflow = self._spill
 
     def start(self) -> None:
@@ -139,6 +141,9 @@ class Sender:
                 self._mark_delivered()
                 if reply.asks_to_close:
                     self.on_close()
+                asked = reply.asked_stacks
+                if asked is not None:
+                    self.on_stacks(asked)
                 continue
             if reply.is_body_error:
                 self._split(body, reply)
@@ -265,5 +270,5 @@ class Sender:
         self.refusal = f"{reply.status} {reply.reason[:500]}"
 
 
-def _do_nothing() -> None:
-    """Default of ``on_close``."""
+def _do_nothing(*_: object) -> None:
+    """Default of ``on_close`` and ``on_stacks``."""

@@ -20,6 +20,9 @@ from .recorder import Recorder
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 1.5
 FLUSH_TIMEOUT = 2.5
+STACKS_TIMEOUT = 6.0
+#: Workers asked for stacks by one request.
+MAX_STACK_WORKERS = 200
 #: Agents started at the same time: a cluster of a thousand workers must not get a thousand 70 KB messages at once.
 MAX_CONCURRENT = 20
 
@@ -35,6 +38,7 @@ class Agents:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT)
         self._start = pickle.dumps(ShippedFunction("collector.worker.agent:start_agent"))
         self._stop = pickle.dumps(PresentFunction("collector.worker.agent:stop_agent"))
+        self._push_stacks = pickle.dumps(PresentFunction("collector.worker.agent:push_stacks"))
         self._flush = pickle.dumps(PresentFunction("collector.worker.agent:flush_agent"))
         self._stopping = False
 
@@ -54,6 +58,25 @@ class Agents:
     async def flush(self) -> None:
         """Ask every agent to push its data; return once all have, or after ``FLUSH_TIMEOUT``."""
         await asyncio.gather(*(self._run(w, self._flush, FLUSH_TIMEOUT) for w in list(self.scheduler.workers)))
+
+    async def push_stacks(self, request: int, worker: str = "") -> dict[str, Any]:
+        """Ask the agent of a worker, or of all busy workers, to push the current stacks.
+
+        Return how many did, and why others did not.
+        """
+        workers = self.scheduler.workers
+        wanted = [worker] if worker else [address for address, state in workers.items() if state.processing]
+        asked = [address for address in wanted[:MAX_STACK_WORKERS] if address in workers]
+        slots = asyncio.Semaphore(MAX_CONCURRENT)
+
+        async def ask(address: str) -> str:
+            async with slots:
+                return str(await self._run(address, self._push_stacks, STACKS_TIMEOUT, request=request))
+
+        replies = await asyncio.gather(*map(ask, asked))
+        refusals = [reply for reply in replies if reply != "pushed"]
+        why = refusals[0].removeprefix("refused: ") if refusals else "" if asked else "no task is running"
+        return {"workers": len(wanted), "asked": len(asked), "answered": len(asked) - len(refusals), "why": why[:300]}
 
     async def stop(self) -> None:
         """Stop all agents. Wait first for agents that are being started, which would otherwise start after the stop."""

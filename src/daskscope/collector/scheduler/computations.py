@@ -31,6 +31,8 @@ MAX_DEPENDENCIES = 100
 #: Lines kept before and after the calling line: at module level Dask sends the whole file with every submit.
 CONTEXT_LINES = 15
 CODE_LIMIT = 8_000
+#: Prefixes whose states are in the row of a running computation, the name of the sum of the others, and the length of a name.
+MAX_PREFIXES, OTHER, MAX_PREFIX = 50, "(other)", 200
 #: Longer durations are invalid.
 MAX_GRAPH_S = 1e6
 
@@ -232,13 +234,14 @@ class Computations:
     def _update(self, computation: OpenComputation, now_us: int, *, ended: bool = False) -> Iterator[None]:
         groups, size = computation.groups(), computation.size()
         states: dict[str, int] = {}
+        prefixes: dict[str, dict[str, int]] = {}
         stop = 0.0
         for group in groups:
             part = computation.counters(group)
             self._write_group(computation, group, part, now_us)
             stop = max(stop, part.stop)
-            for state, count in part.states.items():
-                states[state] = states.get(state, 0) + count
+            for sums in (states, prefixes.setdefault(group.prefix.name, {})):
+                _add_counts(sums, part.states)
             yield
         unfinished = sum(count for state, count in states.items() if state not in FINISHED)
         if states.keys() == {"forgotten"} and not (stop or computation.last_failure_us):
@@ -247,7 +250,7 @@ class Computations:
             computation.last_failure_us, computation.is_cancelled = now_us, True
         state = self._state(computation, states, unfinished, ended=ended)
         stop_us = 0 if unfinished else max(int(stop * 1e6), computation.last_failure_us, computation.start_us)
-        self._write(computation, groups, states, unfinished, state, stop_us, now_us)
+        self._write(computation, groups, states, prefixes, unfinished, state, stop_us, now_us)
         # A graph may have arrived while this round was paused; then the computation stays open.
         if (not unfinished and size == computation.size()) or ended:
             self._close(computation)
@@ -275,6 +278,7 @@ class Computations:
         computation: OpenComputation,
         groups: list[Any],
         states: dict[str, int],
+        prefixes: dict[str, dict[str, int]],
         unfinished: int,
         state: str,
         stop_us: int,
@@ -309,7 +313,17 @@ class Computations:
             unfinished=unfinished,
             abandoned=computation.abandoned,
             graph_us=computation.graph_us,
+            prefix_states=self._prefix_states(prefixes) if unfinished else "",
         )
+
+    def _prefix_states(self, prefixes: dict[str, dict[str, int]]) -> str:
+        """Return the states of the prefixes with most tasks as JSON, and the sums of the other prefixes."""
+        largest = sorted(prefixes, key=lambda name: -sum(prefixes[name].values()))
+        listed: dict[str, dict[str, int]] = {}
+        for number, name in enumerate(largest):
+            shown = self.aliases.group(name)[:MAX_PREFIX] if number < MAX_PREFIXES else OTHER
+            _add_counts(listed.setdefault(shown, {}), prefixes[name])
+        return json.dumps(listed)
 
     def _write_group(self, computation: OpenComputation, group: Any, part: Counters, now_us: int) -> None:
         # Keep the hash, not the tuple itself: a computation may have 100,000 groups.
@@ -395,3 +409,8 @@ class Computations:
             kept = lines[first : line + CONTEXT_LINES + 1]
             return bounded(self.scrubber.scrub("\n".join(kept)), CODE_LIMIT), line - first, file
         return "", 0, ""
+
+
+def _add_counts(sums: dict[str, int], counts: dict[str, int]) -> None:
+    for name, count in counts.items():
+        sums[name] = sums.get(name, 0) + count

@@ -67,8 +67,8 @@ def executing_at_end(worker: Any, tasks: Iterable[Any]) -> dict[Any, int]:
 
     Tasks in the last heartbeat are certain. The other threads had begun the tasks of highest priority since then.
     """
-    seen_us = _heartbeat_us(worker)
-    reported = _reported(worker)
+    seen_us = heartbeat_us(worker)
+    reported = reported_tasks(worker)
     started = {task: seen_us - int(1e6 * reported[task]) for task in tasks if task in reported}
     free = max(0, int(getattr(worker, "nthreads", 0)) - len(started))
     others = sorted((task for task in tasks if task not in started), key=_priority)
@@ -79,18 +79,20 @@ def executing_at_end(worker: Any, tasks: Iterable[Any]) -> dict[Any, int]:
 def executing_now(workers: Mapping[str, Any]) -> dict[Any, tuple[str, int]]:
     """Return the tasks in the last heartbeats of all workers, with worker and start in microseconds."""
     return {
-        task.key: (address, _heartbeat_us(worker) - int(1e6 * seconds))
+        task.key: (address, heartbeat_us(worker) - int(1e6 * seconds))
         for address, worker in workers.items()
-        for task, seconds in _reported(worker).items()
+        for task, seconds in reported_tasks(worker).items()
     }
 
 
-def _reported(worker: Any) -> Mapping[Any, float]:
+def reported_tasks(worker: Any) -> Mapping[Any, float]:
+    """Return the tasks in the last heartbeat of a worker, with their ages in seconds."""
     executing = getattr(worker, "executing", None)
     return executing if isinstance(executing, dict) else {}
 
 
-def _heartbeat_us(worker: Any) -> int:
+def heartbeat_us(worker: Any) -> int:
+    """Return when a worker sent its last heartbeat."""
     return int(1e6 * float(getattr(worker, "last_seen", 0.0) or 0.0))
 
 

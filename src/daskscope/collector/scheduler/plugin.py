@@ -7,6 +7,7 @@ most three seconds, and ``valid_workers_downscaling`` is not overridden because 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
@@ -24,7 +25,7 @@ from distributed.versions import get_versions
 from ..bundle import NAME
 from ..delivery.encoder import Encoder
 from ..delivery.outbox import FrameQueue, Outbox
-from ..delivery.poster import Post, poster
+from ..delivery.poster import Post, StackRequest, poster
 from ..delivery.sender import Sender
 from ..delivery.spool import Spool
 from ..guard import Guard, guarded, guarded_async
@@ -80,6 +81,9 @@ class ClusterPlugin(SchedulerPlugin):
         self.loop_profile: LoopProfile | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        #: The last request for stacks, and the task that answers it.
+        self._stacks_request = 0
+        self._answering: asyncio.Task[None] | None = None
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
 
@@ -182,6 +186,8 @@ class ClusterPlugin(SchedulerPlugin):
             self.outbox.subscribe("server", queue.put)
             if settings.close:
                 self.sender.on_close = partial(_call_soon, asyncio.get_running_loop(), self._close_scheduler)
+            loop = asyncio.get_running_loop()
+            self.sender.on_stacks = lambda asked: _call_soon(loop, partial(self.answer_stacks, asked))
             self.sender.start()
 
     def _close_scheduler(self) -> None:
@@ -189,6 +195,28 @@ class ClusterPlugin(SchedulerPlugin):
         if not self.is_closed and self._closing is None:
             logger.warning("daskscope: shutting down this cluster, as requested at %s", self.settings.server)
             self._closing = asyncio.get_running_loop().create_task(self.scheduler.close())
+
+    @guarded
+    def answer_stacks(self, asked: StackRequest) -> None:
+        """Begin to answer a user's request for the current stacks, once: replies of the server repeat it."""
+        is_mine = self.scheduler is not None and not self.is_closed and asked.cluster == self.outbox.cluster
+        if is_mine and asked.request > self._stacks_request:
+            self._stacks_request = asked.request
+            self._answering = asyncio.get_running_loop().create_task(self._answer_stacks(asked))
+
+    @guarded_async
+    async def _answer_stacks(self, asked: StackRequest) -> None:
+        """Let the agents push their stacks, and then write the last row of the request."""
+        if self.settings.profile:
+            result = await self.agents.push_stacks(asked.request, asked.worker)
+        else:
+            result = {"workers": 0, "asked": 0, "answered": 0, "why": "profiles are switched off"}
+        if not self.is_closed:
+            note = json.dumps(result)
+            now_us = self.recorder.now_us()
+            self.recorder.rows.add("stacks", time_us=now_us, request=asked.request, worker="scheduler", note=note)
+            # A user waits for it.
+            self.flush()
 
     def disable(self, reason: str) -> None:
         """Stop recording immediately and permanently, because the breaker opened."""

@@ -24,6 +24,7 @@ from .executions import Chunk, Execution, build_executions
 from .failures import Failure, Failures, exception_text
 from .interrupted import Interrupted
 from .members import Members
+from .running import longest_running
 from .samples import Heartbeats, scheduler_sample, unrunnable_needs, worker_sample, worker_status
 from .stall import Stall
 
@@ -397,6 +398,7 @@ class Recorder:
             "tasks_executing": executing,
             "workers_paused": sum(worker_status(worker) == "paused" for worker in workers),
             "stalled_since_us": self._stall.since_us(now_us, self.executions.total()),
+            "longest_running": longest_running(workers, self.computations.find, self.aliases),
             # A frame reports drops of its own table only, and that table may get no more frames. Copied, because other threads
             # count drops too.
             "dropped": json.dumps(dict(self.dropped), sort_keys=True) if self.dropped else "",

@@ -82,6 +82,17 @@ class Agent(WorkerPlugin):
                 return True
             return await self._send(children)
 
+    async def push_stacks(self, request: int) -> str:
+        """Push the stacks of the tasks that run now; return "pushed", or why not."""
+        # On the event loop, as the sampler does where it must (see ``must_sample_from_loop``): 50 µs per thread.
+        columns = self._probes.stacks_now(request)
+        if columns is None:
+            return "refused: profiles are switched off"
+        if columns["time_us"]:
+            async with self._pushing:
+                await self._loop.run_in_executor(self._executor, self._encode, "stacks", columns)
+        return "pushed" if await self.push() else "refused: the scheduler did not accept the stacks"
+
     def close(self) -> None:
         """Remove the agent and all its probes from the worker."""
         self.is_running = False
@@ -217,6 +228,17 @@ async def flush_agent(dask_worker: Any, timeout: float = 5.0) -> bool:
         return present is not None and await asyncio.wait_for(present.push(whole=True), timeout)
     except Exception:  # noqa: BLE001 - the scheduler can use False, but would only log an exception
         return False
+
+
+async def push_stacks(dask_worker: Any, request: int, timeout: float = 5.0) -> str:
+    """Push the stacks of the tasks that run now to the scheduler; return "pushed", or why not. Never raises."""
+    try:
+        present = dask_worker.plugins.get(NAME)
+        if present is None:
+            return "refused: the worker has no agent"
+        return str(await asyncio.wait_for(present.push_stacks(request), timeout))
+    except Exception as error:  # noqa: BLE001 - the scheduler can use a text, but would only log an exception
+        return f"refused: {type(error).__name__}: {error}"[:300]
 
 
 MAX_BYTES = 4_000_000

@@ -19,12 +19,13 @@ import psutil
 from dask.utils import key_split, parse_timedelta
 from distributed.metrics import time
 
+from ...model.tables import STACKS
 from ..aliases import PLAIN, Aliases
 from ..logs import LogCapture
 from ..logs import shared as shared_logs
 from ..loop_profile import LoopProfile
 from ..privacy import Scrubber
-from ..rows import Columns
+from ..rows import Columns, empty
 from .actors import ActorCalls
 from .causes import CauseLog, Record, hook
 from .chunks import ChunkLog
@@ -39,6 +40,8 @@ Settings = Mapping[str, Any]
 INTERVAL = "distributed.worker.profile.interval"
 #: Transfers this long before the agent's start are recorded: a worker may fetch data before its agent starts.
 TRANSFERS_BEFORE_S = 5.0
+#: Stacks of one worker that answer a request.
+MAX_STACKS = 500
 
 
 class Probes:
@@ -149,6 +152,29 @@ class Probes:
         read = self._process.read(whole=whole)
         row = {} if read is None else {"time_us": round(self.clock() * 1e6), "worker": worker, **read}
         return {name: [value] for name, value in row.items()}
+
+    def stacks_now(self, request: int) -> Columns | None:
+        """Return the rows of ``stacks`` for the tasks that run now; None without profiles. Call it on the event loop."""
+        if self.sampler is None:
+            return None
+        worker, now_us, tasks = self._worker, round(self.clock() * 1e6), self._worker.state.tasks
+        columns = empty(STACKS)
+        for thread, prefix, key, stack in self.sampler.stacks_now()[:MAX_STACKS]:
+            began = getattr(tasks.get(key), "start_time", None)
+            row = {
+                "time_us": now_us,
+                "request": request,
+                "worker": worker.address,
+                "key": self._aliases.key(key),
+                "prefix": prefix,
+                "thread": thread,
+                "start_us": round((began + self.delay()) * 1e6) if began else 0,
+                "stack": stack,
+                "note": "",
+            }
+            for name, values in columns.items():
+                values.append(row[name])
+        return columns
 
     def causes(self) -> list[Record]:
         return self._causes.drain() if self._causes is not None else []

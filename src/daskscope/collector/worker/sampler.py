@@ -185,6 +185,24 @@ class Sampler:
                 self._rows = sum(len(piece.counts) for piece in self._slices)
         return self._columns(worker, slices, stacks)
 
+    def stacks_now(self) -> list[tuple[int, str, Hashable, tuple[str, ...]]]:
+        """Return thread, prefix, key and stack of every task that runs now. Call it on the worker's event loop (see the module)."""
+        active, found = self._active(), list[tuple[int, str, Hashable, tuple[str, ...]]]()
+        if not active or self._frames is None:
+            return found
+        # A table of its own: the sampler's may be full.
+        stacks = StackTable(self._max_nodes)
+        with self._lock, self._reading_frames():
+            frames = self._frames()
+            nodes = {ident: stacks.add(frames.get(ident)) for ident in active}
+            # Frames hold the locals of the user's functions.
+            del frames
+        for ident, node in nodes.items():
+            prefix, _, key = active[ident]
+            if node:
+                found.append((ident, prefix, key, stacks.stack(node)))
+        return found
+
     def _new_table(self, now: float) -> None:
         self._stacks = StackTable(self._max_nodes)
         self._table_start = now

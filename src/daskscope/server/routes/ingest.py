@@ -22,7 +22,7 @@ from daskscope.server.pools import PARSE
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
-from daskscope.storage.clusters import close_asked, find_cluster
+from daskscope.storage.clusters import find_cluster, user_requests
 from daskscope.storage.ingest import Batch, known_batches
 from daskscope.storage.retention import stored_nbytes
 from daskscope.storage.tokens import has_cluster_token
@@ -118,18 +118,22 @@ async def _store(call: Call) -> dict[str, Any]:
             "The server cannot store anything at the moment: it takes too long.", random.randint(5, 15)
         ) from None
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
-    if await run_in_threadpool(_asked_to_close, call, batches):
-        answer["close"] = True
-    return answer
+    return answer | await run_in_threadpool(_asked, call, batches)
 
 
-def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
-    """Return whether a user asked to close the cluster. Looked up only with tables that come every few seconds."""
+def _asked(call: Call, batches: list[Batch]) -> dict[str, Any]:
+    """Return what users ask of the cluster: to close, or its stacks. Looked up only with tables that come every few seconds."""
     clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
     if not clusters:
-        return False
+        return {}
     with call.services.ingest_archive.read() as tx:
-        return close_asked(tx, call.account.id, clusters)
+        found = user_requests(tx, call.account.id, clusters)
+    asked: dict[str, Any] = {"close": True} if any(one.close_us for one in found) else {}
+    for one in found:
+        # An old one, which the recorder has answered, does no harm.
+        if one.stacks_asked_us:
+            asked["stacks"] = {"cluster": one.cluster, "request": one.stacks_asked_us, "worker": one.stacks_asked_of}
+    return asked
 
 
 def split(body: bytes) -> list[Frame]:

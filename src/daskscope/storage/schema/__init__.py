@@ -43,7 +43,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Change it with every change of these tables.
-HEAD = "0010"
+HEAD = "0011"
 
 __all__ = [
     "HEAD",

@@ -74,6 +74,12 @@ runs = Table(
     number("tasks_executing"),
     number("workers_paused"),
     number("stalled_since_us"),
+    # The tasks that have been running longest, as the recorder sent them.
+    text("longest_running"),
+    # When a user last asked for the current stacks, and of which worker (empty: all). The recorder gets this in the response
+    # to its next batch.
+    number("stacks_asked_us"),
+    text("stacks_asked_of"),
     UniqueConstraint("account_id", "cluster"),
     Index(None, "account_id", "start_us"),
     # Contains everything that a run's state depends on, so that counting does not read the rows.

@@ -76,6 +76,8 @@ computations = Table(
     text("code_digest"),
     # The text of its code in ``code_texts``; servers of earlier versions use ``sealed_code``.
     text("code_text"),
+    # Tasks by state of each prefix while it runs, as the recorder sent them.
+    text("prefix_states"),
     Index(None, "account_id", "start_us"),
     # For recently ended computations: without it, the home page of a team scanned all of its 200,000 computations in
     # 0.4 s.

@@ -1,0 +1,137 @@
+"""Progress of real computations, compared with the workload's own clock and counters; and real causes of a standstill."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask.config
+import distributed
+import pytest
+from tests.hosted import HostedServer
+from tests.processes import until
+from tests.services import Hosting
+
+from daskscope import analytics
+
+# Untyped in distributed.
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+
+#: When each task of the workload finished, by its own clock.
+FINISHED: list[float] = []
+RELEASE = threading.Event()
+
+
+def rest(_: int, seconds: float) -> None:
+    time.sleep(seconds)
+    FINISHED.append(time.time())
+
+
+def wait_for_release(number: int) -> int:
+    if number:
+        RELEASE.wait(60)
+    return number
+
+
+@pytest.fixture
+def server(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostedServer]:
+    with hosted(tmp_path / "data", login=True) as server:
+        server.make_account("ours", mia="member")
+        monkeypatch.setenv("DASKSCOPE_TOKEN", server.make_token("mia", "ours"))
+        with dask.config.set({
+            "daskscope.server": server.url,
+            "daskscope.spool.directory": str(tmp_path / "spool"),
+            "daskscope.analytics.computation.interval": "1s",
+        }):  # fmt: skip
+            yield server
+
+
+@pytest.fixture
+def client(server: HostedServer) -> Iterator[Any]:
+    FINISHED.clear()
+    RELEASE.clear()
+    options = {"threads_per_worker": 2, "processes": False, "dashboard_address": None, "resources": {"GPU": 1}}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        analytics.register(client)
+        yield client
+        RELEASE.set()
+
+
+class Watcher:
+    """Reads the progress of a cluster as a page does."""
+
+    def __init__(self, server: HostedServer, client: Any) -> None:
+        self.server, self.token = server, server.make_token("mia", "ours", "read")
+        self.path = f"/api/v1/clusters/{client.scheduler_info()['id']}/progress"
+        until(lambda: server.ask("GET", self.path, token=self.token).status == 200, "the first batch")
+
+    def read(self) -> dict[str, Any]:
+        answer = self.server.ask("GET", self.path, token=self.token)
+        assert answer.status == 200, answer.text
+        read: dict[str, Any] = answer.json()
+        return read
+
+    def only(self) -> dict[str, Any]:
+        items = self.read()["items"]
+        return items[0] if items else {}
+
+
+def test_the_estimate_agrees_with_the_clock_of_the_workload(server: HostedServer, client: Any) -> None:
+    watcher, total = Watcher(server, client), 240
+    futures = client.map(rest, range(total), seconds=0.25, pure=False)
+    readings: list[tuple[float, int, dict[str, Any]]] = []
+    while len(FINISHED) < total:
+        read = watcher.only()
+        if read:
+            readings.append((time.time(), len(FINISHED), read))
+        time.sleep(0.5)
+    distributed.wait(futures)
+    end = max(FINISHED)
+
+    assert all(read["total"] == total for _, _, read in readings)
+    for _, finished, read in readings:
+        # The recorder is some seconds behind, and never ahead.
+        assert read["done"] <= finished
+        assert read["done"] + read["running"] + read["waiting"] == total
+        assert read["running"] <= 4
+        assert [part["prefix"] for part in read["prefixes"]] == ["rest"]
+    estimates = [(end - when, read["left"]) for when, _, read in readings if read["left"] and end - when > 3]
+    assert len(estimates) >= 3
+    # Half of the time to spare at both ends, for the delay of the recorder and other load on the machine.
+    near = [left["low"] / 1.5 <= true <= 1.5 * left["high"] for true, left in estimates]
+    assert sum(near) >= 0.8 * len(near), estimates
+    until(lambda: watcher.read() == {"items": [], "total": 0}, "the end of the computation")
+
+
+def test_a_task_that_no_worker_fits_is_stuck(server: HostedServer, client: Any) -> None:
+    watcher = Watcher(server, client)
+    futures = client.map(rest, range(3), seconds=0.01, resources={"GPU": 2}, pure=False)
+    until(lambda: watcher.only().get("stuck"), "the stuck computation")
+    found = watcher.only()
+    assert found["stuck"] == "no worker fits 3 tasks: none offers GPU=2 (3)"
+    assert (found["waiting"], found["running"], found["left"], found["summary"]) == (3, 0, None, "0 of 3 tasks")
+    del futures
+
+
+def test_a_task_that_runs_much_longer_than_its_prefix_is_stuck(server: HostedServer, client: Any) -> None:
+    watcher = Watcher(server, client)
+    futures = client.map(wait_for_release, [0] * 8 + [1], pure=False)
+    until(lambda: watcher.only().get("stuck"), "the stuck computation", 60)
+    found = watcher.only()
+    assert found["stuck"].startswith(f"{futures[-1].key} has been running for ")
+    assert (found["done"], found["running"]) == (8, 1)
+    RELEASE.set()
+    until(lambda: not watcher.read()["items"], "the end of the computation")
+
+
+def test_a_cluster_without_workers_is_stuck(server: HostedServer, client: Any) -> None:
+    watcher = Watcher(server, client)
+    client.cluster.scale(0)
+    until(lambda: not client.scheduler_info()["workers"], "the workers to leave")
+    future = client.submit(rest, 1, seconds=0.01, pure=False)
+    until(lambda: watcher.only().get("stuck") == "the cluster has no workers", "the stuck computation")
+    del future
