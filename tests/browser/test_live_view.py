@@ -102,6 +102,13 @@ def test_selecting_a_time_pauses(page: Page, cluster: LiveCluster) -> None:
     expect_live(page)
 
 
+def test_the_url_of_the_live_tab_opens_it(page: Page) -> None:
+    with page.context.expect_page() as opened:
+        page.evaluate("window.open(location.href)")
+    expect_bars(opened.value, 57)
+    opened.value.close()
+
+
 def test_windows(page: Page) -> None:
     window = page.get_by_test_id("live-window")
     for name in ("30 s", "10 min", "All"):

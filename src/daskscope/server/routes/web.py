@@ -108,6 +108,7 @@ ROUTES = [
     _page_of("/{account}/errors/{fingerprint}"),
     _page_of("/{account}/reports/{report}"),
     _page_of("/{account}/clusters/{cluster}"),
+    _page_of("/{account}/clusters/{cluster}/live"),
     _page_of("/{account}/clusters/{cluster}/report"),
     _page_of("/{account}/clusters/{cluster}/computations/{computation}"),
 ]
