@@ -24,6 +24,7 @@ from distributed.versions import get_versions
 from ..bundle import NAME
 from ..delivery.encoder import Encoder
 from ..delivery.outbox import FrameQueue, Outbox
+from ..delivery.pace import Pace
 from ..delivery.poster import Post, poster
 from ..delivery.sender import Sender
 from ..delivery.spool import Spool
@@ -41,6 +42,7 @@ from .executions import FULL_CHUNK, edge_columns, task_columns
 from .patches import Patches
 from .recorder import CONFIG_KEYS, Recorder
 from .rpc import RecorderRpc, is_recorded, say_farewell
+from .work import Work
 
 logger = logging.getLogger("daskscope")
 
@@ -71,6 +73,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.scheduler: Any = None
         self.spool: Spool | None = None
         self.sender: Sender | None = None
+        self.pace: Pace | None = None
         #: Posts frames to the server, if not with the token in the settings.
         self.post: Post | None = None
         self.owners: set[str] = set()
@@ -119,6 +122,7 @@ class ClusterPlugin(SchedulerPlugin):
         packages = {k: v for k, v in versions["packages"].items() if v is not None}
         config = {key: dask.config.get(key, None) for key in CONFIG_KEYS}
         self.patches = Patches(scheduler, self.recorder, self.guard)
+        self.work = Work(scheduler, self.recorder.executions.total)
         self.scheduler = scheduler
         self.transition = self.recorder.executions.transition  # type: ignore[method-assign]
         self.agents = Agents(scheduler, self.recorder, settings.for_agent())
@@ -178,7 +182,8 @@ class ClusterPlugin(SchedulerPlugin):
             directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{_user_id()}"
             queue = FrameQueue(settings.queue_limit)
             spool = Spool(directory, name, settings.spool_limit, destination=settings.server.rstrip("/"))
-            self.sender = Sender(self.post or poster(settings.server, settings.token), queue, spool)
+            self.pace = Pace()
+            self.sender = Sender(self.post or poster(settings.server, settings.token), queue, spool, pace=self.pace)
             self.outbox.subscribe("server", queue.put)
             if settings.close:
                 self.sender.on_close = partial(_call_soon, asyncio.get_running_loop(), self._close_scheduler)
@@ -337,23 +342,27 @@ class ClusterPlugin(SchedulerPlugin):
     # -- ticks -----------------------------------------------------------------------------------------------------
 
     async def _ticks(self) -> None:
-        period, flushed, sampled, stated = TICK, 0.0, 0.0, 0.0
+        period, flushed, sampled, stated, profiled = TICK, 0.0, 0.0, 0.0, 0.0
         settings = self.settings
         while not self.guard.is_open:
             asleep = time.monotonic()
             await asyncio.sleep(period)
             now = time.monotonic()
             lag_us = max(0, int((now - asleep - period) * 1e6))
-            if now - sampled >= settings.sample_interval:
+            self.note_work()
+            rest = self.rest_s
+            if now - sampled >= max(settings.sample_interval, rest):
                 sampled = now
                 self.sample(lag_us)
-            if now - stated >= settings.state_interval:
+            if now - stated >= max(settings.state_interval, rest):
                 stated = now
                 self.state()
             self.advance()
             if now - flushed >= settings.flush_interval or self.recorder.executions.rows() >= FULL_CHUNK:
                 flushed = now
-                self.flush()
+                has_rested = now - profiled >= rest
+                profiled = now if has_rested else profiled
+                self.flush(profile=has_rested)
             spent = time.monotonic() - now
             period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(TICK, period / 2)
         # The breaker opened: deliver the rows collected until then.
@@ -361,6 +370,22 @@ class ClusterPlugin(SchedulerPlugin):
             self.flush_rows()
         except Exception as error:  # noqa: BLE001 (the end of the task, where an exception would only be logged)
             logger.debug("daskscope: %r", error)
+
+    @property
+    def rest_s(self) -> float:
+        """Return the seconds between two looks at an idle cluster: one per post, because its values hardly change.
+
+        0 if the cluster has work, somebody watches it, or its rows are also written elsewhere.
+        """
+        if self.pace is None or self.settings.directory or self.rpc.readers or not self.pace.is_idle:
+            return 0.0
+        return self.pace.interval_s
+
+    @guarded
+    def note_work(self) -> None:
+        """Tell the sender whether the cluster works, which decides how often it posts."""
+        if self.pace is not None and self.work.is_under_way():
+            self.pace.note_work()
 
     @guarded
     def advance(self) -> None:
@@ -375,13 +400,15 @@ class ClusterPlugin(SchedulerPlugin):
         self.recorder.begin_round(self.recorder.now_us())
 
     @guarded
-    def flush(self) -> None:
+    def flush(self, *, profile: bool = True) -> None:
         self.recorder.failures.flush_ready(self.recorder.now_us())
-        self.flush_rows()
+        self.flush_rows(profile=profile)
 
-    def flush_rows(self) -> None:
-        """Hand all rows collected so far to the encoder thread."""
+    def flush_rows(self, *, profile: bool = True) -> None:
+        """Hand all rows collected so far to the encoder thread, with the profile of the event loop unless that can wait."""
         self.flush_executions()
+        if profile:
+            self.flush_loop_profile()
         self.flush_other_rows()
 
     def flush_executions(self) -> None:
@@ -395,6 +422,12 @@ class ClusterPlugin(SchedulerPlugin):
             if chunk.edges_dropped:
                 self.outbox.count_dropped("edges", chunk.edges_dropped)
 
+    def flush_loop_profile(self) -> None:
+        buckets = self.loop_profile.new_buckets() if self.loop_profile is not None else []
+        if self.loop_profile is not None and buckets:
+            # Resolving a tree may take a millisecond, so the encoder's thread does it.
+            self.encoder.write("profiles", partial(self.loop_profile.columns, buckets, "scheduler"), len(buckets))
+
     def flush_other_rows(self) -> None:
         if self.logs is not None:
             lost = self.logs.pop_dropped()
@@ -403,11 +436,6 @@ class ClusterPlugin(SchedulerPlugin):
             logs = self.logs.drain("scheduler")
             if logs["time_us"]:
                 self.encoder.write("logs", lambda: logs, len(logs["time_us"]))
-        if self.loop_profile is not None:
-            buckets = self.loop_profile.new_buckets()
-            if buckets:
-                # Resolving a tree may take a millisecond, so the encoder's thread does it.
-                self.encoder.write("profiles", partial(self.loop_profile.columns, buckets, "scheduler"), len(buckets))
         for table, columns, rows, dropped in self.recorder.rows.drain():
             if dropped:
                 self.outbox.count_dropped(table, dropped)

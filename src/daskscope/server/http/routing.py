@@ -43,6 +43,7 @@ from daskscope.server.services import Services
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
+from daskscope.wire.layout import MAX_CLUSTER
 
 logger = logging.getLogger("daskscope.server")
 
@@ -266,6 +267,8 @@ def _checked(route: Route, request: Request, services: Services, cache: TokenCac
         _check_account(request, identity)
     if not all(map(_storable, request.path_params.values())):
         raise not_found("page at this address")
+    if route.access == "read" and identity.account is not None and "cluster" in request.path_params:
+        services.live.watched.note(identity.account.id, str(request.path_params["cluster"])[:MAX_CLUSTER])
     call = Call(request, services, identity, cache, services.archive.clock())
     call.again = lambda: _checked(route, request, services, TokenCache()).identity
     if route.query is not None:

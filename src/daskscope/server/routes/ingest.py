@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -53,6 +53,8 @@ MAX_TEXT = 32_000_000
 
 #: Header of every response with the limits of a body, so that recorders stay below them.
 LIMITS = "Daskscope-Limits"
+#: Header of a response to stored batches with how often to post.
+PACE = "Daskscope-Pace"
 
 
 async def ingest(call: Call) -> Response:
@@ -63,7 +65,8 @@ async def ingest(call: Call) -> Response:
             if not has_room:
                 call.services.counters.add("overloaded")
                 raise overloaded()
-            return json_response(await _store(call), headers=limits)
+            answer, clusters = await _store(call)
+            return json_response(answer, headers={**limits, PACE: pace_of(call, clusters)})
     except Refusal as refusal:
         refusal.headers.update(limits)
         raise
@@ -72,6 +75,15 @@ async def ingest(call: Call) -> Response:
 def limits_of(settings: Settings) -> str:
     """Return the limits of a body. Recorders send less, and split a body that is ``too_large``."""
     return f"bytes={settings.max_body}, frames={MAX_FRAMES}, rows={MAX_ROWS}, characters={MAX_TEXT}"
+
+
+def pace_of(call: Call, clusters: Iterable[str]) -> str:
+    """Return how often to post: whether somebody watches the cluster, and the seconds until the next post at the latest.
+
+    That is half of the time after which a silent cluster is lost, because one post may be late.
+    """
+    is_watched = call.services.live.watched.has_any(call.account.id, clusters)
+    return f"watched={int(is_watched)}, silence={max(1, call.services.settings.lost_after // 2)}"
 
 
 def overloaded() -> Refusal:
@@ -85,7 +97,8 @@ def claimed_size(call: Call) -> int:
     return min(int(claimed[:20]), limit) if claimed.isdigit() else limit
 
 
-async def _store(call: Call) -> dict[str, Any]:
+async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
+    """Store a body. Return the answer and the clusters of the body."""
     await run_in_threadpool(_check_storage, call)
     body = await read_limited(call.request, call.services.settings.max_body)
     frames = split(body)
@@ -120,7 +133,7 @@ async def _store(call: Call) -> dict[str, Any]:
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
     if await run_in_threadpool(_asked_to_close, call, batches):
         answer["close"] = True
-    return answer
+    return answer, clusters
 
 
 def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
