@@ -8,6 +8,8 @@ that describes it.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from daskscope.errors import NewerFormat, WireError
 from daskscope.model.columns import TableDef
 from daskscope.model.table import Table, Values, empty_values
 from daskscope.model.tables import SCHEMA_VERSION, TABLES
+from daskscope.wire.check_columns import Checked, ColumnChecker
 from daskscope.wire.decode_columns import (
     ColumnReader,
     InflateError,
@@ -74,6 +77,10 @@ class Frame:
         """Decode the body with empty keys, which halves the time for a batch of tasks."""
         return decode_body(self.header, self.body, KeylessReader)
 
+    def check(self) -> None:
+        """Raise what ``without_keys`` raises for an invalid body, in a quarter of its time."""
+        check_body(self.header, self.body)
+
 
 def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
     """Read the frame that starts at ``offset``; raise ``Incomplete`` if the bytes end too early."""
@@ -95,20 +102,37 @@ def read_frame(data: bytes | memoryview, offset: int = 0) -> Frame:
 
 def decode_body(header: Header, body: bytes | memoryview, reads: type[ColumnReader] = ColumnReader) -> Table:
     """Decode the columns of one batch."""
-    packed, plain = _decompress(header, memoryview(body))
-    reader = reads(packed, plain, header.rows)
+    reader = reads(*_decompress(header, memoryview(body)), header.rows)
+    with _directory(header, reader) as directory:
+        columns = _columns(reader, header.definition, directory)
+    return Table(header.definition, columns)
+
+
+def check_body(header: Header, body: bytes | memoryview) -> None:
+    """Check the columns of one batch without decoding them."""
+    reader = KeylessReader(*_decompress(header, memoryview(body)), header.rows)
+    checker, checked, definition = ColumnChecker(reader), dict[str, Checked](), header.definition
+    with _directory(header, reader) as directory:
+        for name, *spec in directory:
+            if name in checked:
+                raise _repeated(name)
+            checked[name] = checker.column(definition.column(name).kind, spec, checked)
+
+
+@contextmanager
+def _directory(header: Header, reader: ColumnReader) -> Iterator[Any]:
+    """Yield the column directory. Check that all bytes are read in the end, and describe a malformed directory."""
     size = int.from_bytes(reader.read_bytes(4), "little")
     if size > MAX_DIRECTORY:
         raise WireError(f"a column directory of {size} bytes is more than allowed")
     directory = parse_json(reader.read_bytes(size))
     try:
-        columns = _columns(reader, header.definition, directory)
+        yield directory
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise WireError(
             f"the column directory of a {header.table} batch is malformed ({type(error).__name__})"
         ) from None
     reader.check_finished()
-    return Table(header.definition, columns)
 
 
 def _columns(reader: ColumnReader, definition: TableDef, directory: Any) -> dict[str, Values]:
@@ -116,13 +140,17 @@ def _columns(reader: ColumnReader, definition: TableDef, directory: Any) -> dict
     for name, *spec in directory:
         # Check before decoding: otherwise a small directory could make the reader decode a column ten thousand times.
         if name in columns:
-            raise WireError(f"a frame holds column {brief(name)} twice")
+            raise _repeated(name)
         columns[name] = reader.column(definition.column(name).kind, spec, columns)
     # Columns that an older writer did not have.
     for column in definition.columns:
         if column.name not in columns:
             columns[column.name] = empty_values(column.kind, reader.rows)
     return {name: columns[name] for name in definition.names}
+
+
+def _repeated(name: Any) -> WireError:
+    return WireError(f"a frame holds column {brief(name)} twice")
 
 
 def _check_magic(magic: bytes) -> None:

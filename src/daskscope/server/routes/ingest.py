@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
-from daskscope.analysis.rollup import roll_up
+from daskscope.analysis.rollup import ROLLED_UP, RollUp, roll_up
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.http.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
 from daskscope.server.http.identity import Identity
@@ -185,13 +185,20 @@ def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Ba
     batches, texts = list[Batch](), 0
     with _refused():
         for frame in frames:
-            # Keys of tasks are read from their batches; keys of errors are searched in the catalog.
-            rows = frame.table() if frame.header.table == "exceptions" else frame.without_keys()
-            batches.append(Batch(account, user, frame.header, frame.whole, roll_up(rows), delay_us))
+            batches.append(Batch(account, user, frame.header, frame.whole, _rolled_up(frame), delay_us))
             texts += batches[-1].roll_up.text_length
             if texts > MAX_TEXT:
                 raise too_large("This body has too much text. Send it in parts.")
     return batches
+
+
+def _rolled_up(frame: Frame) -> RollUp:
+    """Decode a frame and roll it up; only check it if nothing in its table is added up."""
+    if frame.header.table not in ROLLED_UP:
+        frame.check()
+        return RollUp(rows=frame.header.rows)
+    # Keys of tasks are read from their batches; keys of errors are searched in the catalog.
+    return roll_up(frame.table() if frame.header.table == "exceptions" else frame.without_keys())
 
 
 @contextmanager
