@@ -101,6 +101,9 @@ class RollUp:
 
     def add(self, other: RollUp) -> None:
         """Add another roll-up of the same run to this one."""
+        self.rows += other.rows
+        if other.is_empty:
+            return
         for key, sums in other.prefixes.items():
             self.prefixes.setdefault(key, Sums()).add(sums)
         _add_lists(self.days, other.days)
@@ -117,8 +120,13 @@ class RollUp:
             self.memories[worker] = max(sample, self.memories.get(worker, sample))
         self.exceptions += other.exceptions
         self.uncounted += other.uncounted
-        self.rows += other.rows
         self.text_length += other.text_length
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing but a number of rows, as in most batches."""
+        sums = self.prefixes or self.activities or self.memories or self.entities
+        return not (sums or self.days or self.timeline or self.exceptions or self.uncounted or self.text_length)
 
 
 def _add_lists(mine: dict[Any, list[int]], other: dict[Any, list[int]]) -> None:
@@ -369,8 +377,17 @@ ENTITIES = {
 }  # fmt: skip
 
 
-#: Tables whose rows are rolled up; of all others, only the number of rows counts.
-ROLLED_UP = frozenset({"tasks", "activities", "samples", "exceptions", *ENTITIES})
+#: The columns that are rolled up, by table; of all other tables, only the number of rows counts.
+ROLLED_UP: dict[str, tuple[str, ...]] = {
+    **ENTITIES,
+    "tasks": (
+        "start_us", "stop_us", "computation", "prefix", "status", "nbytes", "interval_action", "interval_start_us",
+        "interval_stop_us",
+    ),
+    "activities": ("span", "context", "prefix", "activity", "unit", "value"),
+    "samples": ("worker", "time_us", "memory", "cpu_percent"),
+    "exceptions": (*EXCEPTION_FIELDS, "blamed_key"),
+}  # fmt: skip
 
 #: Columns that hold a text; other strings are names.
 TEXTS = frozenset({

@@ -48,6 +48,8 @@ class Taken:
 
     fresh: int
     duplicates: int
+    #: Whether a user asked to close a cluster of the request.
+    is_closing: bool = False
 
 
 @dataclass(frozen=True)
@@ -208,17 +210,18 @@ class Writer:
     def _write(self, group: list[_Request]) -> None:
         batches = [batch for request in group for batch in request.batches]
         with self.archive.write() as tx:
-            fresh = store_batches(tx, batches)
+            stored = store_batches(tx, batches)
         told: set[tuple[int, str]] = set()
         position = 0
         for request in group:
-            mine = fresh[position : position + len(request.batches)]
+            mine = stored.fresh[position : position + len(request.batches)]
             position += len(request.batches)
             told |= {batch.run_key for batch, new in zip(request.batches, mine, strict=True) if new}
             self.counters.add("rows", sum(b.header.rows for b, new in zip(request.batches, mine, strict=True) if new))
             self.counters.add("batches", sum(mine), "fresh")
             self.counters.add("batches", len(mine) - sum(mine), "duplicate")
-            request.answer.set_result(Taken(sum(mine), len(mine) - sum(mine)))
+            is_closing = any(batch.run_key in stored.closing for batch in request.batches)
+            request.answer.set_result(Taken(sum(mine), len(mine) - sum(mine), is_closing))
         self.announce(told)
 
     def _failed(self, group: list[_Request], error: Exception) -> None:

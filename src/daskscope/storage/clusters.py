@@ -184,13 +184,6 @@ def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
     return tx.row(Cluster, query.where(runs.c.account_id == account, runs.c.cluster == cluster))
 
 
-def close_asked(tx: Transaction, account: int, clusters: set[str]) -> bool:
-    """Return whether a user asked to close one of the clusters."""
-    runs = schema.runs
-    mine = (runs.c.account_id == account) & runs.c.cluster.in_(sorted(clusters)) & (runs.c.close_us > 0)
-    return tx.execute(sa.select(runs.c.id).where(mine, runs.c.end_us == 0).limit(1)).scalar() is not None
-
-
 def change_cluster(tx: Transaction, run: int, values: dict[str, Any]) -> None:
     """Change the name or tags; ``values`` are columns."""
     tx.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(values))

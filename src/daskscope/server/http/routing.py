@@ -31,6 +31,7 @@ from daskscope.server.http.identity import (
     SAFE,
     Identity,
     TokenCache,
+    cached_identity,
     check_host,
     check_scope,
     identify,
@@ -159,6 +160,9 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
         if route.access == ANYBODY:
             # Not in a thread: probes must be answered while all threads wait for the database.
             call = _checked(route, request, services, cache)
+        elif route.access == "ingest" and (known := cached_identity(request, services, cache)) is not None:
+            # A recorder posts every few seconds; a thread costs as much as the rest of this check.
+            call = _checked(route, request, services, cache, known)
         else:
             call = await run_in_threadpool(_checked, route, request, services, cache)
         await _read_body(route, request, call)
@@ -250,13 +254,16 @@ def _refused(route: Route, request: Request, refusal: Refusal) -> Response:
     return message_page("Not found" if refusal.status == 404 else "Sorry", str(refusal), refusal.status)
 
 
-def _checked(route: Route, request: Request, services: Services, cache: TokenCache) -> Call:
+def _checked(
+    route: Route, request: Request, services: Services, cache: TokenCache, known: Identity | None = None
+) -> Call:
+    """Check a request of a caller that is ``known``, or is identified here with the database."""
     if route.access == ANYBODY:
         # Probes of an orchestrator use the address of the container.
         if route.path not in PROBES:
             check_host(request, services)
         return Call(request, services, NOBODY, cache, services.archive.clock())
-    identity = identify(request, services, cache)
+    identity = known or identify(request, services, cache)
     if route.access in (USER, SERVER_ADMIN):
         if identity.kind == "nobody":
             check_scope(identity, "read")

@@ -22,7 +22,7 @@ from daskscope.server.pools import PARSE
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
-from daskscope.storage.clusters import close_asked, find_cluster
+from daskscope.storage.clusters import find_cluster
 from daskscope.storage.ingest import Batch, known_batches
 from daskscope.storage.retention import stored_nbytes
 from daskscope.storage.tokens import has_cluster_token
@@ -35,9 +35,10 @@ SENT = "daskscope-sent-us"
 MAX_SENT_DIGITS = 17
 #: Maximum frames of a body; a recorder sends a dozen.
 MAX_FRAMES = 2_000
-#: Duplicates are looked up before decoding in bodies of this size, or while this many requests wait for the writer. The lookup
-#: takes 1 ms, and decoding and adding up 32 kB takes 10 ms. Live recorders send a few kB; bodies of a backlog are larger.
-CHECK_NBYTES, BUSY = 32 * 1024, 1
+#: Duplicates are looked up before decoding in bodies of this size, or while this many requests wait for the writer: recorders send
+#: again what was not acknowledged in a minute. The lookup takes 1 ms, and decoding and adding up 64 kB takes 10 ms. Live recorders
+#: send 40 kB; bodies of a backlog are larger.
+CHECK_NBYTES, BUSY = 64 * 1024, 32
 #: A recorder gets an answer within this time. The database cancels a statement after 30 s, and is given up on 5 s later.
 ANSWER_S = 45.0
 #: Maximum clusters of a body; a recorder sends one. A body that named 2,000 kept the writer busy for 12 s.
@@ -99,7 +100,8 @@ def claimed_size(call: Call) -> int:
 
 async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
     """Store a body. Return the answer and the clusters of the body."""
-    await run_in_threadpool(_check_storage, call)
+    if call.services.storage_quota.limit:
+        await run_in_threadpool(_check_storage, call)
     body = await read_limited(call.request, call.services.settings.max_body)
     frames = split(body)
     skipped = 0
@@ -113,7 +115,7 @@ async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
     _check_quota(call, 0, sum(batch.roll_up.text_length for batch in batches))
     clusters = {batch.header.cluster for batch in batches}
     _check_names(call, batches)
-    if call.identity.cluster:
+    if call.identity.cluster and clusters != {call.identity.cluster}:
         await run_in_threadpool(_check_clusters, call, clusters)
     if not call.identity.is_local and not call.services.recorded.knows(call.account.id, call.identity.name, clusters):
         await run_in_threadpool(_check_recorder, call, clusters)
@@ -131,18 +133,9 @@ async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
             "The server cannot store anything at the moment: it takes too long.", random.randint(5, 15)
         ) from None
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
-    if await run_in_threadpool(_asked_to_close, call, batches):
+    if taken.is_closing:
         answer["close"] = True
     return answer, clusters
-
-
-def _asked_to_close(call: Call, batches: list[Batch]) -> bool:
-    """Return whether a user asked to close the cluster. Looked up only with tables that come every few seconds."""
-    clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
-    if not clusters:
-        return False
-    with call.services.ingest_archive.read() as tx:
-        return close_asked(tx, call.account.id, clusters)
 
 
 def split(body: bytes) -> list[Frame]:
@@ -193,12 +186,16 @@ def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Ba
 
 
 def _rolled_up(frame: Frame) -> RollUp:
-    """Decode a frame and roll it up; only check it if nothing in its table is added up."""
-    if frame.header.table not in ROLLED_UP:
+    """Check a frame, and roll up the columns of it that are added up."""
+    names = ROLLED_UP.get(frame.header.table)
+    if names is None:
         frame.check()
         return RollUp(rows=frame.header.rows)
-    # Keys of tasks are read from their batches; keys of errors are searched in the catalog.
-    return roll_up(frame.table() if frame.header.table == "exceptions" else frame.without_keys())
+    if frame.header.table == "exceptions":
+        # Keys of errors are searched in the catalog; keys of tasks are read from their batches.
+        return roll_up(frame.table())
+    is_small_part = 2 * len(names) < len(frame.header.definition.columns)
+    return roll_up(frame.only(names) if is_small_part else frame.without_keys())
 
 
 @contextmanager
