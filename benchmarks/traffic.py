@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.fleet import postgresql
 from benchmarks.result import Result, at_most
 from benchmarks.traffic_capture import IDLE, MEDIUM, SHAPES, Shape, Traffic, capture_traffic, load, resealer, save
-from benchmarks.traffic_server import Server, serve_accounts
+from benchmarks.traffic_server import Server, cluster_name, serve_accounts
 from daskscope.wire.layout import PREFIX
 
 #: Clusters of the medium shape that are tried one after the other, until the server is busy.
@@ -98,7 +98,7 @@ class Replayed:
     def __init__(self, server: Server, number: int, traffic: Traffic) -> None:
         self.server = server
         self.traffic = traffic
-        self.reseal = resealer(f"{traffic.shape}-{number}", epoch=1)
+        self.reseal = resealer(cluster_name(number), epoch=1)
         self.secret = server.secrets[number]
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 

@@ -54,6 +54,11 @@ def _cpu_s(process: psutil.Process) -> float:
     return total
 
 
+def cluster_name(number: int) -> str:
+    """Return the cluster that a token can write to."""
+    return f"cluster-{number}"
+
+
 @contextmanager
 def serve_accounts(directory: Path, url: str, tokens: int) -> Iterator[Server]:
     """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one."""
@@ -65,9 +70,11 @@ def serve_accounts(directory: Path, url: str, tokens: int) -> Iterator[Server]:
             accounts = [create_account(tx, f"account-{number}").id for number in range(ACCOUNTS)]
             for account in accounts:
                 set_member(tx, account, user.id, "owner")
-            scopes = frozenset({"ingest", "read"})
+            scopes = frozenset({"ingest"})
             secrets = [
-                create_token(tx, account=accounts[number % ACCOUNTS], user=user.id, scopes=scopes)[1]
+                create_token(
+                    tx, account=accounts[number % ACCOUNTS], user=user.id, scopes=scopes, cluster=cluster_name(number)
+                )[1]
                 for number in range(tokens)
             ]
     finally:

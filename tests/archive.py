@@ -57,7 +57,7 @@ class Archive(storage.Archive):
         """Ingest frames in one transaction; return for each whether it was new."""
         batches = [batch_of(frame, account or self.account, user) for frame in frames]
         with self.write() as tx:
-            return store_batches(tx, batches)
+            return store_batches(tx, batches).fresh
 
     def run(self, cluster: str = "c", account: int = 0) -> dict[str, Any]:
         with self.read() as tx:

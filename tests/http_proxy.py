@@ -27,7 +27,8 @@ class HttpProxy:
 
             def forward(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                outer._go_on.wait(60)
+                # Longer than recorders wait for a reply.
+                outer._go_on.wait(120)
                 if outer.answer is not None:
                     outer.answered.append(self.path)
                     return self.reply(*outer.answer, {"Content-Type": "text/html"})

@@ -172,6 +172,10 @@ def test_a_frame_read_without_keys_has_all_other_columns() -> None:
         assert without["key"].tolist() == [""] * len(rows)
         names = [name for name in TABLES["tasks"].names if name != "key"]
         assert [whole[name].tolist() for name in names] == [without[name].tolist() for name in names]
+        few = ("prefix", "start_us", "interval_action")
+        assert {name: values.tolist() for name, values in read.only(few).items()} == {
+            name: whole[name].tolist() for name in few
+        }
 
 
 def test_runs_can_be_compacted_to_any_store(sqlite_url: str, blob_store: BlobStore, tmp_path: Path) -> None:

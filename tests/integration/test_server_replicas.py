@@ -22,6 +22,8 @@ from tests.services import Postgres
 
 from daskscope.client.server import Server
 from daskscope.server.relay import MAX_BYTES, payloads
+from daskscope.testing import make_columns
+from daskscope.wire.encode import encode_body, seal
 
 
 @pytest.fixture
@@ -36,6 +38,25 @@ def replicas(tmp_path: Path, postgres: Postgres) -> Iterator[tuple[ServerProcess
         assert server.stop() == 0
     archive = archive_of(tmp_path, database=url, store=store)
     archive.database.close()
+
+
+def test_a_cluster_watched_at_one_server_is_watched_at_the_other(
+    replicas: tuple[ServerProcess, ServerProcess],
+) -> None:
+    one, two = replicas
+    body = encode_body("events", make_columns("events", [{"topic": "t"}]))
+    frame = seal(body, cluster="c", epoch=1, sequence=0, kept=1, dropped=0)
+
+    def pace() -> str:
+        headers = {"Authorization": f"Bearer {two.secret}"}
+        request = urllib.request.Request(f"{two.url}/api/v1/ingest", frame, headers=headers, method="POST")
+        with closing(urllib.request.urlopen(request, timeout=60)) as answer:
+            return str(answer.headers["Daskscope-Pace"])
+
+    assert pace().startswith("watched=0")
+    request = urllib.request.Request(f"{one.url}/api/v1/clusters/c", headers={"Authorization": f"Bearer {one.secret}"})
+    urllib.request.urlopen(request, timeout=60).close()
+    until(lambda: pace().startswith("watched=1"), "the notification")
 
 
 def test_a_page_of_one_server_is_updated_about_batches_of_the_other(

@@ -230,7 +230,7 @@ class TestBacklog:
         monkeypatch.setattr(ingest, "parse", counted)
         rows = [
             {**task, "key": f"{random.Random(n).random()}"}
-            for n in range(5_000)
+            for n in range(10_000)
             for task in sample_tables("c")["tasks"][:1]
         ]
         body = sample_frames("c") + b"".join(make_frames({"tasks": rows}, cluster="c", epoch=7))

@@ -6,6 +6,8 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 
+from daskscope.server.watched import Watched
+
 #: Maximum changed clusters queued for a slow page; it sees the others when it next loads the list.
 MAX_BEHIND = 1_000
 #: Maximum open pages.
@@ -62,6 +64,8 @@ class Live:
         self.forward: Callable[[set[tuple[int, str]]], None] | None = None
         #: Does the same for streams that end.
         self.forward_end: Callable[[int, int], None] | None = None
+        #: The clusters that pages show.
+        self.watched = Watched()
 
     def listen(self, account: int, user: int = 0) -> Listener:
         listener = Listener(account, user, asyncio.get_running_loop())

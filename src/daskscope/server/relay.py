@@ -15,6 +15,8 @@ from daskscope.storage.database import CONNECT_S, Database
 from daskscope.storage.postgresql import SILENT_HOST, BoundedConnection, Patience, connect
 
 CHANNEL = "daskscope_changed"
+#: A channel of its own: servers of earlier versions would not understand its messages.
+WATCHED_CHANNEL = "daskscope_watched"
 MAX_BYTES = 7_000
 RETRY_S = 5.0
 LOOK_S = 1.0
@@ -38,6 +40,7 @@ class Relay:
 
     def start(self) -> None:
         self.live.forward, self.live.forward_end = self.tell, self.tell_end
+        self.live.watched.forward = self.tell_watched
         self._thread.start()
 
     def stop(self) -> None:
@@ -54,13 +57,17 @@ class Relay:
         """Tell the other servers to end the streams of a user. Requests call this from their threads."""
         self._notify([json.dumps([self.name, [], [user, account]])])
 
-    def _notify(self, texts: Iterable[str]) -> None:
+    def tell_watched(self, account: int, cluster: str) -> None:
+        """Tell the other servers that somebody looks at a cluster: its recorder may send to any of them."""
+        self._notify([json.dumps([self.name, account, cluster])], WATCHED_CHANNEL)
+
+    def _notify(self, texts: Iterable[str], channel: str = CHANNEL) -> None:
         with self._lock:
             try:
                 if self._speaking is None or self._speaking.closed:
                     self._speaking = self._connect()
                 for text in texts:
-                    self._speaking.execute("SELECT pg_notify(%s, %s)", (CHANNEL, text))
+                    self._speaking.execute("SELECT pg_notify(%s, %s)", (channel, text))
             except psycopg.Error:
                 if self._speaking is not None:
                     self._speaking.close()
@@ -69,11 +76,12 @@ class Relay:
         while not self._stop.is_set():
             try:
                 with self._connect() as tx:
+                    tx.execute(f"LISTEN {WATCHED_CHANNEL}")
                     tx.execute(f"LISTEN {CHANNEL}")
                     checked = time.monotonic()
                     while not self._stop.is_set():
                         for notice in tx.notifies(timeout=LOOK_S):
-                            self._heard(notice.payload)
+                            self._heard(notice.channel, notice.payload)
                         if time.monotonic() - checked > CHECK_S:
                             # A listener hears nothing from a server that is gone.
                             tx.execute("SELECT 1")
@@ -86,7 +94,12 @@ class Relay:
         patience = Patience(SPEAK_S, self._stop)
         return connect(patience, self.address, autocommit=True, **{"connect_timeout": CONNECT_S, **SILENT_HOST})
 
-    def _heard(self, payload: str) -> None:
+    def _heard(self, channel: str, payload: str) -> None:
+        if channel == WATCHED_CHANNEL:
+            speaker, account, cluster = json.loads(payload)
+            if speaker != self.name:
+                self.live.watched.heard(int(account), str(cluster))
+            return
         speaker, runs, *ended = json.loads(payload)
         if speaker != self.name:
             self.live.deliver({(int(account), str(cluster)) for account, cluster in runs})

@@ -19,6 +19,7 @@ from daskscope.server.http.errors import public_message
 from daskscope.storage.archive import Archive
 from daskscope.storage.database import detail_of, is_outage
 from daskscope.storage.ingest import Batch, store_batches
+from daskscope.storage.user_requests import UserRequests
 
 logger = logging.getLogger("daskscope.server")
 
@@ -48,6 +49,8 @@ class Taken:
 
     fresh: int
     duplicates: int
+    #: What users ask of the clusters of the request.
+    requests: Sequence[UserRequests] = ()
 
 
 @dataclass(frozen=True)
@@ -208,17 +211,19 @@ class Writer:
     def _write(self, group: list[_Request]) -> None:
         batches = [batch for request in group for batch in request.batches]
         with self.archive.write() as tx:
-            fresh = store_batches(tx, batches)
+            stored = store_batches(tx, batches)
         told: set[tuple[int, str]] = set()
         position = 0
         for request in group:
-            mine = fresh[position : position + len(request.batches)]
+            mine = stored.fresh[position : position + len(request.batches)]
             position += len(request.batches)
             told |= {batch.run_key for batch, new in zip(request.batches, mine, strict=True) if new}
             self.counters.add("rows", sum(b.header.rows for b, new in zip(request.batches, mine, strict=True) if new))
             self.counters.add("batches", sum(mine), "fresh")
             self.counters.add("batches", len(mine) - sum(mine), "duplicate")
-            request.answer.set_result(Taken(sum(mine), len(mine) - sum(mine)))
+            runs = {batch.run_key for batch in request.batches}
+            asked = [stored.requests[run] for run in runs if run in stored.requests]
+            request.answer.set_result(Taken(sum(mine), len(mine) - sum(mine), asked))
         self.announce(told)
 
     def _failed(self, group: list[_Request], error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,40 +10,60 @@ import sqlalchemy as sa
 
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
+from daskscope.storage.bulk import among
 from daskscope.storage.database import in_steps
 from daskscope.storage.upsert import greatest_of, summed
 
 
 def update_capacity(tx: Transaction, capacity: Sequence[int], computations: Sequence[int]) -> None:
     """Update the sums over workers of some runs, and the number of computations of others."""
-    runs = schema.runs
+    dialect = tx.connection.dialect.name
     for part in in_steps(sorted(capacity)):
-        tx.execute(sa.update(runs).where(runs.c.id.in_(part)).values(_capacity()))
-    table = schema.computations
+        tx.execute(_updating_capacity(dialect), {"these": part})
+    for part in in_steps(sorted(computations)):
+        tx.execute(_counting_computations(dialect), {"these": part})
+
+
+# These statements are built once: that takes longer than running them.
+
+
+@functools.cache
+def _updating_capacity(dialect: str) -> sa.Update:
+    runs = schema.runs
+    return sa.update(runs).where(among(dialect, runs.c.id, "these")).values(_capacity())
+
+
+@functools.cache
+def _counting_computations(dialect: str) -> sa.Update:
+    runs, table = schema.runs, schema.computations
     counted = sa.select(sa.func.count()).select_from(table).where(table.c.run_id == runs.c.id)
     changes = {"computations": counted.correlate(runs).scalar_subquery()}
-    for part in in_steps(sorted(computations)):
-        tx.execute(sa.update(runs).where(runs.c.id.in_(part)).values(changes))
+    return sa.update(runs).where(among(dialect, runs.c.id, "these")).values(changes)
 
 
 def update_peaks(tx: Transaction, numbers: Sequence[int]) -> None:
     """Update the peak workers, threads and memory of some runs from the lifetimes of their workers."""
-    runs = schema.runs
     for part in in_steps(sorted(numbers)):
-        rows = [dict(row) for row in tx.execute(_peaks(part)).mappings()]
+        rows = [dict(row) for row in tx.execute(_peaks(tx.connection.dialect.name), {"these": part}).mappings()]
         if rows:
-            changes: dict[str, Any] = {name: sa.bindparam(name) for name in PEAKS}
-            tx.execute(sa.update(runs).where(runs.c.id == sa.bindparam("this")).values(changes), rows)
+            tx.execute(_updating_peaks(), rows)
+
+
+@functools.cache
+def _updating_peaks() -> sa.Update:
+    changes: dict[str, Any] = {name: sa.bindparam(name) for name in PEAKS}
+    return sa.update(schema.runs).where(schema.runs.c.id == sa.bindparam("this")).values(changes)
 
 
 PEAKS = ("peak_workers", "peak_threads", "peak_memory_limit")
 
 
-def _peaks(numbers: Sequence[int]) -> Any:
+@functools.cache
+def _peaks(dialect: str) -> Any:
     """Return the running sum of joins minus leaves, and its maximum."""
     workers = schema.workers
     amounts = (sa.cast(1, sa.Float), sa.cast(workers.c.nthreads, sa.Float), sa.cast(workers.c.memory_limit, sa.Float))
-    mine = workers.c.run_id.in_(numbers)
+    mine = among(dialect, workers.c.run_id, "these")
 
     def changes(at: Any, sign: float, where: Any) -> Any:
         columns = [(sign * amount).label(name) for name, amount in zip(PEAKS, amounts)]

@@ -22,7 +22,7 @@ from daskscope.storage.code_texts import remove_unused_codes
 from daskscope.storage.database import of_row
 from daskscope.storage.error_groups import remove_errors
 from daskscope.storage.upsert import summed
-from daskscope.units import HOUR, SECOND
+from daskscope.units import HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,48 +188,9 @@ def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
     return tx.row(Cluster, query.where(runs.c.account_id == account, runs.c.cluster == cluster))
 
 
-@dataclass(frozen=True, slots=True)
-class UserRequests:
-    """What users ask of a cluster: since when it should close, and when they asked for the stacks of which worker (empty: all)."""
-
-    cluster: str
-    close_us: int
-    stacks_asked_us: int
-    stacks_asked_of: str
-
-
-#: A request for stacks is repeated in responses to batches for this long. A recorder answers it once.
-STACKS_WAIT_US = 30 * SECOND
-#: The shortest time between two requests for the stacks of a cluster.
-STACKS_PAUSE_US = 3 * SECOND
-
-
-def user_requests(tx: Transaction, account: int, clusters: set[str]) -> list[UserRequests]:
-    """Return what users ask of those of the clusters that run: to close, or recently for stacks."""
-    runs = schema.runs
-    mine = (runs.c.account_id == account) & runs.c.cluster.in_(sorted(clusters)) & (runs.c.end_us == 0)
-    is_recent = runs.c.stacks_asked_us > tx.now_us - STACKS_WAIT_US
-    columns = [runs.c[item.name] for item in fields(UserRequests)]
-    return tx.rows(UserRequests, sa.select(*columns).where(mine, sa.or_(runs.c.close_us > 0, is_recent)))
-
-
-def ask_for_stacks(tx: Transaction, run: int, worker: str) -> int:
-    """Ask for the current stacks, in the response to the next batch. Return the request; 0 if the last one is too recent."""
-    runs = schema.runs
-    is_due = runs.c.stacks_asked_us <= tx.now_us - STACKS_PAUSE_US
-    values = {"stacks_asked_us": tx.now_us, "stacks_asked_of": worker}
-    is_asked = tx.execute(sa.update(runs).where(runs.c.id == run, is_due).values(values)).rowcount
-    return tx.now_us if is_asked else 0
-
-
 def change_cluster(tx: Transaction, run: int, values: dict[str, Any]) -> None:
     """Change the name or tags; ``values`` are columns."""
     tx.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(values))
-
-
-def ask_to_close(tx: Transaction, run: int) -> None:
-    """Ask the cluster to shut down, in the response to its next batch."""
-    tx.execute(sa.update(schema.runs).where(schema.runs.c.id == run).values(close_us=tx.now_us))
 
 
 def clients_of(tx: Transaction, run: int) -> list[ClientStatus]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from daskscope.analysis.limits import clean_text
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.bulk import among
 from daskscope.storage.database import StorageError, in_steps, insert
 
 #: Computations of earlier versions to move in one transaction.
@@ -37,9 +40,8 @@ def store_codes(tx: Transaction, account: int, codes: Iterable[str]) -> None:
     table = schema.code_texts
     known: set[str] = set()
     for part in in_steps(sorted(texts)):
-        mine = sa.select(table.c.digest).where(table.c.account_id == account, table.c.digest.in_(part))
-        # Locked, so that a deletion waits until the computation that uses the text is stored.
-        known |= set(tx.execute(mine.with_for_update(read=True, key_share=True)).scalars())
+        asked = {"account": account, "digests": part}
+        known |= set(tx.execute(_known_texts(tx.connection.dialect.name), asked).scalars())
     rows = [
         {
             "account_id": account,
@@ -50,6 +52,16 @@ def store_codes(tx: Transaction, account: int, codes: Iterable[str]) -> None:
     ]
     if rows:
         tx.execute(insert(tx.connection, table).on_conflict_do_nothing(), rows)
+
+
+@functools.cache
+def _known_texts(dialect: str) -> Any:
+    table = schema.code_texts
+    mine = sa.select(table.c.digest).where(
+        table.c.account_id == sa.bindparam("account"), among(dialect, table.c.digest, "digests")
+    )
+    # Locked, so that a deletion waits until the computation that uses the text is stored.
+    return mine.with_for_update(read=True, key_share=True)
 
 
 def open_code(tx: Transaction, account: int, row: sa.RowMapping | Mapping[str, object]) -> str:

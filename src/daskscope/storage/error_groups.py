@@ -16,9 +16,10 @@ from daskscope.analysis.rollup import RollUp
 from daskscope.model.states import ErrorState
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.bulk import Row
 from daskscope.storage.database import in_steps, of_row
 from daskscope.storage.error_search import forget_words, index_words, with_words
-from daskscope.storage.upsert import Row, accumulate, summed
+from daskscope.storage.upsert import accumulate, summed
 from daskscope.units import HOUR
 
 #: Errors without a known type share a group.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,13 @@ import sqlalchemy as sa
 from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
+from daskscope.storage.bulk import Row, among, given, insert_rows
 from daskscope.storage.capacity import update_capacity, update_peaks
 from daskscope.storage.code_texts import store_codes, text_digest
 from daskscope.storage.database import in_steps, insert
 from daskscope.storage.error_groups import record_failures
-from daskscope.storage.upsert import Row, accumulate, replace_older, saturated
+from daskscope.storage.upsert import accumulate, replace_older, saturated
+from daskscope.storage.user_requests import COLUMNS, UserRequests, requests_of
 from daskscope.units import DAY
 from daskscope.wire.decode import Header
 
@@ -86,9 +88,20 @@ class Arrival:
         return min((batch.delay_us for batch in self.batches if batch.delay_us), default=0)
 
 
-def store_batches(tx: Transaction, batches: Sequence[Batch]) -> list[bool]:
-    """Store the new batches and add up their roll-ups. Return for each batch whether it was new."""
-    runs = _runs(tx, batches)
+@dataclass(frozen=True)
+class Stored:
+    """The result of storing some batches."""
+
+    #: Whether each batch was new.
+    fresh: list[bool]
+    #: What users ask of runs that have not ended.
+    requests: dict[RunKey, UserRequests]
+
+
+def store_batches(tx: Transaction, batches: Sequence[Batch]) -> Stored:
+    """Store the new batches and add up their roll-ups."""
+    found = _runs(tx, batches)
+    runs = {key: run for key, (run, _) in found.items()}
     places = [(runs[b.run_key], b.header.epoch, b.header.sequence) for b in batches]
     known = _known(tx, places)
     fresh: list[bool] = []
@@ -107,7 +120,8 @@ def store_batches(tx: Transaction, batches: Sequence[Batch]) -> list[bool]:
     silent = sorted(set(runs.values()) - arrivals.keys())
     for part in in_steps(silent):
         tx.execute(sa.update(schema.runs).where(schema.runs.c.id.in_(part)).values(received_us=tx.now_us))
-    return fresh
+    ended = {a.run for a in arrivals.values() for row in a.total.entities.get("clusters", {}).values() if row["end_us"]}
+    return Stored(fresh, {key: asked for key, (run, asked) in found.items() if asked and run not in ended})
 
 
 def known_batches(tx: Transaction, account: int, headers: Sequence[Header]) -> list[bool]:
@@ -121,16 +135,18 @@ def known_batches(tx: Transaction, account: int, headers: Sequence[Header]) -> l
     return [place in known for place in places]
 
 
-def _runs(tx: Transaction, batches: Sequence[Batch]) -> dict[RunKey, int]:
-    """Return the numbers of the batches' runs, locked. The first batch of a run creates it."""
+def _runs(tx: Transaction, batches: Sequence[Batch]) -> dict[RunKey, tuple[int, UserRequests | None]]:
+    """Return the numbers of the batches' runs, locked, and what users ask of them. The first batch creates a run."""
     runs = schema.runs
     wanted = {batch.run_key: batch.user for batch in reversed(batches)}
 
-    def found() -> dict[RunKey, int]:
-        mine = _locked().where(runs.c.account_id.in_(sorted({account for account, _ in wanted})))
-        clusters = sorted({cluster for _, cluster in wanted})
-        rows = [row for part in in_steps(clusters) for row in tx.execute(mine.where(runs.c.cluster.in_(part)))]
-        return {(row.account_id, row.cluster): row.id for row in rows}
+    def found() -> dict[RunKey, tuple[int, UserRequests | None]]:
+        accounts, clusters = sorted({account for account, _ in wanted}), sorted({cluster for _, cluster in wanted})
+        mine = _of_clusters(tx.connection.dialect.name)
+        rows = [
+            row for part in in_steps(clusters) for row in tx.execute(mine, {"accounts": accounts, "clusters": part})
+        ]
+        return {(row.account_id, row.cluster): (row.id, requests_of(row, tx.now_us)) for row in rows}
 
     known = found()
     new = [
@@ -145,10 +161,18 @@ def _runs(tx: Transaction, batches: Sequence[Batch]) -> dict[RunKey, int]:
     return {key: known[key] for key in wanted}
 
 
-def _locked() -> sa.Select[tuple[int, int, str]]:
+def _locked() -> Any:
     """Select runs and lock them until the transaction ends."""
     runs = schema.runs
-    return sa.select(runs.c.id, runs.c.account_id, runs.c.cluster).order_by(runs.c.id).with_for_update(key_share=True)
+    columns = (runs.c.id, runs.c.account_id, *(runs.c[name] for name in COLUMNS))
+    return sa.select(*columns).order_by(runs.c.id).with_for_update(key_share=True)
+
+
+@functools.cache
+def _of_clusters(dialect: str) -> Any:
+    """Select the runs of some accounts and clusters, and lock them."""
+    runs = schema.runs
+    return _locked().where(among(dialect, runs.c.account_id, "accounts"), among(dialect, runs.c.cluster, "clusters"))
 
 
 def lock_run(tx: Transaction, run: int) -> bool:
@@ -158,21 +182,53 @@ def lock_run(tx: Transaction, run: int) -> bool:
 
 def _known(tx: Transaction, places: Sequence[Place]) -> set[Place]:
     """Return those of the batches that were stored before."""
-    epochs, stored = schema.epochs, schema.batches
-    numbers = sorted({run for run, _, _ in places})
+    sequences: dict[tuple[int, int], set[int]] = {}
+    for run, epoch, sequence in places:
+        sequences.setdefault((run, epoch), set()).add(sequence)
+    numbers, dialect = sorted({run for run, _ in sequences}), tx.connection.dialect.name
     floors: dict[tuple[int, int], int] = {}
-    query = sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
     for part in in_steps(numbers):
-        for row in tx.execute(query.where(epochs.c.run_id.in_(part))):
+        for row in tx.execute(_floors(dialect), {"runs": part}):
             floors[row.run_id, row.epoch] = row.floor
     known = {place for place in places if place[2] < floors.get(place[:2], 0)}
-    taken = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence)
-    for part in in_steps(numbers):
-        mine = set(part)
-        for sequences in in_steps(sorted({sequence for run, _, sequence in places if run in mine})):
-            where = stored.c.run_id.in_(part) & stored.c.sequence.in_(sequences)
-            known |= {(row.run_id, row.epoch, row.sequence) for row in tx.execute(taken.where(where))}
+    # A recorder's batches follow each other, and the index has this order.
+    spans = [{"run": r, "epoch": e, "first": min(mine), "last": max(mine)} for (r, e), mine in sequences.items()]
+    for row in _stored_within(tx, spans):
+        if row.sequence in sequences[row.run_id, row.epoch]:
+            known.add((row.run_id, row.epoch, row.sequence))
     return known
+
+
+def _stored_within(tx: Transaction, spans: list[Row]) -> Iterator[Any]:
+    """Yield the stored batches of some spans of sequence numbers: one statement on PostgreSQL, where each is a round trip."""
+    if tx.connection.dialect.name == "sqlite":
+        for span in spans:
+            yield from tx.execute(_of_span(), span)
+    elif spans:
+        yield from tx.execute(_of_spans(), {f"{name}s": [span[name] for span in spans] for name in spans[0]})
+
+
+@functools.cache
+def _floors(dialect: str) -> Any:
+    epochs = schema.epochs
+    query = sa.select(epochs.c.run_id, epochs.c.epoch, epochs.c.floor)
+    return query.where(among(dialect, epochs.c.run_id, "runs"))
+
+
+@functools.cache
+def _of_span() -> Any:
+    stored = schema.batches
+    mine = (stored.c.run_id == sa.bindparam("run")) & (stored.c.epoch == sa.bindparam("epoch"))
+    mine &= stored.c.sequence.between(sa.bindparam("first"), sa.bindparam("last"))
+    return sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence).where(mine)
+
+
+@functools.cache
+def _of_spans() -> Any:
+    stored, span = schema.batches, given({name: sa.BigInteger() for name in ("runs", "epochs", "firsts", "lasts")})
+    mine = (stored.c.run_id == span.c.runs) & (stored.c.epoch == span.c.epochs)
+    query = sa.select(stored.c.run_id, stored.c.epoch, stored.c.sequence)
+    return query.join_from(span, stored, mine & stored.c.sequence.between(span.c.firsts, span.c.lasts))
 
 
 def _epochs(tx: Transaction, places: Sequence[Place]) -> None:
@@ -189,7 +245,7 @@ def _epochs(tx: Transaction, places: Sequence[Place]) -> None:
 
 def _store(tx: Transaction, arrivals: list[Arrival]) -> None:
     rows = [_batch_row(tx, a.run, batch) for a in arrivals for batch in a.batches]
-    tx.execute(sa.insert(schema.batches), rows)
+    insert_rows(tx.connection, schema.batches, rows)
     _streams(tx, arrivals)
     _sums(tx, arrivals)
     _entities(tx, arrivals)
@@ -207,10 +263,22 @@ def _store(tx: Transaction, arrivals: list[Arrival]) -> None:
 
 def _batch_row(tx: Transaction, run: int, batch: Batch) -> Row:
     header = batch.header
-    place = batch_place(run, header.epoch, header.sequence)
-    frame = tx.seal(batch.account, batch.frame, place) if header.table in SECRET else batch.frame
-    same = {name: getattr(header, name) for name in ("epoch", "sequence", "rows", "t0", "t1", "kept", "dropped")}
-    return {"run_id": run, "name": header.table, **same, "received_us": tx.now_us, "frame": frame}
+    frame = batch.frame
+    if header.table in SECRET:
+        frame = tx.seal(batch.account, frame, batch_place(run, header.epoch, header.sequence))
+    return {
+        "run_id": run,
+        "name": header.table,
+        "epoch": header.epoch,
+        "sequence": header.sequence,
+        "rows": header.rows,
+        "t0": header.t0,
+        "t1": header.t1,
+        "kept": header.kept,
+        "dropped": header.dropped,
+        "received_us": tx.now_us,
+        "frame": frame,
+    }
 
 
 def batch_place(run: int, epoch: int, sequence: int) -> str:
@@ -299,8 +367,8 @@ def _within(tx: Transaction, table: sa.Table, rows: list[Row]) -> list[Row]:
     runs, (_, name) = sorted({row["run_id"] for row in rows}), [column.name for column in table.primary_key]
     full: set[int] = set()
     for part in in_steps(runs):
-        counted = sa.select(table.c.run_id).where(table.c.run_id.in_(part)).group_by(table.c.run_id)
-        full |= set(tx.execute(counted.having(sa.func.count() >= MAX_ENTITIES)).scalars())
+        asked = {"runs": part, "limit": MAX_ENTITIES}
+        full |= set(tx.execute(_full(tx.connection.dialect.name, table.name), asked).scalars())
     if not full:
         return rows
     known: set[tuple[int, str]] = set()
@@ -308,6 +376,13 @@ def _within(tx: Transaction, table: sa.Table, rows: list[Row]) -> list[Row]:
         there = sa.select(table.c.run_id, table.c[name]).where(table.c.run_id.in_(full), table.c[name].in_(part))
         known |= {(row[0], row[1]) for row in tx.execute(there)}
     return [row for row in rows if row["run_id"] not in full or (row["run_id"], row[name]) in known]
+
+
+@functools.cache
+def _full(dialect: str, name: str) -> Any:
+    table = schema.metadata.tables[name]
+    counted = sa.select(table.c.run_id).where(among(dialect, table.c.run_id, "runs")).group_by(table.c.run_id)
+    return counted.having(sa.func.count() >= sa.bindparam("limit"))
 
 
 def _computation(arrival: Arrival, row: Mapping[str, Any]) -> Row:

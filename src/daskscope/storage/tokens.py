@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import secrets
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,8 +22,9 @@ PREFIX = "dscope_"
 DEFAULT_DAYS = 90
 #: A token that expires within this time is marked, and the command line warns of it.
 EXPIRES_SOON_US = 14 * 24 * 3600 * 1_000_000
-#: ``used_us`` is written at most this often: a write per request would make reading as expensive as writing.
-USED_STEP_US = 60 * 1_000_000
+#: ``used_us`` is written at most this often: a write per request would make reading as expensive as writing. Nobody sees that of a
+#: recorder's token, which only has to be renewed in time.
+USED_STEP_US, RECORDER_STEP_US = 60 * 1_000_000, 3600 * 1_000_000
 #: Lifetime of a recorder's token. It is renewed while the recorder uses it.
 INGEST_US = 90 * 24 * 3600 * 1_000_000
 
@@ -40,6 +43,10 @@ class Token:
     used_us: int
     #: 0 means never.
     expires_us: int
+
+    def is_unmarked(self, now_us: int) -> bool:
+        """Return whether its use should be marked."""
+        return now_us - self.used_us > (RECORDER_STEP_US if self.cluster else USED_STEP_US)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,37 +123,49 @@ def find_token(tx: Transaction, secret: str) -> Token | None:
     recorder outlives the expiry of its ancestors, but not their revocation: a cluster that runs for months is recorded to
     its end.
     """
-    tokens, users, members = schema.tokens, schema.users, schema.members
-    query = (
-        sa.select(tokens, users.c.name.label("user_name"), members.c.role)
-        .join(users, users.c.id == tokens.c.user_id)
-        .join(members, (members.c.user_id == users.c.id) & (members.c.account_id == tokens.c.account_id))
-        .where(tokens.c.digest == digest(secret), is_active(tx, tokens), users.c.disabled_us == 0)
-    )
-    row = tx.execute(query).one_or_none()
+    row = tx.execute(_finding(), {"digest": digest(secret), "now": tx.now_us}).one_or_none()
     if row is None:
         return None
-    is_valid = schema.tokens.c.revoked_us == 0 if row.cluster else is_active(tx, schema.tokens)
-    if not _has_valid_ancestors(tx, row.parent, is_valid):
+    if (
+        row.parent
+        and not tx.execute(_ancestors(is_recorder=bool(row.cluster)), {"first": row.parent, "now": tx.now_us}).first()
+    ):
         return None
     scopes = frozenset(row.scopes.split()) & ALLOWED[row.role]
     return Token(row.id, row.account_id, row.user_id, row.user_name, scopes, row.cluster, row.used_us, row.expires_us)
 
 
-def is_active(tx: Transaction, tokens: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a token is neither revoked nor expired."""
-    return (tokens.c.revoked_us == 0) & sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > tx.now_us)
+@functools.cache
+def _finding() -> Any:
+    """Select a valid token. Built once: that takes longer than running it."""
+    tokens, users, members = schema.tokens, schema.users, schema.members
+    return (
+        sa.select(tokens, users.c.name.label("user_name"), members.c.role)
+        .join(users, users.c.id == tokens.c.user_id)
+        .join(members, (members.c.user_id == users.c.id) & (members.c.account_id == tokens.c.account_id))
+        .where(tokens.c.digest == sa.bindparam("digest"), _active_at(tokens, sa.bindparam("now")))
+        .where(users.c.disabled_us == 0)
+    )
 
 
-def _has_valid_ancestors(tx: Transaction, parent: int, is_valid: sa.ColumnElement[bool]) -> bool:
-    """Return whether the chain of valid tokens from ``parent`` upwards ends at one that was created in a browser."""
+@functools.cache
+def _ancestors(*, is_recorder: bool) -> Any:
+    """Select a token that was created in a browser at the end of the chain of valid tokens from the token ``first`` upwards."""
     tokens = schema.tokens
-    if not parent:
-        return True
-    first = sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == parent, is_valid)
+    is_valid = tokens.c.revoked_us == 0 if is_recorder else _active_at(tokens, sa.bindparam("now"))
+    first = sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == sa.bindparam("first"), is_valid)
     chain = first.cte("chain", recursive=True)
     chain = chain.union(sa.select(tokens.c.id, tokens.c.parent).where(tokens.c.id == chain.c.parent, is_valid))
-    return tx.execute(sa.select(chain.c.id).where(chain.c.parent == 0)).first() is not None
+    return sa.select(chain.c.id).where(chain.c.parent == 0)
+
+
+def is_active(tx: Transaction, tokens: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a token is neither revoked nor expired."""
+    return _active_at(tokens, tx.now_us)
+
+
+def _active_at(tokens: sa.FromClause, now_us: Any) -> sa.ColumnElement[bool]:
+    return (tokens.c.revoked_us == 0) & sa.or_(tokens.c.expires_us == 0, tokens.c.expires_us > now_us)
 
 
 #: The maximum scopes by the user's current role: a user who becomes a viewer has no token that can write.

@@ -14,9 +14,8 @@ import sqlalchemy as sa
 from daskscope.analysis.limits import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
-from daskscope.storage.database import insert_for
+from daskscope.storage.bulk import Bulk, Row, compile_insert
 
-Row = dict[str, Any]
 Names = tuple[str, ...]
 
 
@@ -28,15 +27,18 @@ def accumulate(
     0 and NULL are not values: 0 never wins as the least, and NULL is not kept if there is a value.
     """
     if rows:
-        statement = _accumulating(tx.connection.dialect.name, table.name, tuple(rows[0]), least, greatest, keep)
-        tx.execute(statement, _ordered(table, rows))
+        bulk = _accumulating(tx.connection.dialect.name, table.name, tuple(rows[0]), least, greatest, keep)
+        bulk.execute(tx.connection, _ordered(table, rows))
 
 
 @functools.cache
-def _accumulating(dialect: str, name: str, columns: Names, least: Names, greatest: Names, keep: Names) -> Any:
+def _accumulating(dialect: str, name: str, columns: Names, least: Names, greatest: Names, keep: Names) -> Bulk:
     table = schema.metadata.tables[name]
-    statement = insert_for(dialect, table)
-    new = statement.excluded
+    return compile_insert(dialect, table, columns, lambda statement: _adding(statement, columns, least, greatest, keep))
+
+
+def _adding(statement: Any, columns: Names, least: Names, greatest: Names, keep: Names) -> Any:
+    table, new = statement.table, statement.excluded
     changes: dict[str, Any] = {}
     for column in (table.c[column] for column in columns):
         mine = new[column.name]
@@ -57,18 +59,22 @@ def _accumulating(dialect: str, name: str, columns: Names, least: Names, greates
 def replace_older(tx: Transaction, table: sa.Table, rows: Sequence[Row], newer: str = "seen_us") -> None:
     """Replace rows with the same key unless they are newer: batches may arrive in any order."""
     if rows:
-        statement = _replacing(tx.connection.dialect.name, table.name, tuple(rows[0]), newer)
-        tx.execute(statement, _ordered(table, rows))
+        bulk = _replacing(tx.connection.dialect.name, table.name, tuple(rows[0]), newer)
+        bulk.execute(tx.connection, _ordered(table, rows))
 
 
 @functools.cache
-def _replacing(dialect: str, name: str, columns: Names, newer: str) -> Any:
+def _replacing(dialect: str, name: str, columns: Names, newer: str) -> Bulk:
     table = schema.metadata.tables[name]
-    statement = insert_for(dialect, table)
-    changes = {column: statement.excluded[column] for column in columns if not table.c[column].primary_key}
-    return statement.on_conflict_do_update(
-        index_elements=_key(table), set_=changes, where=statement.excluded[newer] >= table.c[newer]
-    )
+
+    def finish(statement: Any) -> Any:
+        new = statement.excluded
+        changes = {column: new[column] for column in columns if not table.c[column].primary_key}
+        return statement.on_conflict_do_update(
+            index_elements=_key(table), set_=changes, where=new[newer] >= table.c[newer]
+        )
+
+    return compile_insert(dialect, table, columns, finish)
 
 
 def _key(table: sa.Table) -> list[str]:

@@ -26,12 +26,18 @@ class ColumnReader:
         self.plain = plain
         self.rows = rows
         self.items = 0
+        #: Where the next column begins in the decompressed part.
+        self._at = 0
 
     def read_bytes(self, size: int) -> memoryview:
-        if type(size) is not int or not 0 <= size <= len(self.packed):
+        at = self._at
+        self.skip_bytes(size)
+        return self.packed[at : at + size]
+
+    def skip_bytes(self, size: int) -> None:
+        if type(size) is not int or not 0 <= size <= len(self.packed) - self._at:
             raise WireError("a frame's columns are longer than its body")
-        data, self.packed = self.packed[:size], self.packed[size:]
-        return data
+        self._at += size
 
     def read_plain(self, size: int) -> memoryview:
         if type(size) is not int or not 0 <= size <= len(self.plain):
@@ -40,12 +46,11 @@ class ColumnReader:
         return data
 
     def check_finished(self) -> None:
-        if len(self.packed) or len(self.plain):
+        if len(self.packed) != self._at or len(self.plain):
             raise WireError("a frame's body has bytes that belong to no column")
 
     def planes(self, mask: int, rows: int) -> Array:
-        if type(mask) is not int or not 0 <= mask <= 255:
-            raise WireError(f"byte-plane mask {brief(mask)} is out of range")
+        check_mask(mask)
         if mask == 1:
             return np.frombuffer(self.read_bytes(rows), dtype=np.uint8).astype(np.int64)
         # Combine the planes in the narrowest integer that holds them: most columns have two planes of eight.
@@ -75,6 +80,12 @@ class ColumnReader:
 
     def _lists(self, kind: str, spec: list[Any], done: Mapping[str, Values]) -> Lists:
         marker, lengths_spec, count, inner = spec
+        offsets = self.offsets(marker, lengths_spec, count)
+        flats = {name: values.flat for name, values in done.items() if isinstance(values, Lists)}
+        return Lists(offsets, self._scalars(kind, inner, count, flats) if count else _empty(kind))
+
+    def offsets(self, marker: Any, lengths_spec: list[Any], count: Any) -> Array:
+        """Read the offsets of a list column with ``count`` values."""
         if marker != "list" or type(count) is not int or not 0 <= count <= MAX_VALUES:
             raise WireError("a list column is malformed")
         lengths = self._scalars("int", lengths_spec, self.rows, {})
@@ -85,8 +96,7 @@ class ColumnReader:
         np.cumsum(lengths, out=offsets[1:])
         if int(offsets[-1]) != count:
             raise WireError("a list column's lengths do not add up")
-        flats = {name: values.flat for name, values in done.items() if isinstance(values, Lists)}
-        return Lists(offsets, self._scalars(kind, inner, count, flats) if count else _empty(kind))
+        return offsets
 
     def _scalars(self, kind: str, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Array | Strings:
         encoding = spec[0]
@@ -99,7 +109,7 @@ class ColumnReader:
             return floats
         if kind != "float":
             return self._integers(encoding, spec, rows, done)
-        raise _unknown(encoding)
+        raise unknown(encoding)
 
     def _integers(self, encoding: Any, spec: list[Any], rows: int, done: Mapping[str, Any]) -> Array:
         if encoding == "int":
@@ -110,14 +120,14 @@ class ColumnReader:
             return self._gap(spec, rows, done)
         if encoding == "codes":
             return self._coded(spec, rows)
-        raise _unknown(encoding)
+        raise unknown(encoding)
 
     def _coded(self, spec: list[Any], rows: int) -> Array:
         _, count, values_mask, codes_mask = spec
         if type(count) is not int or not 0 < count <= MAX_VALUES:
             raise WireError("a column of coded integers is malformed")
         values = self.planes(values_mask, count)
-        coded: Array = values[_codes(self.planes(codes_mask, rows), count)]
+        coded: Array = values[checked_codes(self.planes(codes_mask, rows), count)]
         return coded
 
     def _delta(self, spec: list[Any], rows: int) -> Array:
@@ -149,14 +159,14 @@ class ColumnReader:
             return Strings(np.zeros(rows, dtype=np.int32), object_array([spec[1]]))
         if encoding == "dict":
             values = object_array(self.strings(spec[1]))
-            return Strings(_codes(self.planes(spec[2], rows), len(values)), values)
+            return Strings(checked_codes(self.planes(spec[2], rows), len(values)), values)
         if encoding == "via":
             return self._via(spec, rows, done)
         if encoding == "runs":
             return self._runs(spec, rows)
         if encoding == "keys":
             return self.keys(spec, done["group"], rows)
-        raise _unknown(encoding)
+        raise unknown(encoding)
 
     def keys(self, spec: list[Any], groups: Any, rows: int) -> Strings:
         return decode_keys(self, spec, groups, rows)
@@ -171,11 +181,7 @@ class ColumnReader:
     def _runs(self, spec: list[Any], rows: int) -> Strings:
         _, starts, size = spec
         values = object_array(self.strings(size))
-        if not isinstance(starts, list) or len(starts) != len(values) or not starts or starts[0] != 0:
-            raise WireError("a column's runs are malformed")
-        edges = [*starts, rows]
-        if any(type(e) is not int for e in edges) or any(a >= b for a, b in pairwise(edges)):
-            raise WireError("a column's runs are out of order")
+        edges = checked_edges(starts, len(values), rows)
         return Strings(np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(edges)), values)
 
 
@@ -193,7 +199,7 @@ class KeylessReader(ColumnReader):
 def parse_json(data: bytes | memoryview) -> Any:
     """Parse standard JSON: UTF-8, no NaN, no infinities."""
     try:
-        return json.loads(str(data, "utf-8"), parse_constant=_no_constant)
+        return _JSON.decode(str(data, "utf-8"))
     except (ValueError, RecursionError) as error:
         raise WireError(f"malformed JSON in a frame ({type(error).__name__})") from None
 
@@ -214,24 +220,47 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-def _unknown(encoding: Any) -> WireError:
+#: Made once: ``json.loads`` makes a decoder per call if constants are refused.
+_JSON = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def unknown(encoding: Any) -> WireError:
     return WireError(f"a column is encoded as {brief(encoding)}, which does not fit it")
 
 
-def _codes(codes: Array, count: int) -> Array:
+def check_mask(mask: Any) -> None:
+    if type(mask) is not int or not 0 <= mask <= 255:
+        raise WireError(f"byte-plane mask {brief(mask)} is out of range")
+
+
+def checked_edges(starts: Any, count: int, rows: int) -> list[int]:
+    """Return where each of ``count`` runs begins, and the number of rows."""
+    if not isinstance(starts, list) or len(starts) != count or not starts or starts[0] != 0:
+        raise WireError("a column's runs are malformed")
+    edges = [*starts, rows]
+    if any(type(e) is not int for e in edges) or any(a >= b for a, b in pairwise(edges)):
+        raise WireError("a column's runs are out of order")
+    return edges
+
+
+def checked_codes(codes: Array, count: int) -> Array:
     if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= count):
         raise WireError("a string column has codes without a value")
     return codes.astype(np.int32)
 
 
 def _constant(kind: str, value: Any, rows: int) -> Array:
+    return np.full(rows, checked_constant(kind, value), dtype=np.float64 if kind == "float" else np.int64)
+
+
+def checked_constant(kind: str, value: Any) -> float | int:
     if kind == "float":
         if type(value) not in (int, float):
             raise WireError("a constant float is not a number")
-        return np.full(rows, float(value))
+        return float(value)
     if not is_int64(value):
         raise WireError("a constant integer is out of range")
-    return np.full(rows, value, dtype=np.int64)
+    return int(value)
 
 
 def _empty(kind: str) -> Array | Strings:

@@ -19,6 +19,8 @@ CONNECT_TIMEOUT, TIMEOUT = 10.0, 60.0
 MAX_REPLY = 4_000
 #: Header of a reply with how much the server accepts in one request.
 LIMITS = "Daskscope-Limits"
+#: Header of a reply with how often to post.
+PACE = "Daskscope-Pace"
 
 #: Codes of errors that concern the recorder and not this body. Sending again soon is useless.
 REFUSALS = frozenset(
@@ -49,6 +51,8 @@ class ServerReply:
     code: str = ""
     #: How much the server accepts in one request; empty if it does not say.
     limits: str = ""
+    #: How often to post, as the server says; empty if it does not.
+    pace: str = ""
 
     @property
     def is_accepted(self) -> bool:
@@ -120,6 +124,7 @@ def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
             text.decode("utf-8", "replace"),
             error_code(text),
             response.getheader(LIMITS) or "",
+            response.getheader(PACE) or "",
         )
 
     def post(body: bytes) -> ServerReply:

@@ -1,4 +1,7 @@
-"""Send frames to a daskscope server from a thread, and keep them on disk while the server is unavailable.
+"""Send frames to a daskscope server from a thread, and keep them on disk until their post is due or the server is available.
+
+Frames of all tables share a post. How often there is one depends on the cluster (``pace``). Frames that wait for their post are
+moved to disk at once, so that the next recorder on this host can send them if this process is killed.
 
 When there is nothing else to send, the thread also sends frames that earlier recorders left on disk for the same server.
 
@@ -21,6 +24,7 @@ from pathlib import Path
 
 from .bodies import Body, BodyLimits, fitting, halves, limits_of
 from .outbox import FrameQueue, Sealed
+from .pace import URGENT, NoPace, Pace
 from .poster import Post, ServerReply, StackRequest
 from .spool import Segments, Spool, leftovers
 
@@ -46,8 +50,10 @@ class Sender:
         clock: Callable[[], float] = time.monotonic,
         first_delay: float = FIRST_DELAY,
         refused_delay: float = REFUSED_DELAY,
+        pace: Pace | None = None,
     ) -> None:
         self.post = post
+        self.pace = pace or NoPace(clock)
         self.queue = queue
         self.spool = spool
         self.clock = clock
@@ -67,6 +73,8 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="daskscope-sender", daemon=True)
         #: Bodies of frames popped from the queue that the server has not accepted yet.
         self._in_flight: list[Body] = []
+        #: Whether a post was due and not everything is sent yet.
+        self._is_posting = False
         #: Whether this recorder may have segments on disk that the server does not have.
         self.has_spooled = False
         self._own = Segments(self._oldest_segment)
@@ -126,11 +134,14 @@ class Sender:
         """Send until the recorder stops."""
         delay = self.first_delay
         while not (self._stopping.is_set() and self.clock() >= self._deadline):
+            # Ask before looking: a recorder that stops meanwhile has frames that have just been moved to disk.
+            is_last_look = self._stopping.is_set()
             body = self._next_body()
             if body is None:
-                if self._stopping.is_set():
+                if is_last_look:
                     return
-                self.queue.arrived.wait(1.0)
+                # Wake at least once a second: the pace changes when the cluster begins to work.
+                self.queue.arrived.wait(min(1.0, self.pace.remaining_s or 1.0))
                 self.queue.arrived.clear()
                 continue
             # What asked for this attempt must not end the delay after it.
@@ -172,12 +183,25 @@ class Sender:
         return self._stopping.is_set()
 
     def _next_body(self) -> Body | None:
-        """Return the body to send next, or None if there is nothing to send."""
+        """Return the body to send next, or None if there is nothing to send yet."""
         if not self._in_flight:
-            spooled = self._own.next_body(self.limits) if self.has_spooled else None
+            if self._is_early() and self._park():
+                self._source = self._others
+                return self._leftover_body()
+            if self.has_spooled and not self._is_posting:
+                # One body of what waited on disk and what arrived since.
+                self._park()
+            spooled = self._own.next_body(self.limits) if self.has_spooled or self._own.is_under_way else None
             if spooled is not None:
                 self._source = self._own
+                self._is_posting = True
                 return spooled
+            if self._is_posting and self.queue.size < self.limits.nbytes:
+                # Everything that was due is sent. What arrived meanwhile waits for the next post.
+                self._is_posting = False
+                self.pace.note_post()
+                if self._is_early():
+                    return self._next_body()
             popped = self.queue.pop(self.limits.nbytes)
             frames = fitting(popped, self.limits)
             self.queue.put_back(popped[len(frames) :])
@@ -189,17 +213,45 @@ class Sender:
                 self._source = self._others
                 return self._leftover_body()
             self._in_flight = [frames]
+            self._is_posting = True
         self._source = None
         return self._in_flight[0]
+
+    def _is_early(self) -> bool:
+        """Return whether new frames wait. A backlog is sent to its end, and a stopping recorder sends everything."""
+        if self._stopping.is_set() or self._is_posting or self.queue.size >= self.limits.nbytes:
+            return False
+        if any(sealed.table in URGENT for sealed in self.queue.peek(self.limits.nbytes)):
+            self.pace.note_urgent()
+        return self.pace.remaining_s > 0
+
+    def _park(self) -> bool:
+        """Move the frames in memory to disk until they are due; return False if that is not possible."""
+        frames = self.queue.pop_all()
+        if not frames:
+            return True
+        is_parked = False
+        try:
+            is_parked = self.spool.append(frames)
+        finally:
+            if not is_parked:
+                # Some may be on disk as well; the server drops duplicates.
+                self.queue.put_back(frames)
+        self.has_spooled = True
+        return is_parked
 
     def _oldest_segment(self) -> Path | None:
         """Return this recorder's oldest segment that the server does not have."""
         # Reset the flag before listing, so that frames spilled in between are noticed.
         self.has_spooled = False
-        segments = [path for path in self.spool.segments() if path not in self._own.stuck]
+        segments: list[Path] | None = None
+        try:
+            segments = [path for path in self.spool.segments() if path not in self._own.stuck]
+        finally:
+            # Also after an error: frames that wait for their turn are only on disk.
+            self.has_spooled |= segments is None or bool(segments)
         if not segments:
             return None
-        self.has_spooled = True
         self.spool.close()
         return segments[0]
 
@@ -218,6 +270,7 @@ class Sender:
         if reply.limits:
             self.limits = limits_of(reply.limits)
         if reply.is_accepted:
+            self.pace.note_reply(reply.pace)
             if self.is_server_down or self.refusal:
                 logger.info("daskscope: the server is available again; sending the data recorded meanwhile.")
             self.is_server_down, self.refusal = False, ""
@@ -235,7 +288,8 @@ class Sender:
         if self._source is None:
             self.sent += len(self._in_flight.pop(0))
         else:
-            self._source.mark_delivered()
+            delivered = self._source.mark_delivered()
+            self.sent += delivered if self._source is self._own else 0
 
     def _split(self, body: Body, reply: ServerReply) -> None:
         """Send the body in halves from now on; leave out a frame that the server refuses even alone."""

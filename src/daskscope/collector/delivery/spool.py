@@ -207,11 +207,20 @@ class Segments:
                 self._remove()
         return self._bodies[0]
 
-    def mark_delivered(self) -> None:
-        """Go on to the next body, because the server accepted this one; delete the segment after its last body."""
-        self._bodies.pop(0)
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a segment was read and not all of its bodies are delivered."""
+        return bool(self._bodies)
+
+    def mark_delivered(self) -> int:
+        """Go on to the next body, because the server accepted this one; return its frames.
+
+        Delete the segment after its last body.
+        """
+        delivered = len(self._bodies.pop(0))
         if not self._bodies:
             self._remove()
+        return delivered
 
     def split(self) -> None:
         """Return the halves of the current body one after the other from now on."""

@@ -7,7 +7,6 @@ most three seconds, and ``valid_workers_downscaling`` is not overridden because 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import tempfile
@@ -25,7 +24,8 @@ from distributed.versions import get_versions
 from ..bundle import NAME
 from ..delivery.encoder import Encoder
 from ..delivery.outbox import FrameQueue, Outbox
-from ..delivery.poster import Post, StackRequest, poster
+from ..delivery.pace import Pace
+from ..delivery.poster import Post, poster
 from ..delivery.sender import Sender
 from ..delivery.spool import Spool
 from ..guard import Guard, guarded, guarded_async
@@ -42,6 +42,8 @@ from .executions import FULL_CHUNK, edge_columns, task_columns
 from .patches import Patches
 from .recorder import CONFIG_KEYS, Recorder
 from .rpc import RecorderRpc, is_recorded, say_farewell
+from .stack_answers import StackAnswers
+from .work import Work
 
 logger = logging.getLogger("daskscope")
 
@@ -72,6 +74,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.scheduler: Any = None
         self.spool: Spool | None = None
         self.sender: Sender | None = None
+        self.pace: Pace | None = None
         #: Posts frames to the server, if not with the token in the settings.
         self.post: Post | None = None
         self.owners: set[str] = set()
@@ -81,9 +84,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.loop_profile: LoopProfile | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        #: The last request for stacks, and the task that answers it.
-        self._stacks_request = 0
-        self._answering: asyncio.Task[None] | None = None
+        self.stack_answers = StackAnswers(self)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
 
@@ -123,6 +124,7 @@ class ClusterPlugin(SchedulerPlugin):
         packages = {k: v for k, v in versions["packages"].items() if v is not None}
         config = {key: dask.config.get(key, None) for key in CONFIG_KEYS}
         self.patches = Patches(scheduler, self.recorder, self.guard)
+        self.work = Work(scheduler, self.recorder.executions.total)
         self.scheduler = scheduler
         self.transition = self.recorder.executions.transition  # type: ignore[method-assign]
         self.agents = Agents(scheduler, self.recorder, settings.for_agent())
@@ -182,12 +184,13 @@ class ClusterPlugin(SchedulerPlugin):
             directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{_user_id()}"
             queue = FrameQueue(settings.queue_limit)
             spool = Spool(directory, name, settings.spool_limit, destination=settings.server.rstrip("/"))
-            self.sender = Sender(self.post or poster(settings.server, settings.token), queue, spool)
+            self.pace = Pace()
+            self.sender = Sender(self.post or poster(settings.server, settings.token), queue, spool, pace=self.pace)
             self.outbox.subscribe("server", queue.put)
             if settings.close:
                 self.sender.on_close = partial(_call_soon, asyncio.get_running_loop(), self._close_scheduler)
             loop = asyncio.get_running_loop()
-            self.sender.on_stacks = lambda asked: _call_soon(loop, partial(self.answer_stacks, asked))
+            self.sender.on_stacks = lambda asked: _call_soon(loop, partial(self.stack_answers.answer, asked))
             self.sender.start()
 
     def _close_scheduler(self) -> None:
@@ -195,28 +198,6 @@ class ClusterPlugin(SchedulerPlugin):
         if not self.is_closed and self._closing is None:
             logger.warning("daskscope: shutting down this cluster, as requested at %s", self.settings.server)
             self._closing = asyncio.get_running_loop().create_task(self.scheduler.close())
-
-    @guarded
-    def answer_stacks(self, asked: StackRequest) -> None:
-        """Begin to answer a user's request for the current stacks, once: replies of the server repeat it."""
-        is_mine = self.scheduler is not None and not self.is_closed and asked.cluster == self.outbox.cluster
-        if is_mine and asked.request > self._stacks_request:
-            self._stacks_request = asked.request
-            self._answering = asyncio.get_running_loop().create_task(self._answer_stacks(asked))
-
-    @guarded_async
-    async def _answer_stacks(self, asked: StackRequest) -> None:
-        """Let the agents push their stacks, and then write the last row of the request."""
-        if self.settings.profile:
-            result = await self.agents.push_stacks(asked.request, asked.worker)
-        else:
-            result = {"workers": 0, "asked": 0, "answered": 0, "why": "profiles are switched off"}
-        if not self.is_closed:
-            note = json.dumps(result)
-            now_us = self.recorder.now_us()
-            self.recorder.rows.add("stacks", time_us=now_us, request=asked.request, worker="scheduler", note=note)
-            # A user waits for it.
-            self.flush()
 
     def disable(self, reason: str) -> None:
         """Stop recording immediately and permanently, because the breaker opened."""
@@ -365,23 +346,27 @@ class ClusterPlugin(SchedulerPlugin):
     # -- ticks -----------------------------------------------------------------------------------------------------
 
     async def _ticks(self) -> None:
-        period, flushed, sampled, stated = TICK, 0.0, 0.0, 0.0
+        period, flushed, sampled, stated, profiled = TICK, 0.0, 0.0, 0.0, 0.0
         settings = self.settings
         while not self.guard.is_open:
             asleep = time.monotonic()
             await asyncio.sleep(period)
             now = time.monotonic()
             lag_us = max(0, int((now - asleep - period) * 1e6))
-            if now - sampled >= settings.sample_interval:
+            self.note_work()
+            rest = self.rest_s
+            if now - sampled >= max(settings.sample_interval, rest):
                 sampled = now
                 self.sample(lag_us)
-            if now - stated >= settings.state_interval:
+            if now - stated >= max(settings.state_interval, rest):
                 stated = now
                 self.state()
             self.advance()
             if now - flushed >= settings.flush_interval or self.recorder.executions.rows() >= FULL_CHUNK:
                 flushed = now
-                self.flush()
+                has_rested = now - profiled >= rest
+                profiled = now if has_rested else profiled
+                self.flush(profile=has_rested)
             spent = time.monotonic() - now
             period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(TICK, period / 2)
         # The breaker opened: deliver the rows collected until then.
@@ -389,6 +374,22 @@ class ClusterPlugin(SchedulerPlugin):
             self.flush_rows()
         except Exception as error:  # noqa: BLE001 (the end of the task, where an exception would only be logged)
             logger.debug("daskscope: %r", error)
+
+    @property
+    def rest_s(self) -> float:
+        """Return the seconds between two looks at an idle cluster: one per post, because its values hardly change.
+
+        0 if the cluster has work, somebody watches it, or its rows are also written elsewhere.
+        """
+        if self.pace is None or self.settings.directory or self.rpc.readers or not self.pace.is_idle:
+            return 0.0
+        return self.pace.interval_s
+
+    @guarded
+    def note_work(self) -> None:
+        """Tell the sender whether the cluster works, which decides how often it posts."""
+        if self.pace is not None and self.work.is_under_way():
+            self.pace.note_work()
 
     @guarded
     def advance(self) -> None:
@@ -403,13 +404,15 @@ class ClusterPlugin(SchedulerPlugin):
         self.recorder.begin_round(self.recorder.now_us())
 
     @guarded
-    def flush(self) -> None:
+    def flush(self, *, profile: bool = True) -> None:
         self.recorder.failures.flush_ready(self.recorder.now_us())
-        self.flush_rows()
+        self.flush_rows(profile=profile)
 
-    def flush_rows(self) -> None:
-        """Hand all rows collected so far to the encoder thread."""
+    def flush_rows(self, *, profile: bool = True) -> None:
+        """Hand all rows collected so far to the encoder thread, with the profile of the event loop unless that can wait."""
         self.flush_executions()
+        if profile:
+            self.flush_loop_profile()
         self.flush_other_rows()
 
     def flush_executions(self) -> None:
@@ -423,6 +426,12 @@ class ClusterPlugin(SchedulerPlugin):
             if chunk.edges_dropped:
                 self.outbox.count_dropped("edges", chunk.edges_dropped)
 
+    def flush_loop_profile(self) -> None:
+        buckets = self.loop_profile.new_buckets() if self.loop_profile is not None else []
+        if self.loop_profile is not None and buckets:
+            # Resolving a tree may take a millisecond, so the encoder's thread does it.
+            self.encoder.write("profiles", partial(self.loop_profile.columns, buckets, "scheduler"), len(buckets))
+
     def flush_other_rows(self) -> None:
         if self.logs is not None:
             lost = self.logs.pop_dropped()
@@ -431,11 +440,6 @@ class ClusterPlugin(SchedulerPlugin):
             logs = self.logs.drain("scheduler")
             if logs["time_us"]:
                 self.encoder.write("logs", lambda: logs, len(logs["time_us"]))
-        if self.loop_profile is not None:
-            buckets = self.loop_profile.new_buckets()
-            if buckets:
-                # Resolving a tree may take a millisecond, so the encoder's thread does it.
-                self.encoder.write("profiles", partial(self.loop_profile.columns, buckets, "scheduler"), len(buckets))
         for table, columns, rows, dropped in self.recorder.rows.drain():
             if dropped:
                 self.outbox.count_dropped(table, dropped)

@@ -19,7 +19,6 @@ from daskscope.storage.accounts import Account, find_account, get_account, roles
 from daskscope.storage.sessions import find_session
 from daskscope.storage.tokens import (
     ALLOWED,
-    USED_STEP_US,
     Token,
     digest,
     find_token,
@@ -92,6 +91,11 @@ class TokenCache:
                 self._tokens[key] = now_us, found
         return found
 
+    def peek(self, secret: str, now_us: int) -> Known | None:
+        """Return a cached token; None if the database must be asked."""
+        kept = self._tokens.get(digest(secret))
+        return kept[1] if kept is not None and 0 <= now_us - kept[0] < CACHE_US else None
+
     def clear(self) -> None:
         """Forget all tokens after a change of tokens, members or accounts."""
         with self._lock:
@@ -121,6 +125,17 @@ def identify(request: Request, services: Services, cache: TokenCache) -> Identit
     )
 
 
+def cached_identity(request: Request, services: Services, cache: TokenCache) -> Identity | None:
+    """Return the caller of a request with a cached token, without the database; None if ``identify`` must be asked."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    now = services.archive.clock()
+    found = cache.peek(secret.strip(), now) if kind.lower() in ("bearer", "apitoken") else None
+    if found is None:
+        return None
+    check_host(request, services)
+    return _identity_of(found, services, now)
+
+
 def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
     now = services.archive.clock()
     if not well_formed(secret) and services.local_secret is not None:
@@ -136,7 +151,7 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
             if token is None:
                 return None
             account, user = get_account(tx, token.account), get_user(tx, token.user)
-        if now - token.used_us > USED_STEP_US:
+        if token.is_unmarked(now):
             with services.ingest_archive.write() as tx:
                 mark_used(tx, token.id)
                 token = replace(token, expires_us=renewed_us(tx, token))
@@ -148,6 +163,10 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
         raise secret_needed("This token is unknown, revoked or expired.")
     if found is None:
         raise unauthorized("This token is unknown, revoked or expired. Sign in again with: daskscope login")
+    return _identity_of(found, services, now)
+
+
+def _identity_of(found: Known, services: Services, now: int) -> Identity:
     token, account = found.token, found.account
     if token.expires_us and token.expires_us <= now:
         raise unauthorized("This token has expired. Sign in again with: daskscope login")

@@ -31,6 +31,7 @@ from daskscope.server.http.identity import (
     SAFE,
     Identity,
     TokenCache,
+    cached_identity,
     check_host,
     check_scope,
     identify,
@@ -43,6 +44,7 @@ from daskscope.server.services import Services
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
+from daskscope.wire.layout import MAX_CLUSTER
 
 logger = logging.getLogger("daskscope.server")
 
@@ -158,6 +160,9 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
         if route.access == ANYBODY:
             # Not in a thread: probes must be answered while all threads wait for the database.
             call = _checked(route, request, services, cache)
+        elif route.access == "ingest" and (known := cached_identity(request, services, cache)) is not None:
+            # A recorder posts every few seconds; a thread costs as much as the rest of this check.
+            call = _checked(route, request, services, cache, known)
         else:
             call = await run_in_threadpool(_checked, route, request, services, cache)
         await _read_body(route, request, call)
@@ -249,13 +254,16 @@ def _refused(route: Route, request: Request, refusal: Refusal) -> Response:
     return message_page("Not found" if refusal.status == 404 else "Sorry", str(refusal), refusal.status)
 
 
-def _checked(route: Route, request: Request, services: Services, cache: TokenCache) -> Call:
+def _checked(
+    route: Route, request: Request, services: Services, cache: TokenCache, known: Identity | None = None
+) -> Call:
+    """Check a request of a caller that is ``known``, or is identified here with the database."""
     if route.access == ANYBODY:
         # Probes of an orchestrator use the address of the container.
         if route.path not in PROBES:
             check_host(request, services)
         return Call(request, services, NOBODY, cache, services.archive.clock())
-    identity = identify(request, services, cache)
+    identity = known or identify(request, services, cache)
     if route.access in (USER, SERVER_ADMIN):
         if identity.kind == "nobody":
             check_scope(identity, "read")
@@ -266,6 +274,8 @@ def _checked(route: Route, request: Request, services: Services, cache: TokenCac
         _check_account(request, identity)
     if not all(map(_storable, request.path_params.values())):
         raise not_found("page at this address")
+    if route.access == "read" and identity.account is not None and "cluster" in request.path_params:
+        services.live.watched.note(identity.account.id, str(request.path_params["cluster"])[:MAX_CLUSTER])
     call = Call(request, services, identity, cache, services.archive.clock())
     call.again = lambda: _checked(route, request, services, TokenCache()).identity
     if route.query is not None:

@@ -39,6 +39,7 @@ from daskscope.server.serializers import cluster_view, cost_of, moment, parsed, 
 from daskscope.storage import clusters as store
 from daskscope.storage.clusters import recent_busy
 from daskscope.storage.runs import Part, read_snapshot
+from daskscope.storage.user_requests import ask_to_close
 
 #: Seconds between comments on a silent stream, so that proxies keep it open.
 HEARTBEAT_S = 15.0
@@ -188,7 +189,7 @@ def close_cluster(call: Call) -> dict[str, Any]:
     if not row.is_live:
         raise conflict(f"This cluster is {row.state}: there is nobody to ask.")
     with call.services.archive.write() as tx:
-        store.ask_to_close(tx, row.id)
+        ask_to_close(tx, row.id)
         audit(call, tx, "cluster-closed", row.cluster, name=row.name)
     return {"asked": row.cluster}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
-from daskscope.analysis.rollup import roll_up
+from daskscope.analysis.rollup import ROLLED_UP, RollUp, roll_up
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.http.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
 from daskscope.server.http.identity import Identity
@@ -22,10 +22,11 @@ from daskscope.server.pools import PARSE
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
-from daskscope.storage.clusters import find_cluster, user_requests
+from daskscope.storage.clusters import find_cluster
 from daskscope.storage.ingest import Batch, known_batches
 from daskscope.storage.retention import stored_nbytes
 from daskscope.storage.tokens import has_cluster_token
+from daskscope.storage.user_requests import UserRequests
 from daskscope.wire.decode import Frame, read_frame
 
 FRAMES = "application/vnd.daskscope.frames"
@@ -35,9 +36,10 @@ SENT = "daskscope-sent-us"
 MAX_SENT_DIGITS = 17
 #: Maximum frames of a body; a recorder sends a dozen.
 MAX_FRAMES = 2_000
-#: Duplicates are looked up before decoding in bodies of this size, or while this many requests wait for the writer. The lookup
-#: takes 1 ms, and decoding and adding up 32 kB takes 10 ms. Live recorders send a few kB; bodies of a backlog are larger.
-CHECK_NBYTES, BUSY = 32 * 1024, 1
+#: Duplicates are looked up before decoding in bodies of this size, or while this many requests wait for the writer: recorders send
+#: again what was not acknowledged in a minute. The lookup takes 1 ms, and decoding and adding up 64 kB takes 10 ms. Live recorders
+#: send 40 kB; bodies of a backlog are larger.
+CHECK_NBYTES, BUSY = 64 * 1024, 32
 #: A recorder gets an answer within this time. The database cancels a statement after 30 s, and is given up on 5 s later.
 ANSWER_S = 45.0
 #: Maximum clusters of a body; a recorder sends one. A body that named 2,000 kept the writer busy for 12 s.
@@ -53,6 +55,8 @@ MAX_TEXT = 32_000_000
 
 #: Header of every response with the limits of a body, so that recorders stay below them.
 LIMITS = "Daskscope-Limits"
+#: Header of a response to stored batches with how often to post.
+PACE = "Daskscope-Pace"
 
 
 async def ingest(call: Call) -> Response:
@@ -63,7 +67,8 @@ async def ingest(call: Call) -> Response:
             if not has_room:
                 call.services.counters.add("overloaded")
                 raise overloaded()
-            return json_response(await _store(call), headers=limits)
+            answer, clusters = await _store(call)
+            return json_response(answer, headers={**limits, PACE: pace_of(call, clusters)})
     except Refusal as refusal:
         refusal.headers.update(limits)
         raise
@@ -72,6 +77,15 @@ async def ingest(call: Call) -> Response:
 def limits_of(settings: Settings) -> str:
     """Return the limits of a body. Recorders send less, and split a body that is ``too_large``."""
     return f"bytes={settings.max_body}, frames={MAX_FRAMES}, rows={MAX_ROWS}, characters={MAX_TEXT}"
+
+
+def pace_of(call: Call, clusters: Iterable[str]) -> str:
+    """Return how often to post: whether somebody watches the cluster, and the seconds until the next post at the latest.
+
+    That is half of the time after which a silent cluster is lost, because one post may be late.
+    """
+    is_watched = call.services.live.watched.has_any(call.account.id, clusters)
+    return f"watched={int(is_watched)}, silence={max(1, call.services.settings.lost_after // 2)}"
 
 
 def overloaded() -> Refusal:
@@ -85,8 +99,10 @@ def claimed_size(call: Call) -> int:
     return min(int(claimed[:20]), limit) if claimed.isdigit() else limit
 
 
-async def _store(call: Call) -> dict[str, Any]:
-    await run_in_threadpool(_check_storage, call)
+async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
+    """Store a body. Return the answer and the clusters of the body."""
+    if call.services.storage_quota.limit:
+        await run_in_threadpool(_check_storage, call)
     body = await read_limited(call.request, call.services.settings.max_body)
     frames = split(body)
     skipped = 0
@@ -100,7 +116,7 @@ async def _store(call: Call) -> dict[str, Any]:
     _check_quota(call, 0, sum(batch.roll_up.text_length for batch in batches))
     clusters = {batch.header.cluster for batch in batches}
     _check_names(call, batches)
-    if call.identity.cluster:
+    if call.identity.cluster and clusters != {call.identity.cluster}:
         await run_in_threadpool(_check_clusters, call, clusters)
     if not call.identity.is_local and not call.services.recorded.knows(call.account.id, call.identity.name, clusters):
         await run_in_threadpool(_check_recorder, call, clusters)
@@ -118,18 +134,13 @@ async def _store(call: Call) -> dict[str, Any]:
             "The server cannot store anything at the moment: it takes too long.", random.randint(5, 15)
         ) from None
     answer: dict[str, Any] = {"taken": taken.fresh, "duplicates": taken.duplicates + skipped}
-    return answer | await run_in_threadpool(_asked, call, batches)
+    return answer | _asked(taken.requests), clusters
 
 
-def _asked(call: Call, batches: list[Batch]) -> dict[str, Any]:
-    """Return what users ask of the cluster: to close, or its stacks. Looked up only with tables that come every few seconds."""
-    clusters = {batch.header.cluster for batch in batches if batch.header.table in ("clusters", "samples")}
-    if not clusters:
-        return {}
-    with call.services.ingest_archive.read() as tx:
-        found = user_requests(tx, call.account.id, clusters)
-    asked: dict[str, Any] = {"close": True} if any(one.close_us for one in found) else {}
-    for one in found:
+def _asked(requests: Sequence[UserRequests]) -> dict[str, Any]:
+    """Return what users ask of the cluster: to close, or its stacks."""
+    asked: dict[str, Any] = {"close": True} if any(one.is_closing for one in requests) else {}
+    for one in requests:
         # An old one, which the recorder has answered, does no harm.
         if one.stacks_asked_us:
             asked["stacks"] = {"cluster": one.cluster, "request": one.stacks_asked_us, "worker": one.stacks_asked_of}
@@ -176,13 +187,24 @@ def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Ba
     batches, texts = list[Batch](), 0
     with _refused():
         for frame in frames:
-            # Keys of tasks are read from their batches; keys of errors are searched in the catalog.
-            rows = frame.table() if frame.header.table == "exceptions" else frame.without_keys()
-            batches.append(Batch(account, user, frame.header, frame.whole, roll_up(rows), delay_us))
+            batches.append(Batch(account, user, frame.header, frame.whole, _rolled_up(frame), delay_us))
             texts += batches[-1].roll_up.text_length
             if texts > MAX_TEXT:
                 raise too_large("This body has too much text. Send it in parts.")
     return batches
+
+
+def _rolled_up(frame: Frame) -> RollUp:
+    """Check a frame, and roll up the columns of it that are added up."""
+    names = ROLLED_UP.get(frame.header.table)
+    if names is None:
+        frame.check()
+        return RollUp(rows=frame.header.rows)
+    if frame.header.table == "exceptions":
+        # Keys of errors are searched in the catalog; keys of tasks are read from their batches.
+        return roll_up(frame.table())
+    is_small_part = 2 * len(names) < len(frame.header.definition.columns)
+    return roll_up(frame.only(names) if is_small_part else frame.without_keys())
 
 
 @contextmanager

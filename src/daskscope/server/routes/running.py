@@ -19,8 +19,9 @@ from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.live_contract import CurrentStacks, RunningTasks, StackRequest, StacksState, TaskStack
 from daskscope.server.serializers import moment, scheduler_now_us, seconds
-from daskscope.storage.clusters import STACKS_PAUSE_US, STACKS_WAIT_US, Cluster, ask_for_stacks, prefixes_of, workers_of
+from daskscope.storage.clusters import Cluster, prefixes_of, workers_of
 from daskscope.storage.runs import Part, read_snapshot
+from daskscope.storage.user_requests import STACKS_PAUSE_US, STACKS_WAIT_US, ask_for_stacks
 
 #: Length of an address of a worker.
 Address = Annotated[str, msgspec.Meta(max_length=500)]

@@ -34,7 +34,12 @@ class Words(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002 (SQLAlchemy's signature)
-        return clean_text(value, len(value)) if value else value
+        return storable(value)
+
+
+def storable(value: str | None) -> str | None:
+    """Return a text that both databases accept."""
+    return clean_text(value, len(value)) if value else value
 
 
 def text(name: str) -> Column[str]:
