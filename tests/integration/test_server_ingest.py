@@ -203,17 +203,19 @@ class TestLimits:
         assert limits_of(limits) == BodyLimits()
 
     def test_a_response_says_whether_the_cluster_is_watched(self, server: HostedServer) -> None:
-        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, silence=30"
+        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, followed=0, silence=30"
         # A list of clusters is not a look at one of them.
         server.ask("GET", "/api/v1/clusters")
-        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, silence=30"
+        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, followed=0, silence=30"
         server.ask("GET", "/api/v1/clusters/c")
-        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=1, silence=30"
-        assert server.send(sample_frames("d")).headers["Daskscope-Pace"] == "watched=0, silence=30"
+        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=1, followed=0, silence=30"
+        assert server.send(sample_frames("d")).headers["Daskscope-Pace"] == "watched=0, followed=0, silence=30"
+        server.ask("GET", "/api/v1/clusters/c/increments")
+        assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=1, followed=1, silence=30"
 
     def test_a_server_that_loses_clusters_early_asks_for_more_posts(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path / "early", lost_after=7) as server:
-            assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, silence=3"
+            assert server.send(sample_frames("c")).headers["Daskscope-Pace"] == "watched=0, followed=0, silence=3"
 
     def test_a_token_above_its_rate_limit_gets_a_retry_time(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path, login=True, rows_per_minute=50) as server:

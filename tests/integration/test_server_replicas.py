@@ -54,9 +54,15 @@ def test_a_cluster_watched_at_one_server_is_watched_at_the_other(
             return str(answer.headers["Daskscope-Pace"])
 
     assert pace().startswith("watched=0")
-    request = urllib.request.Request(f"{one.url}/api/v1/clusters/c", headers={"Authorization": f"Bearer {one.secret}"})
-    urllib.request.urlopen(request, timeout=60).close()
-    until(lambda: pace().startswith("watched=1"), "the notification")
+
+    def look(path: str) -> None:
+        request = urllib.request.Request(f"{one.url}/api/v1/{path}", headers={"Authorization": f"Bearer {one.secret}"})
+        urllib.request.urlopen(request, timeout=60).close()
+
+    look("clusters/c")
+    until(lambda: pace().startswith("watched=1, followed=0"), "the notification")
+    look("clusters/c/increments")
+    until(lambda: pace().startswith("watched=1, followed=1"), "the notification")
 
 
 def test_a_page_of_one_server_is_updated_about_batches_of_the_other(

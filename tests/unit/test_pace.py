@@ -12,7 +12,7 @@ from tests.unit.test_sender import until
 
 from daskscope.collector.delivery.bodies import BodyLimits
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
-from daskscope.collector.delivery.pace import FIRST_S, IDLE_S, LINGER_S, WATCHED_S, WORKING_S, Pace
+from daskscope.collector.delivery.pace import FIRST_S, FOLLOWED_S, IDLE_S, LINGER_S, WATCHED_S, WORKING_S, Pace
 from daskscope.collector.delivery.poster import poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool, read_bodies
@@ -189,3 +189,14 @@ class TestSender:
         monkeypatch.setattr(paced.spool, "append", lambda frames: False)
         paced.put()
         until(lambda: server.sequences == [0, 1])
+
+
+def test_a_followed_cluster_posts_ten_times_a_second() -> None:
+    clock = Clock()
+    pace = Pace(clock)
+    clock.now += 100
+    pace.note_reply("watched=1, followed=1, silence=30")
+    assert pace.interval_s == FOLLOWED_S
+    assert not pace.is_idle
+    pace.note_reply("watched=1, followed=0, silence=30")
+    assert pace.interval_s == WATCHED_S

@@ -66,6 +66,8 @@ class Live:
         self.forward_end: Callable[[int, int], None] | None = None
         #: The clusters that pages show.
         self.watched = Watched()
+        #: Clusters whose live view somebody has open.
+        self.followed = Watched()
 
     def listen(self, account: int, user: int = 0) -> Listener:
         listener = Listener(account, user, asyncio.get_running_loop())

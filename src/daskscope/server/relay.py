@@ -41,6 +41,7 @@ class Relay:
     def start(self) -> None:
         self.live.forward, self.live.forward_end = self.tell, self.tell_end
         self.live.watched.forward = self.tell_watched
+        self.live.followed.forward = self.tell_followed
         self._thread.start()
 
     def stop(self) -> None:
@@ -60,6 +61,10 @@ class Relay:
     def tell_watched(self, account: int, cluster: str) -> None:
         """Tell the other servers that somebody looks at a cluster: its recorder may send to any of them."""
         self._notify([json.dumps([self.name, account, cluster])], WATCHED_CHANNEL)
+
+    def tell_followed(self, account: int, cluster: str) -> None:
+        """Tell the other servers that somebody has the live view of a cluster open."""
+        self._notify([json.dumps([self.name, account, cluster, "followed"])], WATCHED_CHANNEL)
 
     def _notify(self, texts: Iterable[str], channel: str = CHANNEL) -> None:
         with self._lock:
@@ -96,9 +101,10 @@ class Relay:
 
     def _heard(self, channel: str, payload: str) -> None:
         if channel == WATCHED_CHANNEL:
-            speaker, account, cluster = json.loads(payload)
+            speaker, account, cluster, *followed = json.loads(payload)
             if speaker != self.name:
-                self.live.watched.heard(int(account), str(cluster))
+                seen = self.live.followed if followed else self.live.watched
+                seen.heard(int(account), str(cluster))
             return
         speaker, runs, *ended = json.loads(payload)
         if speaker != self.name:

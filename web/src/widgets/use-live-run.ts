@@ -5,8 +5,8 @@ import { LiveRun } from "../model/live-run";
 
 /** How long the server may wait for something new, in seconds. */
 const WAIT_S = 20;
-/** At most this many increments per second are asked for: four. */
-const PAUSE_MS = 250;
+/** Time between two requests, so that a page asks for at most twenty increments a second. */
+const PAUSE_MS = 50;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 #: Seconds between two posts: of a cluster that somebody watches or that was just registered, that works, and that is idle.
 WATCHED_S, WORKING_S, IDLE_S = 1.0, 5.0, 30.0
+#: The same while somebody has the live view of the cluster open, which shows each task as soon as possible.
+FOLLOWED_S = 0.1
 #: The first seconds of a recorder count as watched: the user who registered the cluster opens its page.
 FIRST_S = 10.0
 #: A cluster counts as working for this long after its last work, so that the end of the work is sent within ``WORKING_S``.
@@ -24,6 +26,7 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self.is_watched = True
+        self.is_followed = False
         #: The longest silence after which the server still considers the cluster alive.
         self.max_silence_s = IDLE_S
         self._began = self._worked = clock()
@@ -40,13 +43,14 @@ class Pace:
         self._is_urgent = False
 
     def note_reply(self, header: str) -> None:
-        """Follow the server's header, like ``watched=0, silence=30``.
+        """Follow the server's header, like ``watched=1, followed=0, silence=30``.
 
         Older servers do not say who watches: their pages must not become slower.
         """
         parts = (part.strip().partition("=") for part in header.split(","))
         given = {name: int(value[:9]) for name, _, value in parts if value.isascii() and value.isdigit()}
         self.is_watched = given.get("watched") != 0
+        self.is_followed = given.get("followed") == 1
         self.max_silence_s = float(max(1, given.get("silence", IDLE_S)))
 
     def note_urgent(self) -> None:
@@ -63,6 +67,8 @@ class Pace:
     def interval_s(self) -> float:
         """Return the seconds between two posts at this moment."""
         now = self.clock()
+        if self.is_followed:
+            return FOLLOWED_S
         if self._is_urgent or self._is_lively(now):
             return WATCHED_S
         return min(IDLE_S if now - self._worked > LINGER_S else WORKING_S, self.max_silence_s)
@@ -73,7 +79,7 @@ class Pace:
         return max(0.0, self._posted + self.interval_s - self.clock())
 
     def _is_lively(self, now: float) -> bool:
-        return self.is_watched or now - self._began < FIRST_S
+        return self.is_watched or self.is_followed or now - self._began < FIRST_S
 
 
 class NoPace(Pace):

@@ -24,7 +24,7 @@ from distributed.versions import get_versions
 from ..bundle import NAME
 from ..delivery.encoder import Encoder
 from ..delivery.outbox import FrameQueue, Outbox
-from ..delivery.pace import Pace
+from ..delivery.pace import FOLLOWED_S, Pace
 from ..delivery.poster import Post, poster
 from ..delivery.sender import Sender
 from ..delivery.spool import Spool
@@ -362,18 +362,26 @@ class ClusterPlugin(SchedulerPlugin):
                 stated = now
                 self.state()
             self.advance()
-            if now - flushed >= settings.flush_interval or self.recorder.executions.rows() >= FULL_CHUNK:
+            if now - flushed >= self.flush_interval_s or self.recorder.executions.rows() >= FULL_CHUNK:
                 flushed = now
                 has_rested = now - profiled >= rest
                 profiled = now if has_rested else profiled
                 self.flush(profile=has_rested)
             spent = time.monotonic() - now
-            period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(TICK, period / 2)
+            tick = min(TICK, self.flush_interval_s)
+            period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(tick, period / 2)
         # The breaker opened: deliver the rows collected until then.
         try:
             self.flush_rows()
         except Exception as error:  # noqa: BLE001 (the end of the task, where an exception would only be logged)
             logger.debug("daskscope: %r", error)
+
+    @property
+    def flush_interval_s(self) -> float:
+        """Return the seconds after which rows are handed over: few while somebody follows the cluster live."""
+        if self.pace is not None and self.pace.is_followed:
+            return min(FOLLOWED_S, self.settings.flush_interval)
+        return self.settings.flush_interval
 
     @property
     def rest_s(self) -> float:

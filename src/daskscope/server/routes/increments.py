@@ -56,6 +56,7 @@ async def get_increment(call: Call) -> Response:
 def _look(call: Call) -> tuple[Follow, memoryview | None]:
     query: IncrementQuery = call.query
     cluster = find_cluster(call)
+    call.services.live.followed.note(call.account.id, cluster.cluster)
     now_us = call.services.archive.clock()
     follow = Follow(call.account.id, cluster, query.computation, query.cursor, now_us)
     return follow, news(call.services, follow)

@@ -80,12 +80,13 @@ def limits_of(settings: Settings) -> str:
 
 
 def pace_of(call: Call, clusters: Iterable[str]) -> str:
-    """Return how often to post: whether somebody watches the cluster, and the seconds until the next post at the latest.
+    """Return how often to post: whether somebody watches the cluster or follows it live, and the longest silence in seconds.
 
     That is half of the time after which a silent cluster is lost, because one post may be late.
     """
-    is_watched = call.services.live.watched.has_any(call.account.id, clusters)
-    return f"watched={int(is_watched)}, silence={max(1, call.services.settings.lost_after // 2)}"
+    live, account = call.services.live, call.account.id
+    is_watched, is_followed = (seen.has_any(account, clusters) for seen in (live.watched, live.followed))
+    return f"watched={int(is_watched)}, followed={int(is_followed)}, silence={max(1, call.services.settings.lost_after // 2)}"
 
 
 def overloaded() -> Refusal:
