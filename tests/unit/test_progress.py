@@ -277,4 +277,8 @@ def test_failing_transfers_are_a_cause_if_no_task_runs() -> None:
     idle = run(tasks_processing=3, tasks_executing=0, last_work_us=NOW - 40 * S)
     assert only(computation(WAITING), idle, failed=7).stuck == "transfers between workers fail (7 in the last minute)"
     assert only(computation(WAITING), idle, failed=0).stuck == ""
+    stalled = replace(idle, stalled_since_us=NOW - 20 * S, last_work_us=NOW - 21 * S)
+    assert (
+        only(computation(WAITING), stalled, failed=1).stuck == "transfers between workers fail (1 in the last minute)"
+    )
     assert only(computation(WAITING), run(tasks_processing=3), failed=7).stuck == ""

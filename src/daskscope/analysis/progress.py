@@ -334,6 +334,8 @@ def _judge(
         return "the cluster has no workers", ""
     if obstacle == "paused":
         return f"{_all_workers(run)} paused, because {'its' if run.workers == 1 else 'their'} memory is nearly full", ""
+    if failed_transfers and is_without_work(run, now_us):
+        return f"transfers between workers fail ({failed_transfers:,} in the last minute)", ""
     if obstacle == "stalled":
         return f"no worker has executed anything for {units.duration(now_us - run.stalled_since_us)}", ""
     unrunnable = counts.unrunnable or (
@@ -342,8 +344,6 @@ def _judge(
     misfit = f"no worker fits {units.counted(unrunnable, 'task')}{_needs(run)}" if unrunnable else ""
     if misfit and (obstacle == "unrunnable" or not counts.running):
         return misfit, ""
-    if is_without_work(run, now_us) and failed_transfers:
-        return f"transfers between workers fail ({failed_transfers:,} in the last minute)", ""
     long = [task for task in longest if _is_long(task, one.sums.get(task.prefix), now_us)]
     if not long:
         return "", misfit
@@ -361,7 +361,9 @@ def _needs(run: RunStatus) -> str:
 
 
 def is_without_work(run: RunStatus, now_us: int) -> bool:
-    """Return whether tasks are assigned to workers, but none has run for a while: they wait for transfers."""
+    """Return whether tasks are assigned to workers, but none has run for a while: they may wait for transfers."""
+    if find_obstacle(run, now_us) == "stalled":
+        return True
     last = max(run.last_work_us, run.start_us)
     return run.tasks_processing > 0 and not run.tasks_executing and now_us - last >= NO_WORK_US
 
