@@ -89,6 +89,19 @@ def test_executions_that_arrived_after_the_states_count() -> None:
     assert last.counts == Counts(done=13, running=1)
 
 
+def test_executions_count_only_as_far_as_the_threads_can_have_run_them_since() -> None:
+    # 40 executions and 10 results: a worker was lost, and its results are computed again.
+    states = {"a": {"memory": 10, "processing": 4, "queued": 86}}
+
+    def done(seen_us: int) -> int:
+        return only(computation(states, sums={"a": sums(40, 1.0)}, seen_us=seen_us)).counts.done
+
+    assert done(NOW) == 10
+    # Two seconds on four threads.
+    assert done(NOW - 2 * S) == 18
+    assert done(NOW - 20 * S) == 40
+
+
 @pytest.mark.parametrize("more", [{"killed": 1}, {"retried": 1}, {"tasks": 40}])
 def test_executions_do_not_count_if_some_tasks_ran_twice(more: dict[str, int]) -> None:
     states = {"a": {"memory": 10, "processing": 4, "queued": 20}}

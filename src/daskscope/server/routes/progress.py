@@ -64,6 +64,7 @@ def _running(call: Call, tx: Transaction, rows: list[Computation]) -> list[Runni
             tasks=row.tasks,
             erred=row.erred,
             unfinished=row.unfinished,
+            seen_us=row.seen_us,
             prefix_states=row.prefix_states,
             sums=sums.get((row.run_id, row.computation), {}),
         )
