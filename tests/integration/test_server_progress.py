@@ -11,11 +11,13 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from distributed.core import Status
 from tests.hosted import HostedServer
 from tests.processes import until
 from tests.services import Hosting
 
 from daskscope import analytics
+from daskscope.analysis import progress
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -54,8 +56,9 @@ def server(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def client(server: HostedServer) -> Iterator[Any]:
     FINISHED.clear()
     RELEASE.clear()
-    options = {"threads_per_worker": 2, "processes": False, "dashboard_address": None, "resources": {"GPU": 1}}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    # Without a memory limit, no memory monitor resumes a paused worker.
+    options = {"threads_per_worker": 2, "processes": False, "dashboard_address": None, "memory_limit": 0}
+    with LocalCluster(n_workers=2, resources={"GPU": 1}, **options) as cluster, Client(cluster) as client:
         analytics.register(client)
         yield client
         RELEASE.set()
@@ -134,4 +137,47 @@ def test_a_cluster_without_workers_is_stuck(server: HostedServer, client: Any) -
     until(lambda: not client.scheduler_info()["workers"], "the workers to leave")
     future = client.submit(rest, 1, seconds=0.01, pure=False)
     until(lambda: watcher.only().get("stuck") == "the cluster has no workers", "the stuck computation")
+    del future
+
+
+def pause(dask_worker: Any) -> None:
+    dask_worker.status = Status.paused
+
+
+def resume(dask_worker: Any) -> None:
+    dask_worker.status = Status.running
+
+
+def test_paused_workers_are_the_cause(server: HostedServer, client: Any) -> None:
+    watcher = Watcher(server, client)
+    client.run(pause)
+    futures = client.map(rest, range(3), seconds=0.01, pure=False)
+    cause = "all 2 workers are paused, because their memory is nearly full"
+    until(lambda: watcher.only().get("stuck") == cause, "the stuck computation")
+    client.run(resume)
+    distributed.wait(futures)
+
+
+def break_transfers(dask_worker: Any) -> None:
+    """Make every transfer from a worker fail, as a broken network does."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError("no route to host")
+
+    dask_worker.handlers["get_data"] = fail
+
+
+def test_failing_transfers_are_the_cause(server: HostedServer, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "NO_WORK_US", 3_000_000)
+    watcher = Watcher(server, client)
+    first, second = client.scheduler_info()["workers"]
+    source = client.submit(bytes, 1_000, workers=[first], pure=False)
+    distributed.wait(source)
+    client.run(break_transfers, workers=[first])
+    future = client.submit(len, source, workers=[second], pure=False)
+    until(
+        lambda: watcher.only().get("stuck", "").startswith("transfers between workers fail"),
+        "the stuck computation",
+        60,
+    )
     del future

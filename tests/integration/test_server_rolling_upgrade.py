@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from tests.load import Load
 from tests.processes import until
 from tests.server_process import START, ServerProcess, archive_of, check_complete
@@ -14,11 +16,26 @@ from tests.services import Postgres
 
 from daskscope.storage import schema
 from daskscope.storage.database import Database
-from daskscope.storage.migrate import upgrade, version
+from daskscope.storage.migrate import prepare, upgrade, version
 
 BEFORE = f"{int(schema.HEAD) - 1:04}"
-#: A server that expects the previous schema, as the previous version does.
-OLD_START = f"from daskscope.storage import schema; schema.HEAD = {BEFORE!r}; {START}"
+#: What the newest migration added: columns of the catalog, and a query that only the new version makes.
+NEW = {"runs": ("longest_running", "stacks_asked_us", "stacks_asked_of"), "computations": ("prefix_states",)}
+#: A server that expects the previous schema and knows nothing of the new columns, as the previous version does.
+OLD_START = f"""
+from daskscope.analysis import rollup
+from daskscope.server.routes import ingest
+from daskscope.storage import schema
+schema.HEAD = {BEFORE!r}
+for table, names in {NEW!r}.items():
+    for name in names:
+        getattr(schema, table)._columns.remove(getattr(schema, table).c[name])
+added = {{name for names in {NEW!r}.values() for name in names}}
+for table, names in rollup.ENTITIES.items():
+    rollup.ENTITIES[table] = tuple(name for name in names if name not in added)
+ingest.user_requests = lambda *_: []
+{START}
+"""
 
 
 def readiness(server: ServerProcess) -> dict[str, object]:
@@ -61,3 +78,25 @@ def test_an_old_server_stores_batches_while_a_new_one_migrates(
     archive.database.close()
     database.close()
     postgres.drop(url)
+
+
+def test_a_migration_waits_for_a_long_transaction_without_stopping_others(postgres: Postgres) -> None:
+    """Compactions of earlier versions read the runs in a transaction that lasts for minutes, and write to them in others."""
+    database = Database(postgres.empty())
+    with database.write() as connection:
+        upgrade(connection, BEFORE)
+    done: list[str] = []
+    migration = threading.Thread(target=lambda: done.append(prepare(database)))
+    number = sa.text("SELECT count(*) FROM runs")
+    with database.read() as reader:
+        reader.execute(number)
+        migration.start()
+        waits = sa.text("SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'")
+        with database.read() as other:
+            until(lambda: other.execute(waits).scalar_one() > 0, "the migration to wait for the table")
+        with database.read() as other:
+            # The migration gives way to it.
+            assert other.execute(number).scalar_one() == 0
+        assert not done
+    migration.join(60)
+    assert done == [f"upgraded from {BEFORE}"]

@@ -89,6 +89,19 @@ def test_executions_that_arrived_after_the_states_count() -> None:
     assert last.counts == Counts(done=13, running=1)
 
 
+def test_executions_count_only_as_far_as_the_threads_can_have_run_them_since() -> None:
+    # 40 executions and 10 results: a worker was lost, and its results are computed again.
+    states = {"a": {"memory": 10, "processing": 4, "queued": 86}}
+
+    def done(seen_us: int) -> int:
+        return only(computation(states, sums={"a": sums(40, 1.0)}, seen_us=seen_us)).counts.done
+
+    assert done(NOW) == 10
+    # Two seconds on four threads.
+    assert done(NOW - 2 * S) == 18
+    assert done(NOW - 20 * S) == 40
+
+
 @pytest.mark.parametrize("more", [{"killed": 1}, {"retried": 1}, {"tasks": 40}])
 def test_executions_do_not_count_if_some_tasks_ran_twice(more: dict[str, int]) -> None:
     states = {"a": {"memory": 10, "processing": 4, "queued": 20}}
@@ -277,4 +290,8 @@ def test_failing_transfers_are_a_cause_if_no_task_runs() -> None:
     idle = run(tasks_processing=3, tasks_executing=0, last_work_us=NOW - 40 * S)
     assert only(computation(WAITING), idle, failed=7).stuck == "transfers between workers fail (7 in the last minute)"
     assert only(computation(WAITING), idle, failed=0).stuck == ""
+    stalled = replace(idle, stalled_since_us=NOW - 20 * S, last_work_us=NOW - 21 * S)
+    assert (
+        only(computation(WAITING), stalled, failed=1).stuck == "transfers between workers fail (1 in the last minute)"
+    )
     assert only(computation(WAITING), run(tasks_processing=3), failed=7).stuck == ""

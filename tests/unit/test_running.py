@@ -46,6 +46,18 @@ def test_the_list_is_bounded() -> None:
     assert {len(row[0]) for row in found} == {MAX_KEY}
 
 
+def test_the_oldest_of_many_workers_are_found() -> None:
+    ages = {
+        f"{address}-{number}": 2.0 + (7 * address + 13 * number) % 101 for address in range(50) for number in range(4)
+    }
+    workers = [
+        worker(f"tcp://{address}", {key: age for key, age in ages.items() if key.startswith(f"{address}-")})
+        for address in range(50)
+    ]
+    expected = sorted(ages.values(), reverse=True)[:MAX_LISTED]
+    assert [ages[row[0]] for row in listed(*workers)] == expected
+
+
 def test_keys_are_hidden_if_they_must_not_be_recorded() -> None:
     (row,) = listed(worker("tcp://a", {"secret": 3.0}), aliases=Aliases(keys=False))
     assert "secret" not in json.dumps(row)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from daskscope import units
 from daskscope.analysis.limits import OTHER, clean, clean_name, parse_object
@@ -63,6 +64,8 @@ class RunningComputation:
     tasks: int
     erred: int
     unfinished: int
+    #: When these counts were true.
+    seen_us: int = 0
     #: JSON object: tasks by state of each prefix; empty from older recorders.
     prefix_states: str = ""
     #: Sums over the executions so far, by prefix.
@@ -145,7 +148,7 @@ def track(
 
     ``failed_transfers`` is how many transfers failed within the last minute, if no task runs.
     """
-    assigned = [_counts(one) for one in computations]
+    assigned = [_counts(one, run.threads) for one in computations]
     total = sum(counts.running for counts, _ in assigned)
     # A worker executes as many tasks as it has threads; others that are assigned to it wait there.
     obstacle = find_obstacle(run, now_us)
@@ -165,10 +168,10 @@ def track(
 # ---------------------------------------------------------------- counts
 
 
-def _counts(one: RunningComputation) -> tuple[Counts, dict[str, Counts]]:
+def _counts(one: RunningComputation, threads: int = 0) -> tuple[Counts, dict[str, Counts]]:
     """Return the tasks of a computation and of its prefixes; all tasks that are assigned to workers count as running."""
     prefixes = {
-        clean_name(name): _updated(_of_states(states), one.sums.get(clean_name(name)))
+        clean_name(name): _updated(_of_states(states), one.sums.get(clean_name(name)), one.seen_us, threads)
         for name, states in parse_object(one.prefix_states).items()
         if isinstance(states, dict)
     }
@@ -192,22 +195,24 @@ def _of_states(states: Mapping[str, object]) -> Counts:
     )
 
 
-def _updated(counts: Counts, sums: Sums | None) -> Counts:
+def _updated(counts: Counts, sums: Sums | None, seen_us: int, threads: int) -> Counts:
     """Return counts with tasks that finished since: executions arrive every two seconds, states every five.
 
-    Not if some ran more than once: then there are more executions than tasks.
+    Not if some are known to have run more than once: then there are more executions than tasks. If results were lost, it is not
+    known, so no more count than the threads can have finished since.
     """
-    if sums is None or sums.killed or sums.retried:
+    if sums is None or sums.killed or sums.retried or sums.last_us <= seen_us:
         return counts
     finished = sums.tasks - sums.errors
-    new = finished - counts.done
+    room = (sums.last_us - seen_us) * threads * max(1, _finished(sums)) / max(1, sums.compute_us)
+    new = min(finished - counts.done, ceil(room))
     if new <= 0 or finished > counts.total - counts.failed:
         return counts
     running = max(0, counts.running - new)
     waiting = counts.left - new - running
     # Those that ran are followed by others, as long as there are any that can run.
     started = min(counts.running - running, max(0, waiting - counts.unrunnable))
-    return replace(counts, done=finished, running=running + started, waiting=waiting - started)
+    return replace(counts, done=counts.done + new, running=running + started, waiting=waiting - started)
 
 
 def _limited(counts: Counts, share: float) -> Counts:
@@ -334,6 +339,8 @@ def _judge(
         return "the cluster has no workers", ""
     if obstacle == "paused":
         return f"{_all_workers(run)} paused, because {'its' if run.workers == 1 else 'their'} memory is nearly full", ""
+    if failed_transfers and is_without_work(run, now_us):
+        return f"transfers between workers fail ({failed_transfers:,} in the last minute)", ""
     if obstacle == "stalled":
         return f"no worker has executed anything for {units.duration(now_us - run.stalled_since_us)}", ""
     unrunnable = counts.unrunnable or (
@@ -342,8 +349,6 @@ def _judge(
     misfit = f"no worker fits {units.counted(unrunnable, 'task')}{_needs(run)}" if unrunnable else ""
     if misfit and (obstacle == "unrunnable" or not counts.running):
         return misfit, ""
-    if is_without_work(run, now_us) and failed_transfers:
-        return f"transfers between workers fail ({failed_transfers:,} in the last minute)", ""
     long = [task for task in longest if _is_long(task, one.sums.get(task.prefix), now_us)]
     if not long:
         return "", misfit
@@ -361,7 +366,9 @@ def _needs(run: RunStatus) -> str:
 
 
 def is_without_work(run: RunStatus, now_us: int) -> bool:
-    """Return whether tasks are assigned to workers, but none has run for a while: they wait for transfers."""
+    """Return whether tasks are assigned to workers, but none has run for a while: they may wait for transfers."""
+    if find_obstacle(run, now_us) == "stalled":
+        return True
     last = max(run.last_work_us, run.start_us)
     return run.tasks_processing > 0 and not run.tasks_executing and now_us - last >= NO_WORK_US
 

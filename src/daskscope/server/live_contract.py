@@ -67,7 +67,7 @@ class LongTask(TypedDict):
     worker_name: str
     start: str | None
     age: float
-    #: Mean duration of its prefix in this cluster, without the longest; None if fewer than five have finished.
+    #: Mean duration of its prefix in this computation, without the longest; None if fewer than five have finished.
     usual: float | None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from daskscope.client.local_servers import with_secret
 from daskscope.server.build_job import BuildProcesses
 from daskscope.server.counters import Counters
+from daskscope.server.earlier_runs import EarlierRuns
 from daskscope.server.http.errors import public_message
 from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
 from daskscope.server.live import Live
@@ -90,6 +91,7 @@ class Services:
     checks: list[Check] = field(default_factory=list)
     pools: Pools = field(default_factory=Pools)
     recorded: Recorded = field(default_factory=Recorded)
+    earlier_runs: EarlierRuns = field(default_factory=EarlierRuns)
     arriving: Arriving = field(default_factory=Arriving)
     build_processes: BuildProcesses = field(default_factory=BuildProcesses)
     #: Documents of earlier versions, which a job builds anew.

@@ -82,9 +82,19 @@ def claim(archive: Archive, run: int) -> Iterator[bool]:
         # A compaction may take minutes, during which this connection does nothing.
         tx.execute(sa.text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         is_free = tx.execute(sa.select(sa.func.pg_try_advisory_xact_lock(CLAIM | run))).scalar_one()
-        runs = schema.runs
-        left = sa.select(runs.c.id).where(runs.c.id == run, runs.c.buffered_nbytes > 0)
-        yield bool(is_free) and tx.execute(left).scalar() is not None
+        yield bool(is_free) and _has_buffer(archive, run)
+
+
+def _has_buffer(archive: Archive, run: int) -> bool:
+    """Return whether a run still has batches to compact.
+
+    In a transaction of its own: that of the claim lasts, and a lock on the table would stop a migration of it, which stops
+    every other transaction, also those of the compaction.
+    """
+    runs = schema.runs
+    left = sa.select(runs.c.id).where(runs.c.id == run, runs.c.buffered_nbytes > 0)
+    with archive.read() as tx:
+        return tx.execute(left).scalar() is not None
 
 
 def compact(archive: Archive, account: int, run: int, *, over: bool) -> Compacted | None:

@@ -6,7 +6,9 @@ something to migrate. Servers that start at the same time take turns.
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,10 @@ from daskscope.storage.database import Database, StorageError, detail_of
 MIGRATIONS = Path(__file__).parent / "migrations"
 #: The number of the lock among servers on one PostgreSQL. Any constant works.
 LOCK = 0x6461736B73636F70
+#: How long to wait for a table that is to be changed, and how often. Everything else that needs the table waits meanwhile.
+TABLE_WAIT, ATTEMPTS = "3s", 30
+#: PostgreSQL's code of a lock that was not available in time.
+LOCK_TIMEOUT = "55P03"
 
 VERSIONS = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
 
@@ -33,6 +39,19 @@ def prepare(database: Database) -> str:
         raise StorageError(f"The database cannot be reached: {detail_of(error)}") from None
     if found == schema.HEAD:
         return ""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _migrate(database)
+        except sa.exc.OperationalError as error:
+            # A compaction of an earlier version keeps a lock on the runs while it works.
+            if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", "") != LOCK_TIMEOUT:
+                raise
+            time.sleep(random.uniform(0.5, 1.5))
+    raise AssertionError
+
+
+def _migrate(database: Database) -> str:
+    """Create or upgrade the catalog, alone and in one transaction."""
     with database.write() as connection, alone(connection):
         # Check again: another server may have migrated while we waited.
         found = version(connection)
@@ -87,12 +106,11 @@ def alone(connection: Connection) -> Iterator[None]:
     """Keep other servers from migrating the same catalog until the transaction ends."""
     # SQLite: the transaction holds the write lock already.
     if connection.dialect.name == "postgresql":
-        # A migration of many runs takes longer than the lock timeout, so lift it here and restore it after.
-        patience = connection.execute(sa.text("SELECT current_setting('lock_timeout')")).scalar_one()
+        # Another server's migration of many runs takes longer than the lock timeout, so lift it here.
         wait = sa.text("SELECT set_config('lock_timeout', :patience, true)")
         connection.execute(wait, {"patience": "0"})
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        connection.execute(wait, {"patience": patience})
+        connection.execute(wait, {"patience": TABLE_WAIT})
     yield
 
 

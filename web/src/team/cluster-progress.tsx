@@ -15,6 +15,9 @@ const PARTS = [
   ["waiting", "Waiting", "--line"],
 ] as const;
 
+const HOW_ESTIMATED =
+  "Estimated: tasks left × mean duration of their prefix, over all threads of the cluster (shortest) or the threads used so far (longest)";
+
 /** The progress of each running computation: counts, time left, or why it is stuck. Shows nothing if none is running. */
 export function ClusterProgress({ id }: { id: string }) {
   const { api, account } = useTeam();
@@ -63,7 +66,9 @@ function Row({ one, cluster }: { one: ComputationProgress; cluster: string }) {
         <Bar counts={one} />
         <span class="progress-text" data-testid="progress-text">
           {one.stuck ? <Pill state="erred">Stuck</Pill> : <Pill state="running">Running</Pill>}{" "}
-          {one.stuck ? `${one.stuck} (${one.summary})` : one.summary}
+          <span title={one.left ? HOW_ESTIMATED : undefined}>
+            {one.stuck ? `${one.stuck} (${one.summary})` : one.summary}
+          </span>
           {one.failed > 0 && <span class="bad">, {count(one.failed)} failed</span>}
         </span>
         {one.note && (

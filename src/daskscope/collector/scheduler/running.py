@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
-from itertools import islice
 from typing import Any
 
 from ..aliases import Aliases
@@ -16,8 +15,6 @@ from .open_computation import OpenComputation
 MAX_LISTED = 20
 #: Shorter tasks are not listed: a list of them would change with every heartbeat.
 MIN_AGE_S = 1.0
-#: Running tasks that are compared; 10,000 take 3 ms of the event loop.
-MAX_COMPARED = 10_000
 
 #: Characters of a key.
 MAX_KEY = 500
@@ -34,19 +31,24 @@ def longest_running(
         computation = find_computation(group)
         return key[:MAX_KEY], aliases.group(group.prefix.name), "" if computation is None else computation.id
 
+    # The oldest tasks are on the workers with the oldest tasks. Comparing workers first takes 1 ms with 1,000 of them, where
+    # comparing 4,000 tasks takes 8 ms of the event loop.
+    oldest = [
+        (heartbeat_us(worker) - int(1e6 * max(tasks.values())), worker)
+        for worker in workers
+        if (tasks := reported_tasks(worker))
+    ]
+    chosen = [worker for _, worker in nsmallest(MAX_LISTED, oldest, key=lambda item: item[0])]
     found = nsmallest(
         MAX_LISTED,
-        islice(
-            (
-                (heartbeat_us(worker) - int(1e6 * seconds), number, task, worker.address)
-                for number, worker in enumerate(workers)
-                for task, seconds in reported_tasks(worker).items()
-                if seconds >= MIN_AGE_S
-            ),
-            MAX_COMPARED,
+        (
+            (heartbeat_us(worker) - int(1e6 * seconds), task, worker.address)
+            for worker in chosen
+            for task, seconds in reported_tasks(worker).items()
+            if seconds >= MIN_AGE_S
         ),
-        key=lambda item: item[:2],
+        key=lambda item: item[0],
     )
     # The start is computed from the age at each heartbeat. Without rounding, it would differ by some milliseconds each time.
-    listed = [[*describe(task), address, start_us // 100_000 * 100_000] for start_us, _, task, address in found]
+    listed = [[*describe(task), address, start_us // 100_000 * 100_000] for start_us, task, address in found]
     return json.dumps(listed) if listed else ""

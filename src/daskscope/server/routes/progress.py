@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def progress(call: Call) -> ClusterProgress:
         # Some more than listed, to count them: no roll-up has their number.
         found = list_computations(tx, call.account.id, run=row.id, is_running=True, limit=10 * MAX_COMPUTATIONS)
         listed = sorted(found[:MAX_COMPUTATIONS], key=lambda one: (one.start_us, one.computation))
-        computations = _running(tx, call.account.id, listed)
+        computations = _running(call, tx, listed)
     failed = _failed_transfers(call, row, now_us) if listed and is_without_work(row, now_us) else 0
     tracked = track(row, computations, parse_running(row.longest_running), now_us, failed)
     return {
@@ -53,7 +54,7 @@ def progress(call: Call) -> ClusterProgress:
     }
 
 
-def _running(tx: Transaction, account: int, rows: list[Computation]) -> list[RunningComputation]:
+def _running(call: Call, tx: Transaction, rows: list[Computation]) -> list[RunningComputation]:
     sums = prefix_sums(tx, [(row.run_id, row.computation) for row in rows])
     result, compared = list[RunningComputation](), 0
     for row in rows:
@@ -63,12 +64,14 @@ def _running(tx: Transaction, account: int, rows: list[Computation]) -> list[Run
             tasks=row.tasks,
             erred=row.erred,
             unfinished=row.unfinished,
+            seen_us=row.seen_us,
             prefix_states=row.prefix_states,
             sums=sums.get((row.run_id, row.computation), {}),
         )
         if compared < MAX_COMPARED and needs_earlier(one):
             compared += 1
-            one = replace(one, earlier=_earlier(tx, account, row))
+            find = partial(_earlier, tx, call.account.id, row)
+            one = replace(one, earlier=call.services.earlier_runs.get(row.run_id, row.computation, find))
         result.append(one)
     return result
 

@@ -17,9 +17,10 @@ from daskscope.analysis.stacks import TaskStack as StoredStack
 from daskscope.server.http.errors import conflict, too_many
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.live_contract import CurrentStacks, RunningTasks, StackRequest, StacksState, TaskStack
+from daskscope.server.live_contract import CurrentStacks, LongTask, RunningTasks, StackRequest, StacksState, TaskStack
 from daskscope.server.serializers import moment, scheduler_now_us, seconds
-from daskscope.storage.clusters import Cluster, prefixes_of, workers_of
+from daskscope.storage.clusters import Cluster, workers_of
+from daskscope.storage.computations import prefix_sums
 from daskscope.storage.runs import Part, read_snapshot
 from daskscope.storage.user_requests import STACKS_PAUSE_US, STACKS_WAIT_US, ask_for_stacks
 
@@ -36,13 +37,14 @@ def list_running(call: Call) -> RunningTasks:
     row = find_cluster(call)
     if not row.is_live:
         return {"items": [], "total": 0}
-    now_us = scheduler_now_us(row, call.now_us)
+    now_us, tasks = scheduler_now_us(row, call.now_us), parse_running(row.longest_running)
     with call.services.archive.read() as tx:
-        sums = dict(prefixes_of(tx, row.id))
+        sums = prefix_sums(tx, [(row.id, task.computation) for task in tasks])
         names = {worker.worker: worker.name for worker in workers_of(tx, row.id)}
-    tasks = parse_running(row.longest_running)
-    return {
-        "items": [
+    items: list[LongTask] = []
+    for task in tasks:
+        usual = usual_us(sums.get((row.id, task.computation), {}).get(task.prefix))
+        items.append(
             {
                 "key": task.key,
                 "prefix": task.prefix,
@@ -51,10 +53,11 @@ def list_running(call: Call) -> RunningTasks:
                 "worker_name": names.get(task.worker, ""),
                 "start": moment(task.start_us),
                 "age": seconds(max(0, now_us - task.start_us)),
-                "usual": None if (usual := usual_us(sums.get(task.prefix))) is None else seconds(usual),
+                "usual": None if usual is None else seconds(usual),
             }
-            for task in tasks
-        ],
+        )
+    return {
+        "items": items,
         "total": max(row.tasks_executing, len(tasks)),
     }
 
