@@ -62,10 +62,24 @@ class ColumnChecker:
         if not kind.endswith("[]"):
             return self._scalars(kind, spec, self.reader.rows, done)
         marker, lengths_spec, count, inner = spec
-        self.reader.offsets(marker, lengths_spec, count)
+        self._check_lengths(marker, lengths_spec, count)
         flats = {name: column.flat for name, column in done.items() if column.flat is not None}
         flat = self._scalars(kind[:-2], inner, count, flats) if count else Checked(kind[:-2], 0)
         return Checked("list", self.reader.rows, flat=flat)
+
+    def _check_lengths(self, marker: Any, lengths_spec: Any, count: Any) -> None:
+        rows = self.reader.rows
+        is_list = marker == "list" and type(count) is int and 0 <= count <= MAX_VALUES
+        if not is_list or lengths_spec != ["int", 1] or rows > FEW:
+            self.reader.offsets(marker, lengths_spec, count)
+            return
+        # One byte per row. A boolean is equal to 1, but is not a mask.
+        check_mask(lengths_spec[1])
+        lengths = self.reader.read_bytes(rows)
+        if max(lengths) > count:
+            raise WireError("a list column has impossible lengths")
+        if sum(lengths) != count:
+            raise WireError("a list column's lengths do not add up")
 
     def _scalars(self, kind: str, spec: list[Any], rows: int, done: Mapping[str, Checked]) -> Checked:
         encoding = spec[0]

@@ -157,10 +157,11 @@ def _checked_columns(
 def _bases(directory: Any) -> Iterator[Any]:
     """Yield the columns that other columns are derived from."""
     for _, *spec in directory:
-        encoding, *rest = spec[3] if spec[0] == "list" else spec
-        if encoding in ("gap", "via"):
-            yield rest[0]
-        elif encoding == "keys":
+        inner = spec[3] if spec[0] == "list" else spec
+        # The values of empty lists may be described in any way.
+        if isinstance(inner, list) and inner[:1] in (["gap"], ["via"]):
+            yield inner[1]
+        elif isinstance(inner, list) and inner[:1] == ["keys"]:
             yield "group"
 
 

@@ -26,6 +26,8 @@ class ColumnReader:
         self.plain = plain
         self.rows = rows
         self.items = 0
+        #: A short text cannot have too many values.
+        self._counts_items = len(packed) > MAX_ITEMS
         #: Where the next column begins in the decompressed part.
         self._at = 0
 
@@ -64,12 +66,13 @@ class ColumnReader:
 
     def strings(self, size: int) -> list[str]:
         """Read a JSON array of strings; it may contain values that no row uses."""
-        data = bytes(self.read_bytes(size))
-        self.items += count_items(data)
-        if self.items > MAX_ITEMS:
-            raise WireError("a frame's string dictionaries hold more values than allowed")
+        data = self.read_bytes(size)
+        if self._counts_items:
+            self.items += count_items(bytes(data))
+            if self.items > MAX_ITEMS:
+                raise WireError("a frame's string dictionaries hold more values than allowed")
         values = parse_json(data)
-        if not isinstance(values, list) or not all(type(value) is str for value in values):
+        if not isinstance(values, list) or not set(map(type, values)) <= {str}:
             raise WireError("a string dictionary is malformed")
         return values
 
