@@ -414,7 +414,7 @@ def test_a_closed_scheduler_still_answers_the_client(tmp_path: Path, logged: Log
     scheduler = cluster.scheduler
     with Client(cluster) as client, daskscope.record(tmp_path / "run.daskscope", client):
         cluster.close()
-        reply = asyncio.run(scheduler.handlers["daskscope"](action="take", reader="any"))
+        reply = asyncio.run(scheduler.handlers["daskscope"](action="fetch", reader="any"))
     assert reply["status"] == "leaving"
     assert logged.by_dask() == []
 

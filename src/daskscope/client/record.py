@@ -188,7 +188,7 @@ class record:
     async def _fetch(self) -> bool:
         """Fetch the next frames and append them; return whether there may be more."""
         assert self.client is not None and self._output is not None
-        answer = await call(self.client, "take", END_TIMEOUT, reader=self.id, acknowledged=self._acknowledged)
+        answer = await call(self.client, "fetch", END_TIMEOUT, reader=self.id, acknowledged=self._acknowledged)
         if answer.get("gone"):
             raise ClusterError("the scheduler dropped this recording")
         frames = answer["frames"]

@@ -3,8 +3,8 @@ import { pageHeaders } from "./page-secret";
 /** Milliseconds before a stream that ended is opened again. */
 const RETRY_MS = 3_000;
 
-/** Parse Server-Sent Events. Returns a function that takes the text as it arrives. */
-export function eventParser(take: (event: string, data: string) => void): (text: string) => void {
+/** Parse Server-Sent Events. Returns a function for the text as it arrives. */
+export function eventParser(handle: (event: string, data: string) => void): (text: string) => void {
   let rest = "";
   return (text) => {
     const blocks = (rest + text.replaceAll("\r\n", "\n")).split("\n\n");
@@ -16,7 +16,7 @@ export function eventParser(take: (event: string, data: string) => void): (text:
         if (line.startsWith("event:")) event = line.slice(6).trim();
         else if (line.startsWith("data:")) data.push(line.slice(5).trim());
       }
-      if (data.length > 0) take(event, data.join("\n"));
+      if (data.length > 0) handle(event, data.join("\n"));
     }
   };
 }
@@ -27,7 +27,7 @@ export function eventParser(take: (event: string, data: string) => void): (text:
  */
 export function subscribe(
   url: string,
-  take: (event: string, data: string) => void,
+  handle: (event: string, data: string) => void,
   state: (open: boolean) => void,
 ): () => void {
   const stop = new AbortController();
@@ -42,7 +42,7 @@ export function subscribe(
       if (response.status === 401 || response.status === 403) stop.abort();
       if (response.ok && response.body) {
         state(true);
-        const parse = eventParser(take);
+        const parse = eventParser(handle);
         const decoder = new TextDecoder();
         const reader = response.body.getReader();
         for (let part = await reader.read(); !part.done; part = await reader.read())

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 #: Protocol version between client and scheduler; a client refuses a scheduler with another version.
 PROTOCOL = 1
-#: Bytes of frames in one reply to ``take``.
+#: Bytes of frames in one reply to ``fetch``.
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 FLUSH_TIMEOUT = 5.0
 #: Time limit for agents to start before a new owner gets its reply.
 AGENTS_TIMEOUT = 2.0
 #: Actions allowed after the breaker switched recording off: readers can still fetch the remaining frames and leave.
-ALLOWED_WHEN_OFF = frozenset(("take", "flush", "window", "unsubscribe"))
+ALLOWED_WHEN_OFF = frozenset(("fetch", "flush", "window", "unsubscribe"))
 
 
 #: How long a recorder that has left still answers.
@@ -181,7 +181,7 @@ class RecorderRpc:
         plugin.outbox.subscribe(reader, queue.put)
         plugin.recorder.repeat_entities()
 
-    def on_take(self, reader: str, acknowledged: int = -1) -> dict[str, Any]:
+    def on_fetch(self, reader: str, acknowledged: int = -1) -> dict[str, Any]:
         """Return the oldest frames this reader has not acknowledged."""
         if reader not in self.readers:
             return {"frames": [], "last": acknowledged, "gone": True}

@@ -24,7 +24,7 @@ from daskscope.storage.accounts import create_account, find_account, get_account
 from daskscope.storage.audit import Event, record
 from daskscope.storage.sessions import end_setup, setup_matches
 from daskscope.storage.sign_in_links import Link, find_link
-from daskscope.storage.sign_in_links import use_link as take_link
+from daskscope.storage.sign_in_links import use_link as redeem_link
 from daskscope.storage.tokens import ALLOWED, DEFAULT_DAYS, create_token
 from daskscope.units import DAY
 
@@ -166,7 +166,7 @@ def _no_link() -> Refusal:
 
 def _signed_in_by_link(call: Call, hashed: str) -> Response:
     with call.services.archive.write() as tx:
-        link = take_link(tx, call.body.secret)
+        link = redeem_link(tx, call.body.secret)
         user = users.get_user(tx, link.user_id) if link else None
         if link is None or user is None or link.sets_password != bool(hashed):
             raise _no_link()
