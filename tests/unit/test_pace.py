@@ -191,7 +191,7 @@ class TestSender:
         until(lambda: server.sequences == [0, 1])
 
 
-def test_a_followed_cluster_posts_ten_times_a_second() -> None:
+def test_frames_of_a_followed_cluster_hardly_wait() -> None:
     clock = Clock()
     pace = Pace(clock)
     clock.now += 100

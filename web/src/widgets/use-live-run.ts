@@ -5,8 +5,8 @@ import { LiveRun } from "../model/live-run";
 
 /** How long the server may wait for something new, in seconds. */
 const WAIT_S = 20;
-/** Time between two requests, so that a page asks for at most twenty increments a second. */
-const PAUSE_MS = 50;
+/** Time between two requests, so that a busy cluster does not keep the page busy. */
+const PAUSE_MS = 20;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 

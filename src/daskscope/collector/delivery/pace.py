@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 #: Seconds between two posts: of a cluster that somebody watches or that was just registered, that works, and that is idle.
 WATCHED_S, WORKING_S, IDLE_S = 1.0, 5.0, 30.0
-#: The same while somebody has the live view of the cluster open, which shows each task as soon as possible.
-FOLLOWED_S = 0.1
+#: The same while somebody has the live view of the cluster open, which shows each task as soon as possible. Rows are handed over
+#: every ``HANDOVER_S`` then, and a post follows without another delay.
+FOLLOWED_S, HANDOVER_S = 0.03, 0.1
 #: The first seconds of a recorder count as watched: the user who registered the cluster opens its page.
 FIRST_S = 10.0
 #: A cluster counts as working for this long after its last work, so that the end of the work is sent within ``WORKING_S``.

@@ -24,7 +24,7 @@ from distributed.versions import get_versions
 from ..bundle import NAME
 from ..delivery.encoder import Encoder
 from ..delivery.outbox import FrameQueue, Outbox
-from ..delivery.pace import FOLLOWED_S, Pace
+from ..delivery.pace import HANDOVER_S, Pace
 from ..delivery.poster import Post, poster
 from ..delivery.sender import Sender
 from ..delivery.spool import Spool
@@ -380,7 +380,7 @@ class ClusterPlugin(SchedulerPlugin):
     def flush_interval_s(self) -> float:
         """Return the seconds after which rows are handed over: few while somebody follows the cluster live."""
         if self.pace is not None and self.pace.is_followed:
-            return min(FOLLOWED_S, self.settings.flush_interval)
+            return min(HANDOVER_S, self.settings.flush_interval)
         return self.settings.flush_interval
 
     @property
