@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from daskscope.server.cpu_shares import CpuShares
 from daskscope.server.http.errors import too_many
 
 P = ParamSpec("P")
@@ -37,9 +39,16 @@ class Pools:
     that the requests of other accounts do not wait behind them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, busy_account_limit: float = 0.0) -> None:
+        self.shares = CpuShares(busy_account_limit)
         self._limits: dict[str, anyio.CapacityLimiter] = {}
         self._shares: dict[tuple[str, int], anyio.CapacityLimiter] = {}
+
+    async def turn(self, account: int) -> None:
+        """Wait until the account may use the server again. A request without an account never waits."""
+        delay_s = self.shares.begin(account) if account != NO_ACCOUNT else 0.0
+        if delay_s:
+            await anyio.sleep(delay_s)
 
     async def run(self, kind: str, account: int, function: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
         limit = self._limits.get(kind)
@@ -51,9 +60,17 @@ class Pools:
         share = self._shares.get(key)
         if share is None:
             share = self._shares[key] = anyio.CapacityLimiter(max(1, SIZES[kind] // 2))
+
+        def measured() -> T:
+            began = time.thread_time()
+            try:
+                return function(*args)  # type: ignore[call-arg]
+            finally:
+                self.shares.charge(account, time.thread_time() - began)
+
         try:
             async with share:
-                return await anyio.to_thread.run_sync(function, *args, limiter=limit)
+                return await anyio.to_thread.run_sync(measured, limiter=limit)
         finally:
             if not share.borrowed_tokens and not share.statistics().tasks_waiting:
                 # Accounts come and go. A request that holds this share already is counted above.

@@ -157,7 +157,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
         prepared = prepare(unlimited)
     database = open_database(settings, settings.database_connections)
     vault = open_vault(database, master_keys(settings))
-    counters, live = Counters(), Live()
+    counters, live, pools = Counters(), Live(), Pools(settings.busy_account_percent / 100)
     store = open_store(settings.store_url, endpoint=settings.store_endpoint)
     archive = Archive(
         database, vault, store, clock, settings.lost_after * 1_000_000, settings.keep_replaced_hours * HOUR
@@ -165,7 +165,8 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     services = Services(
         settings=settings,
         archive=archive,
-        writer=Writer(_with_connections(settings, archive, 1), counters, live.announce),
+        writer=Writer(_with_connections(settings, archive, 1), counters, live.announce, charge=pools.shares.charge),
+        pools=pools,
         quotas=Quotas(settings.rows_per_minute, settings.bytes_per_minute),
         new_names=NewNames(),
         storage_quota=StorageQuota(settings.max_storage),

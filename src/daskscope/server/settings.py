@@ -75,6 +75,11 @@ class Settings:
     max_storage: int = _setting(
         200 * 1024 * MIB, "maximum size of all recorded data of an account, in bytes (0 = unlimited)", "BYTES"
     )
+    busy_account_percent: int = _setting(
+        35,
+        "CPU of one core that an account may use while others that need less are active, in percent (0 = unlimited)",
+        "N",
+    )
     build_memory: int = _setting(
         1792 * MIB,
         "memory for building documents at the same time, in bytes; further ones wait, and larger ones fail",

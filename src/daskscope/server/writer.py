@@ -104,15 +104,15 @@ class FairQueue:
         with self._changed:
             self._changed.wait_for(lambda: self._requests or self._closed)
             # One turn while several accounts wait: a second request of a busy account delays the first of all others.
-            group = [self._take(account) for account in list(self._requests)]
+            group = [self._pop(account) for account in list(self._requests)]
             if len(group) == 1:
                 size = group[0].nbytes
                 while self._requests and size < GROUP_NBYTES:
-                    group.append(self._take(group[0].account))
+                    group.append(self._pop(group[0].account))
                     size += group[-1].nbytes
             return group
 
-    def _take(self, account: int) -> _Request:
+    def _pop(self, account: int) -> _Request:
         requests = self._requests[account]
         request = requests.popleft()
         self._nbytes[account] -= request.nbytes
@@ -133,16 +133,30 @@ class FairQueue:
 Announce = Callable[[set[tuple[int, str]]], None]
 
 
+#: Called with an account and the CPU seconds of its part of a commit.
+Charge = Callable[[int, float], None]
+
+
+def _do_not_charge(account: int, seconds: float) -> None:
+    """Default of ``charge``."""
+
+
 class Writer:
     """Accepts requests from any thread and commits them in groups."""
 
     def __init__(
-        self, archive: Archive, counters: Counters, announce: Announce, clock: Callable[[], float] = time.monotonic
+        self,
+        archive: Archive,
+        counters: Counters,
+        announce: Announce,
+        clock: Callable[[], float] = time.monotonic,
+        charge: Charge = _do_not_charge,
     ) -> None:
         self.archive = archive
         self.counters = counters
         self.announce = announce
         self.clock = clock
+        self.charge = charge
         #: Public message of the last failed commit; empty while commits succeed.
         self.trouble = ""
         #: When the oldest request of the running commit arrived; None while none runs.
@@ -191,7 +205,7 @@ class Writer:
             self._running = None
 
     def _commit(self, group: list[_Request]) -> None:
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), time.thread_time()
         try:
             self._write(group)
         except Exception as error:  # noqa: BLE001 (every request gets its answer, and the thread lives on)
@@ -205,6 +219,8 @@ class Writer:
             if self.trouble:
                 logger.info("the database stores batches again")
             self.trouble = ""
+        for request in group:
+            self.charge(request.account, (time.thread_time() - cpu) / len(group))
         self.counters.add("commits")
         self.counters.add("commit_seconds", time.perf_counter() - began)
 

@@ -107,6 +107,11 @@ class Call:
         return self.identity.account
 
     @property
+    def account_id(self) -> int:
+        """Return the number of the account; ``NO_ACCOUNT`` if the request names none."""
+        return self.identity.account.id if self.identity.account else NO_ACCOUNT
+
+    @property
     def lost_after_us(self) -> int:
         return self.services.settings.lost_after * 1_000_000
 
@@ -165,6 +170,7 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
             call = _checked(route, request, services, cache, known)
         else:
             call = await run_in_threadpool(_checked, route, request, services, cache)
+        await services.pools.turn(call.account_id)
         await _read_body(route, request, call)
         if route.changes:
             # Identify again: a token is cached for half a minute and a body may take a minute. A caller revoked
@@ -173,8 +179,7 @@ def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[
         if is_async:
             value = await route.handler(call)
         else:
-            account = call.identity.account.id if call.identity.account else NO_ACCOUNT
-            value = await services.pools.run(HEAVY if route.heavy else READ, account, route.handler, call)
+            value = await services.pools.run(HEAVY if route.heavy else READ, call.account_id, route.handler, call)
         return value if isinstance(value, Response) else json_response(value, route.status)
 
     async def endpoint(request: Request) -> Response:
@@ -334,11 +339,11 @@ async def read_limited(request: Request, limit: int, patience: float = BODY_S) -
     return b"".join(parts)
 
 
-async def receive(request: Request, limit: int, take: Callable[[bytes], object], patience: float) -> None:
-    """Yield the body as it arrives, within the limits of size and time."""
+async def receive(request: Request, limit: int, keep: Callable[[bytes], object], patience: float) -> None:
+    """Pass the parts of the body to ``keep`` as they arrive, within the limits of size and time."""
     claimed = request.headers.get("content-length", "")
     if claimed.isdigit() and int(claimed[:20]) > limit:
-        raise too_large(f"This body has {int(claimed[:20]):,} bytes, and at most {limit:,} are taken.")
+        raise too_large(f"This body has {int(claimed[:20]):,} bytes, and the limit is {limit:,} bytes.")
 
     async def read() -> None:
         size = 0
@@ -346,7 +351,7 @@ async def receive(request: Request, limit: int, take: Callable[[bytes], object],
             size += len(part)
             if size > limit:
                 raise too_large(f"This body is larger than the limit of {limit:,} bytes.")
-            take(part)
+            keep(part)
 
     try:
         await asyncio.wait_for(read(), patience)
