@@ -166,6 +166,16 @@ def test_a_few_final_tasks_do_not_prevent_an_estimate() -> None:
     assert only(computation(states, sums={"a": sums(100, 2.0)})).left is not None
 
 
+@pytest.mark.parametrize(
+    ("prefix", "age_s", "is_said"), [("a", 3, True), ("a", 20, False), ("new", 4, True), ("new", 20, False)]
+)
+def test_nothing_is_said_while_a_task_runs_for_much_longer_than_usual(prefix: str, age_s: int, is_said: bool) -> None:
+    states = {"a": {"memory": 100, "processing": 4, "queued": 96}, "new": {"processing": 1}}
+    one = computation(states, sums={"a": sums(100, 2.0)})
+    task = RunningTask("key", prefix, one.id, "tcp://w:1", NOW - age_s * S)
+    assert (only(one, None, task).left is not None) == is_said
+
+
 def test_earlier_runs_give_the_durations_of_prefixes_that_have_not_run() -> None:
     # 100 tasks of 4 s on 4 threads are left, after some seconds of the others.
     states = {"a": {"memory": 96, "processing": 4}, "b": {"waiting": 100}}

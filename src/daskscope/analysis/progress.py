@@ -20,6 +20,8 @@ from daskscope.units import DAY, MINUTE, SECOND
 
 #: Finished tasks that a computation, and each of its prefixes, needs for an estimate of its own.
 MIN_FINISHED, MIN_FINISHED_PREFIX = 5, 3
+#: If a task runs for longer than this, and than this many times as long as usual, its end cannot be predicted.
+UNPREDICTABLE_US, UNPREDICTABLE = 5_000_000, 4
 #: Share of the tasks left that may be of prefixes with unknown durations.
 MAX_UNKNOWN = 0.1
 #: A wider range is not shown, unless it is short.
@@ -160,7 +162,8 @@ def track(
         counts = _sum(by_prefix.values()) if by_prefix else _limited(counts, room / total if total else 1.0)
         mine = [task for task in longest if task.computation == one.id]
         stuck, note = _judge(run, one, counts, mine, now_us, failed_transfers)
-        left = None if stuck else _time_left(one, counts, by_prefix, run.threads, share, now_us)
+        is_unsure = any(_is_unpredictable(task, one, now_us) for task in mine)
+        left = None if stuck or is_unsure else _time_left(one, counts, by_prefix, run.threads, share, now_us)
         result.append(Progress(one.id, counts, by_prefix, left, stuck, note))
     return result
 
@@ -248,6 +251,14 @@ def _time_left(
     if found is None or found.high_us > MAX_LEFT_US:
         return None
     return found if found.high_us < SHORT_US or found.high_us <= MAX_RATIO * found.low_us else None
+
+
+def _is_unpredictable(task: RunningTask, one: RunningComputation, now_us: int) -> bool:
+    """Return whether a task runs for much longer than its prefix or, if that is unknown, the computation usually does."""
+    finished = sum(map(_finished, one.sums.values()))
+    overall = sum(sums.compute_us for sums in one.sums.values()) / finished if finished else 0.0
+    usual = _mean_us(one.sums.get(task.prefix)) or _earlier_mean(one.earlier, task.prefix) or overall
+    return now_us - task.start_us > max(UNPREDICTABLE_US, UNPREDICTABLE * usual)
 
 
 def needs_earlier(one: RunningComputation) -> bool:
