@@ -18,6 +18,8 @@ from tests.processes import until
 from tests.services import Postgres
 
 from daskscope import analytics
+from daskscope.server.increment_contract import IncrementHistory
+from daskscope.server.increments import window_s
 from daskscope.storage.clusters import find_cluster
 from daskscope.storage.compaction import compact
 
@@ -133,6 +135,21 @@ def test_history_covers_the_time_before_the_window(server: HostedServer) -> None
     history = found.header["history"]
     assert sum(history["tasks"]) == 6
     assert sum(history["us"]) == 5 * 2_000_000 + 500_000
+
+
+@pytest.mark.parametrize(
+    ("tasks_per_step", "seconds"), [([1] * 90, 600), ([50_000] * 90, 40), ([10**9] * 90, 30), ([5], 600), ([], 600)]
+)
+def test_the_first_increment_of_a_busy_run_covers_less_time(tasks_per_step: list[int], seconds: int) -> None:
+    count = len(tasks_per_step)
+    history: IncrementHistory = {
+        "step": 10.0,
+        "seconds": list(range(0, 10 * count, 10)),
+        "us": [0] * count,
+        "tasks": tasks_per_step,
+        "errors": [0] * count,
+    }
+    assert window_s(history) == seconds
 
 
 @pytest.mark.parametrize(

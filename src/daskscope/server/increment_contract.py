@@ -63,8 +63,10 @@ class IncrementHeader(TypedDict):
     now_us: int
     is_live: bool
     state: str
-    #: Seconds that the first increment covers.
+    #: Seconds that a page keeps.
     window: int
+    #: The first second of which the first increment has rows; it covers less than the window if there were very many.
+    first_second: int
     names: IncrementNames
     workers: list[IncrementWorker]
     errors: list[IncrementError]

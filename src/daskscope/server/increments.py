@@ -41,6 +41,9 @@ LEVEL = 1
 #: An epoch, its highest sequence number and its number of batches.
 EPOCH = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})", re.ASCII)
 MAX_EPOCHS = 50
+#: Executions that the first increment is made of; with more, it covers less time. They take 0.5 s and 100 MB.
+MAX_FIRST_TASKS = 200_000
+MIN_WINDOW_S = 30
 SECOND = 1_000_000
 
 
@@ -90,12 +93,27 @@ def _make(services: Services, follow: Follow, position: Position) -> memoryview:
         if found is not None:
             batches, reached = found
             recording = Recording(cluster.name, {name: join(name, parts) for name, parts in _tables(batches).items()})
-            return _encode(follow, recording, reached, is_first=False)
+            return _encode(follow, recording, reached)
     now_us = scheduler_now_us(cluster, follow.now_us)
+    history = _history(services, cluster, now_us)
+    first_us = now_us - window_s(history) * SECOND
     recording, reached = read_recent(
-        services.archive, follow.account, cluster.id, cluster.name, TABLES, now_us - WINDOW_S * SECOND, now_us
+        services.archive, follow.account, cluster.id, cluster.name, TABLES, first_us, now_us
     )
-    return _encode(follow, recording, reached, is_first=True, history=_history(services, cluster, now_us))
+    return _encode(follow, recording, reached, first_us, history)
+
+
+def window_s(history: IncrementHistory) -> int:
+    """Return the seconds that a first increment covers: ten minutes, or less if there were very many tasks."""
+    seconds, tasks = 0.0, 0
+    for count in reversed(history["tasks"]):
+        tasks += count
+        if tasks > MAX_FIRST_TASKS or seconds >= WINDOW_S:
+            break
+        seconds += history["step"]
+    else:
+        return WINDOW_S
+    return int(min(WINDOW_S, max(MIN_WINDOW_S, seconds)))
 
 
 def _tables(batches: list[StoredBatch]) -> dict[str, list[Table]]:
@@ -128,22 +146,23 @@ def _encode(
     follow: Follow,
     recording: Recording,
     reached: Position,
-    *,
-    is_first: bool,
+    first_us: int = 0,
     history: IncrementHistory | None = None,
 ) -> memoryview:
     cluster = follow.cluster
     start, _ = clusters.life_of(cluster)
     now_us = scheduler_now_us(cluster, follow.now_us)
-    made = make_increment(recording, start, now_us - WINDOW_S * SECOND, now_us, follow.computation)
+    first_us = max(first_us, now_us - WINDOW_S * SECOND)
+    made = make_increment(recording, start, first_us, now_us, follow.computation)
     header: IncrementHeader = {
         "cursor": write_cursor(reached),
-        "is_first": is_first,
+        "is_first": history is not None,
         "origin_us": made.origin_us,
         "now_us": now_us,
         "is_live": cluster.is_live,
         "state": cluster.state,
         "window": WINDOW_S,
+        "first_second": max(0, (first_us - made.origin_us) // SECOND),
         "names": cast(IncrementNames, made.names),
         "workers": cast(list[IncrementWorker], made.workers),
         "errors": cast(list[IncrementError], made.errors),
@@ -166,4 +185,4 @@ def _columns(made: Increment) -> bytes:
 
 def empty_body(follow: Follow) -> memoryview:
     """Return an increment without rows: the page has everything."""
-    return _encode(follow, Recording("", {}), parse_cursor(follow.cursor), is_first=False)
+    return _encode(follow, Recording("", {}), parse_cursor(follow.cursor))

@@ -76,7 +76,7 @@ class Settings:
         200 * 1024 * MIB, "maximum size of all recorded data of an account, in bytes (0 = unlimited)", "BYTES"
     )
     busy_account_percent: int = _setting(
-        35,
+        30,
         "CPU of one core that an account may use while others that need less are active, in percent (0 = unlimited)",
         "N",
     )

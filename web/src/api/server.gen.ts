@@ -160,6 +160,7 @@ export interface IncrementHeader {
   is_live: boolean;
   state: string;
   window: number;
+  first_second: number;
   names: IncrementNames;
   workers: IncrementWorker[];
   errors: IncrementError[];

@@ -120,7 +120,7 @@ export class LiveRun {
     this.window = header.window;
     this.nowUs = Math.max(this.nowUs, header.now_us - header.origin_us);
     this.receivedMs = atMs;
-    if (header.is_first) this.busy.start(header.history, Math.floor(this.nowUs / SECOND) - this.window);
+    if (header.is_first) this.busy.start(header.history, header.first_second);
     const prefixes = header.names.prefixes.map((name) => this.prefixNames.number(name));
     this.workers.update(header.workers);
     this.lanes.add(parts.bars, header.keys, header.names.lanes, prefixes);

@@ -45,6 +45,7 @@ function increment(
       is_live: true,
       state: "running",
       window: 600,
+      first_second: 400,
       names: {
         prefixes,
         lanes: workers.map((name) => [name, 1]),

@@ -15,7 +15,7 @@ from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.increments import Follow, empty_body, news
 from daskscope.server.live import Listener
-from daskscope.server.pools import READ
+from daskscope.server.pools import HEAVY, READ
 
 BYTES = "application/vnd.daskscope.increment"
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
@@ -41,7 +41,9 @@ async def get_increment(call: Call) -> Response:
     listener = live.listen(call.account.id, call.identity.user) if query.wait else None
     try:
         while True:
-            follow, body = await call.services.pools.run(READ, call.account.id, _look, call)
+            # The first increment reads minutes of a run.
+            pool = READ if query.cursor else HEAVY
+            follow, body = await call.services.pools.run(pool, call.account.id, _look, call)
             if body is not None:
                 return DataResponse([body], BYTES, HEADERS)
             left = deadline - time.monotonic()
