@@ -48,6 +48,8 @@ export function styleOf(category: number, prefix: number): number {
 /** The threads of a live run and their latest bars. */
 export class LiveLanes {
   readonly lanes: LiveLane[] = [];
+  /** Grows when a lane appears or disappears. */
+  revision = 0;
   private readonly byName = new Map<string, LiveLane>();
   private count = 0;
   /** Bars that started before are forgotten. */
@@ -64,6 +66,7 @@ export class LiveLanes {
       found = { worker, thread, start: [], length: [], style: [], prefix: [], key: [], longest: 0 };
       this.byName.set(name, found);
       this.lanes.push(found);
+      this.revision++;
       this.lanes.sort((a, b) => (a.worker === b.worker ? a.thread - b.thread : a.worker < b.worker ? -1 : 1));
     }
     return found;
@@ -129,6 +132,7 @@ export class LiveLanes {
       const lane = this.lanes[i];
       if (lane.start.length > 0 || isConnected(lane.worker)) continue;
       this.lanes.splice(i, 1);
+      this.revision++;
       this.byName.delete(`${lane.worker}\0${lane.thread}`);
     }
   }

@@ -40,7 +40,8 @@ export function LiveStream({ run, version, range, maxHeight, onSelect }: Props) 
     const order = new Intl.Collator("en", { numeric: true });
     const lanes = [...run.lanes.lanes].sort((a, b) => order.compare(nameOf(a.worker), nameOf(b.worker)));
     return layOutLive(lanes, maxHeight);
-  }, [run, run.lanes.lanes.length, run.workers.workers.size, maxHeight]);
+    // A first increment replaces the lanes.
+  }, [run.lanes, run.lanes.revision, run.workers.workers.size, maxHeight]);
   useLayoutEffect(() => {
     if (!canvas.current || width < 2) return;
     drawLiveStream(canvas.current, width, layout, t0, t1, drag);

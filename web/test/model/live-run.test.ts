@@ -138,6 +138,15 @@ describe("bars", () => {
   });
 });
 
+test("lanes of workers that left disappear with their bars", () => {
+  const run = new LiveRun();
+  run.apply(increment([{ start: 1, length: 1, worker: "a" }], { workers: [worker("a")] }), 0);
+  const before = run.lanes.revision;
+  run.apply(increment([], { workers: [worker("a", { stop_us: 9 })], now_us: 5000 * SECOND }), 0);
+  expect(run.lanes.lanes).toEqual([]);
+  expect(run.lanes.revision).toBeGreaterThan(before);
+});
+
 describe("sums", () => {
   test("add up over increments", () => {
     const run = new LiveRun();
