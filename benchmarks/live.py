@@ -28,6 +28,7 @@ from benchmarks.ingest import START
 from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
 from daskscope import analytics
+from daskscope.collector.delivery.pace import HANDOVER_S, WORKING_S
 from daskscope.testing.factories import make_frames
 from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import columns_of_rows, frames_of_table
@@ -283,8 +284,8 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
     kept, sequence = tasks.rows, len(frames)
     workers = [str(name) for name in recording["workers"]["worker"][:20]]
 
-    def stream(seconds: float) -> float:
-        """Send tasks at the rate; return the CPU seconds of the server per second."""
+    def stream(seconds: float, interval_s: float) -> float:
+        """Send tasks at the rate, as a recorder does at an interval; return the CPU seconds of the server per second."""
         nonlocal kept, sequence
         began, before = time.monotonic(), _cpu_s(server)
         while time.monotonic() - began < seconds:
@@ -292,16 +293,16 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
             rows = [
                 {"key": f"live-{kept + n}", "prefix": "live", "group": "live", "worker": workers[n % 20], "thread": 1,
                  "status": "ok", "start_us": stop - 40_000, "stop_us": stop}
-                for n in range(RATE // 2)
+                for n in range(round(RATE * interval_s))
             ]  # fmt: skip
             kept += len(rows)
             body = encode_body("tasks", columns_of_rows("tasks", rows))
             send(seal(body, cluster="many", epoch=1, sequence=sequence, kept=kept, dropped=0))
             sequence += 1
-            time.sleep(0.5)
+            time.sleep(interval_s)
         return (_cpu_s(server) - before) / (time.monotonic() - began)
 
-    alone = stream(FOLLOW_S)
+    alone = stream(FOLLOW_S, WORKING_S)
     with browser.new_context(viewport=WINDOW) as context:
         page = context.new_page()
         page.add_init_script(OURS)
@@ -309,7 +310,7 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
         page.goto(f"{url}/local/clusters/many/live?secret={secret}")
         page.wait_for_function("() => window.draws.some(([, count]) => count >= 100)", timeout=120_000)
         opened = time.monotonic() - opened
-        followed = stream(FOLLOW_S)
+        followed = stream(FOLLOW_S, HANDOVER_S)
         # The first one has ten minutes of tasks.
         first, *applied = page.evaluate("window.applied")
         memory = max(one.memory_info().rss for one in _renderers(browser)) / 1e6
