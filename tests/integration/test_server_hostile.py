@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,22 @@ from tests.services import Hosting
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_frames
 
-INTEGERS = (0, 1, -1, 1 << 53, 1 << 62, (1 << 63) - 1, -(1 << 63), 1_700_000_000_000_000, 1 << 31, 86_400_000_000)
+#: The live view reads rows of the last minutes only.
+NOW = time.time_ns() // 1000
+INTEGERS = (
+    NOW,
+    NOW - 1_000_000,
+    0,
+    1,
+    -1,
+    1 << 53,
+    1 << 62,
+    (1 << 63) - 1,
+    -(1 << 63),
+    1_700_000_000_000_000,
+    1 << 31,
+    86_400_000_000,
+)
 FLOATS = (0.0, -1.0, 1e308, float("nan"), float("inf"), -float("inf"), 5e-324)
 TEXTS = (
     "", "x", "\x00", "\ud800", "a/b", "../..", "ü" * 300, "{}", "[]", '{"wanted": 1e400}', '{"a": {"core_hour": NaN}}', "running",
@@ -22,7 +38,7 @@ TEXTS = (
 )  # fmt: skip
 PAGES = (
     "", "/explain", "/history", "/events", "/tasks", "/recording", "/view/report.json", "/computations/comp",
-    "/computations/comp/view/report.json",
+    "/computations/comp/view/report.json", "/increments", "/increments?computation=comp", "/progress", "/running", "/stacks",
 )  # fmt: skip
 LISTS = (
     "clusters?busy=true", "usage", "usage?by=user", "usage?by=cluster", "usage?by=prefix", "overview", "errors?search=x",

@@ -16,6 +16,7 @@ from daskscope.analysis.breakdown import breakdown
 from daskscope.analysis.critical_path import critical_path
 from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.findings import Facts
+from daskscope.analysis.increments import make_increment
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
@@ -82,6 +83,7 @@ def analyse(recording: Recording, bins: Bins) -> None:
         lambda: outcome(facts),
         lambda: findings(facts),
         lambda: summarise(recording),
+        lambda: make_increment(recording, bins.start_us, bins.start_us, bins.stop_us),
     ]
     for call in found:
         call()
