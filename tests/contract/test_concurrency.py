@@ -89,10 +89,10 @@ def before_buffer(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object])
     """Call a function once between the query for a run's files and the query for its buffer."""
     buffered = runs.buffered
 
-    def reading(*arguments: Any) -> Any:
+    def reading(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(runs, "buffered", buffered)
         action()
-        return buffered(*arguments)
+        return buffered(*arguments, **options)
 
     monkeypatch.setattr(runs, "buffered", reading)
 
