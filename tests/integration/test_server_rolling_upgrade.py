@@ -24,8 +24,7 @@ NEW = {"runs": ("longest_running", "stacks_asked_us", "stacks_asked_of"), "compu
 #: A server that expects the previous schema and knows nothing of the new columns, as the previous version does.
 OLD_START = f"""
 from daskscope.analysis import rollup
-from daskscope.server.routes import ingest
-from daskscope.storage import schema
+from daskscope.storage import ingest, schema
 schema.HEAD = {BEFORE!r}
 for table, names in {NEW!r}.items():
     for name in names:
@@ -33,7 +32,8 @@ for table, names in {NEW!r}.items():
 added = {{name for names in {NEW!r}.values() for name in names}}
 for table, names in rollup.ENTITIES.items():
     rollup.ENTITIES[table] = tuple(name for name in names if name not in added)
-ingest.user_requests = lambda *_: []
+ingest.COLUMNS = ("cluster", "close_us", "end_us")
+ingest.requests_of = lambda *_: None
 {START}
 """
 
