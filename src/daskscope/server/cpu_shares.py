@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 #: An account may use this many times as much as the busiest of the others.
-FACTOR = 1.5
+FACTOR = 1.25
 #: CPU seconds per second that every account gets.
 MIN_RATE = 0.05
 #: An account is active for this long after a request.
