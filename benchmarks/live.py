@@ -265,8 +265,15 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
     connection = http.client.HTTPConnection(host, timeout=120)
 
     def send(*frames: bytes) -> None:
-        connection.request("POST", "/api/v1/ingest", b"".join(frames), {"Authorization": f"Bearer {secret}"})
-        response = connection.getresponse()
+        headers = {"Authorization": f"Bearer {secret}"}
+        try:
+            connection.request("POST", "/api/v1/ingest", b"".join(frames), headers)
+            response = connection.getresponse()
+        except (http.client.HTTPException, OSError):
+            # Servers close idle connections.
+            connection.close()
+            connection.request("POST", "/api/v1/ingest", b"".join(frames), headers)
+            response = connection.getresponse()
         text = response.read()
         assert response.status == 200, text[:300]
 
