@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from benchmarks.ingest import START
 from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
 from daskscope import analytics
-from daskscope.collector.delivery.pace import HANDOVER_S, WORKING_S
+from daskscope.collector.delivery.pace import HANDOVER_S, WORKING_S, Pace
 from daskscope.testing.factories import make_frames
 from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import columns_of_rows, frames_of_table
@@ -259,57 +259,68 @@ def _compared(watched: dict[str, Watched]) -> list[Result]:
 # ---------------------------------------------------------------- a large run
 
 
-def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[Result]:
-    """Follow a run that has a million tasks already."""
-    host = url.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=120)
+class LargeRun:
+    """A simulated recorder of a cluster that has a million tasks already."""
 
-    def send(*frames: bytes) -> None:
-        headers = {"Authorization": f"Bearer {secret}"}
+    def __init__(self, url: str, secret: str) -> None:
+        self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
+        self.headers = {"Authorization": f"Bearer {secret}"}
+        recording = synthetic.recording(MANY)
+        tasks, now = recording["tasks"], time.time_ns() // 1000
+        shift = now - int(tasks["stop_us"].max())
+        for name in ("assigned_us", "start_us", "stop_us"):
+            tasks.columns[name] = tasks[name] + shift
+        cluster = {"cluster": "many", "name": "many", "start_us": int(tasks["start_us"].min()), "seen_us": now}
+        frames = make_frames({"clusters": [cluster]}, cluster="many")
+        frames += frames_of_table(recording["workers"], cluster="many", epoch=1, sequence=len(frames), kept=0)
+        frames += frames_of_table(tasks, cluster="many", epoch=1, sequence=len(frames), kept=tasks.rows)
+        for frame in frames:
+            self.send(frame)
+        self.kept, self.sequence = tasks.rows, len(frames)
+        self.workers = [str(name) for name in recording["workers"]["worker"][:20]]
+
+    def send(self, frame: bytes) -> None:
         try:
-            connection.request("POST", "/api/v1/ingest", b"".join(frames), headers)
-            response = connection.getresponse()
+            self.connection.request("POST", "/api/v1/ingest", frame, self.headers)
+            response = self.connection.getresponse()
         except (http.client.HTTPException, OSError):
             # Servers close idle connections.
-            connection.close()
-            connection.request("POST", "/api/v1/ingest", b"".join(frames), headers)
-            response = connection.getresponse()
+            self.connection.close()
+            self.connection.request("POST", "/api/v1/ingest", frame, self.headers)
+            response = self.connection.getresponse()
         text = response.read()
         assert response.status == 200, text[:300]
 
-    recording = synthetic.recording(MANY)
-    tasks, now = recording["tasks"], time.time_ns() // 1000
-    shift = now - int(tasks["stop_us"].max())
-    for name in ("assigned_us", "start_us", "stop_us"):
-        tasks.columns[name] = tasks[name] + shift
-    cluster = {"cluster": "many", "name": "many", "start_us": int(tasks["start_us"].min()), "seen_us": now}
-    frames = make_frames({"clusters": [cluster]}, cluster="many")
-    frames += frames_of_table(recording["workers"], cluster="many", epoch=1, sequence=len(frames), kept=0)
-    frames += frames_of_table(tasks, cluster="many", epoch=1, sequence=len(frames), kept=tasks.rows)
-    for frame in frames:
-        send(frame)
-    kept, sequence = tasks.rows, len(frames)
-    workers = [str(name) for name in recording["workers"]["worker"][:20]]
+    def post(self, rows: int) -> None:
+        """Send executions that have just ended."""
+        stop = time.time_ns() // 1000
+        ended = [
+            {"key": f"live-{self.kept + n}", "prefix": "live", "group": "live", "worker": self.workers[n % 20], "thread": 1,
+             "status": "ok", "start_us": stop - 40_000, "stop_us": stop}
+            for n in range(rows)
+        ]  # fmt: skip
+        self.kept += rows
+        body = encode_body("tasks", columns_of_rows("tasks", ended))
+        self.send(seal(body, cluster="many", epoch=1, sequence=self.sequence, kept=self.kept, dropped=0))
+        self.sequence += 1
 
-    def stream(seconds: float, interval_s: float) -> float:
-        """Send tasks at the rate, as a recorder does at an interval; return the CPU seconds of the server per second."""
-        nonlocal kept, sequence
-        began, before = time.monotonic(), _cpu_s(server)
-        while time.monotonic() - began < seconds:
-            stop = time.time_ns() // 1000
-            rows = [
-                {"key": f"live-{kept + n}", "prefix": "live", "group": "live", "worker": workers[n % 20], "thread": 1,
-                 "status": "ok", "start_us": stop - 40_000, "stop_us": stop}
-                for n in range(round(RATE * interval_s))
-            ]  # fmt: skip
-            kept += len(rows)
-            body = encode_body("tasks", columns_of_rows("tasks", rows))
-            send(seal(body, cluster="many", epoch=1, sequence=sequence, kept=kept, dropped=0))
-            sequence += 1
-            time.sleep(interval_s)
+    def stream(self, server: psutil.Process, is_due: Callable[[float, int], bool]) -> float:
+        """Send tasks at the rate, when a recorder would; return the CPU seconds of the server per second."""
+        began = posted = time.monotonic()
+        before, sent = _cpu_s(server), 0
+        while (now := time.monotonic()) - began < FOLLOW_S:
+            waiting = int((now - began) * RATE) - sent
+            if is_due(now - posted, waiting):
+                self.post(waiting)
+                posted, sent = now, sent + waiting
+            time.sleep(HANDOVER_S)
         return (_cpu_s(server) - before) / (time.monotonic() - began)
 
-    alone = stream(FOLLOW_S, WORKING_S)
+
+def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[Result]:
+    """Follow a run that has a million tasks already."""
+    run = LargeRun(url, secret)
+    alone = run.stream(server, lambda since_s, _: since_s >= WORKING_S)
     with browser.new_context(viewport=WINDOW) as context:
         page = context.new_page()
         page.add_init_script(OURS)
@@ -317,7 +328,7 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
         page.goto(f"{url}/local/clusters/many/live?secret={secret}")
         page.wait_for_function("() => window.draws.some(([, count]) => count >= 100)", timeout=120_000)
         opened = time.monotonic() - opened
-        followed = stream(FOLLOW_S, HANDOVER_S)
+        followed = run.stream(server, Pace.is_handover_due)
         # The first one has ten minutes of tasks.
         first, *applied = page.evaluate("window.applied")
         memory = max(one.memory_info().rss for one in _renderers(browser)) / 1e6

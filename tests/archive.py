@@ -61,7 +61,7 @@ class Archive(storage.Archive):
 
     def run(self, cluster: str = "c", account: int = 0) -> dict[str, Any]:
         with self.read() as tx:
-            query = sa.select(schema.runs, state_of(tx.now_us, tx.lost_after_us).label("state"))
+            query = sa.select(schema.runs, state_of(tx.lost_before_us).label("state"))
             mine = (schema.runs.c.account_id == (account or self.account)) & (schema.runs.c.cluster == cluster)
             row = tx.execute(query.where(mine)).mappings().one_or_none()
         assert row is not None, f"no run of cluster {cluster}"

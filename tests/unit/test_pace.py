@@ -12,7 +12,18 @@ from tests.unit.test_sender import until
 
 from daskscope.collector.delivery.bodies import BodyLimits
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
-from daskscope.collector.delivery.pace import FIRST_S, FOLLOWED_S, IDLE_S, LINGER_S, WATCHED_S, WORKING_S, Pace
+from daskscope.collector.delivery.pace import (
+    FEW_S,
+    FIRST_S,
+    FOLLOWED_S,
+    HANDOVER_ROWS,
+    HANDOVER_S,
+    IDLE_S,
+    LINGER_S,
+    WATCHED_S,
+    WORKING_S,
+    Pace,
+)
 from daskscope.collector.delivery.poster import poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool, read_bodies
@@ -200,3 +211,19 @@ def test_frames_of_a_followed_cluster_hardly_wait() -> None:
     assert not pace.is_idle
     pace.note_reply("watched=1, followed=0, silence=30")
     assert pace.interval_s == WATCHED_S
+
+
+@pytest.mark.parametrize(
+    ("since_s", "executions", "is_due"),
+    [
+        (HANDOVER_S, HANDOVER_ROWS, True),
+        (HANDOVER_S / 2, 100 * HANDOVER_ROWS, False),
+        (HANDOVER_S, HANDOVER_ROWS - 1, False),
+        (FEW_S, 1, True),
+        (60.0, 1, True),
+    ],
+)
+def test_a_followed_cluster_hands_over_full_batches_soon_and_small_ones_later(
+    since_s: float, executions: int, is_due: bool
+) -> None:
+    assert Pace.is_handover_due(since_s, executions) is is_due

@@ -213,6 +213,8 @@ def _busy(tasks: Table, prefix: Array, bins: Bins) -> Columns:
 def _samples(samples: Table, bins: Bins) -> tuple[list[str], Columns]:
     """Return the workers, and their last sample in each second, or in each step if there are many."""
     samples = samples.take(~where(samples.strings("worker"), SCHEDULER))
+    if not samples.rows:
+        return [], empty("samples")
     workers, worker = named(samples.strings("worker"))
     step = max(1, -(-samples.rows // MAX_SAMPLES))
     second = bins.of(samples["time_us"])
@@ -233,6 +235,8 @@ def _samples(samples: Table, bins: Bins) -> tuple[list[str], Columns]:
 def _transfers(table: Table, bins: Bins) -> Columns:
     """Return received bytes. Senders report the same transfers, but maybe in another increment, so their reports do not count."""
     received = table.take(where(table.strings("direction"), "incoming"))
+    if not received.rows:
+        return empty("transfers")
     columns = {
         "second": bins.of(received["stop_us"]),
         "nbytes": np.clip(received["nbytes"], 0, MAX_BYTES),
@@ -246,6 +250,8 @@ def _activities(table: Table, bins: Bins) -> tuple[list[tuple[str, ...]], Column
     is_total = where(table.strings("activity"), "total") & where(table.strings("prefix"), "")
     is_waiting = where(table.strings("context"), "p2p") & where(table.strings("activity"), "idle")
     table = table.take(~(is_total | is_waiting))
+    if not table.rows:
+        return [], empty("activities")
     columns = [named(table.strings(name)) for name in ("context", "activity", "unit")]
     triples = np.stack([codes for _, codes in columns], axis=1)
     distinct, numbers = np.unique(triples, axis=0, return_inverse=True)

@@ -36,14 +36,19 @@ class Transaction:
     def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Unpack[tuple[Any, ...]]]:
         return self.connection.execute(statement, parameters)
 
-    def rows(self, kind: type[T], query: Executable) -> list[T]:
+    @property
+    def lost_before_us(self) -> int:
+        """A cluster that was last heard from before is lost."""
+        return self.now_us - self.lost_after_us
+
+    def rows(self, kind: type[T], query: Executable, parameters: Any = None) -> list[T]:
         """Return the rows of a query as objects of a dataclass whose fields are columns of the query."""
         names = (item.name for item in fields(kind))  # type: ignore[arg-type]
-        return [kind(*row) for row in self.execute(query).columns(*names)]
+        return [kind(*row) for row in self.execute(query, parameters).columns(*names)]
 
-    def row(self, kind: type[T], query: Executable) -> T | None:
+    def row(self, kind: type[T], query: Executable, parameters: Any = None) -> T | None:
         """Return the only row of a query in the same way; None if there is none."""
-        return next(iter(self.rows(kind, query)), None)
+        return next(iter(self.rows(kind, query, parameters)), None)
 
     def seal(self, account: int, data: bytes, place: str) -> bytes:
         return self.vault.seal(self.connection, account, data, place)

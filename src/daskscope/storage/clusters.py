@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -107,12 +108,12 @@ class ClusterFilter:
     after: tuple[int, int] | None = None
 
 
-def state_of(now_us: int, lost_after_us: int) -> Any:
+def state_of(lost_before_us: Any) -> Any:
     """Return the SQL expression for a run's current state. No update is needed for a run to become lost."""
     runs = schema.runs
     return sa.case(
         (runs.c.end_us > 0, "finished"),
-        (runs.c.received_us < now_us - lost_after_us, "lost"),
+        (runs.c.received_us < lost_before_us, "lost"),
         (runs.c.idle_since_us > 0, "idle"),
         else_="running",
     )
@@ -139,7 +140,7 @@ def _ended_computations() -> list[Any]:
 
 def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[Cluster]:
     """Return the clusters of an account, newest first unless sorted otherwise."""
-    runs, state = schema.runs, state_of(tx.now_us, tx.lost_after_us)
+    runs, state = schema.runs, state_of(tx.lost_before_us)
     query = sa.select(runs, state.label("state"), *_ended_computations()).where(runs.c.account_id == account)
     query = query.where(*_conditions(wanted, state))
     key = runs.c[wanted.sort]
@@ -177,15 +178,22 @@ def has(column: Any, search: str) -> Any:
 
 def count_clusters(tx: Transaction, account: int) -> dict[str, int]:
     """Count the clusters of an account by state."""
-    state = state_of(tx.now_us, tx.lost_after_us).label("state")
+    state = state_of(tx.lost_before_us).label("state")
     query = sa.select(state, sa.func.count().label("n")).where(schema.runs.c.account_id == account).group_by(state)
     return {row.state: row.n for row in tx.execute(query)}
 
 
 def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
-    runs = schema.runs
-    query = sa.select(runs, state_of(tx.now_us, tx.lost_after_us).label("state"), *_ended_computations())
-    return tx.row(Cluster, query.where(runs.c.account_id == account, runs.c.cluster == cluster))
+    wanted = {"account": account, "cluster": cluster, "lost_before": tx.lost_before_us}
+    return tx.row(Cluster, _by_name(), wanted)
+
+
+@functools.cache
+def _by_name() -> Any:
+    """Build the statement once: that takes longer than running it, and every page of a cluster needs it."""
+    runs, lost_before = schema.runs, sa.bindparam("lost_before", type_=sa.BigInteger)
+    query = sa.select(runs, state_of(lost_before).label("state"), *_ended_computations())
+    return query.where(runs.c.account_id == sa.bindparam("account"), runs.c.cluster == sa.bindparam("cluster"))
 
 
 def change_cluster(tx: Transaction, run: int, values: dict[str, Any]) -> None:

@@ -195,7 +195,7 @@ def large_subjects(tx: Transaction, run: int, tasks: int, limit: int) -> list[tu
 def true_state(tx: Transaction) -> Any:
     """Return the SQL expression for a state: a computation that ran when its cluster was lost or ended is lost."""
     table = schema.computations
-    gone = state_of(tx.now_us, tx.lost_after_us).in_(("lost", "finished"))
+    gone = state_of(tx.lost_before_us).in_(("lost", "finished"))
     return sa.case((sa.and_(table.c.state == "running", gone), "lost"), else_=table.c.state)
 
 

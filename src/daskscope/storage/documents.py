@@ -62,7 +62,7 @@ def newest_batch(tx: Transaction, run: int) -> int:
 def document_state(tx: Transaction, run: int, subject: str) -> DocumentState | None:
     """Return the state of a document, or None if its run was deleted."""
     runs = schema.runs
-    is_live = sa.and_(runs.c.end_us == 0, runs.c.received_us >= tx.now_us - tx.lost_after_us)
+    is_live = sa.and_(runs.c.end_us == 0, runs.c.received_us >= tx.lost_before_us)
     live = tx.execute(sa.select(is_live).where(runs.c.id == run)).scalar()
     if live is None:
         return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -30,9 +32,14 @@ Position = Mapping[int, Place]
 
 def position_of(tx: Transaction, run: int) -> Position:
     """Return the position of a reader that knows everything stored so far."""
+    return {epoch: Place(highest, taken) for epoch, highest, taken in tx.execute(_epochs(), {"run": run})}
+
+
+@functools.cache
+def _epochs() -> Any:
+    """Build the statement once: that takes longer than running it."""
     epochs = schema.epochs
-    query = sa.select(epochs.c.epoch, epochs.c.highest, epochs.c.taken).where(epochs.c.run_id == run)
-    return {row.epoch: Place(row.highest, row.taken) for row in tx.execute(query)}
+    return sa.select(epochs.c.epoch, epochs.c.highest, epochs.c.taken).where(epochs.c.run_id == sa.bindparam("run"))
 
 
 def batches_since(
@@ -62,14 +69,28 @@ def batches_since(
 
 
 def _rows_after(tx: Transaction, run: int, epoch: int, highest: int) -> list[sa.Row[tuple[object, ...]]] | None:
-    table = schema.batches
-    mine = (table.c.run_id == run) & (table.c.epoch == epoch) & (table.c.sequence > highest)
-    mine &= table.c.frame.is_not(None)
-    size = sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(table.c.frame)), 0)).where(mine)
-    if tx.execute(size).scalar_one() > MAX_NEW_NBYTES:
+    after = {"run": run, "epoch": epoch, "highest": highest}
+    if tx.execute(_size_after(), after).scalar_one() > MAX_NEW_NBYTES:
         return None
+    return list(tx.execute(_after(), after))
+
+
+def _is_after() -> Any:
+    table = schema.batches
+    mine = (table.c.run_id == sa.bindparam("run")) & (table.c.epoch == sa.bindparam("epoch"))
+    return mine & (table.c.sequence > sa.bindparam("highest")) & table.c.frame.is_not(None)
+
+
+@functools.cache
+def _size_after() -> Any:
+    return sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(schema.batches.c.frame)), 0)).where(_is_after())
+
+
+@functools.cache
+def _after() -> Any:
+    table = schema.batches
     columns = (table.c.id, table.c.epoch, table.c.sequence, table.c.name, table.c.frame, table.c.rows, table.c.damage)
-    return list(tx.execute(sa.select(*columns).where(mine).order_by(table.c.sequence)))
+    return sa.select(*columns).where(_is_after()).order_by(table.c.sequence)
 
 
 def read_recent(

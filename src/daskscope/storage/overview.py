@@ -146,7 +146,7 @@ class Fleet:
 
 
 def fleet_of(tx: Transaction) -> Fleet:
-    runs, state = schema.runs, state_of(tx.now_us, tx.lost_after_us).label("state")
+    runs, state = schema.runs, state_of(tx.lost_before_us).label("state")
     counts = tx.execute(sa.select(state, sa.func.count().label("n")).group_by(state))
     found = {row.state: int(row.n) for row in counts}
     kept = sa.select(summed(runs.c.tasks), summed(runs.c.exceptions), summed(runs.c.buffered_nbytes))

@@ -362,13 +362,15 @@ class ClusterPlugin(SchedulerPlugin):
                 stated = now
                 self.state()
             self.advance()
-            if now - flushed >= self.flush_interval_s or self.recorder.executions.rows() >= FULL_CHUNK:
-                flushed = now
+            executions = self.recorder.executions.rows()
+            if self.is_flush_due(now - flushed, executions):
+                # A task that ends after a quiet moment is shown at once, even if a sample was handed over just before.
+                flushed = now if executions or not self.is_followed else flushed
                 has_rested = now - profiled >= rest
                 profiled = now if has_rested else profiled
                 self.flush(profile=has_rested)
             spent = time.monotonic() - now
-            tick = min(TICK, self.flush_interval_s)
+            tick = min(HANDOVER_S if self.is_followed else TICK, settings.flush_interval)
             period = min(2 * period, SLOWEST_TICK) if spent > TICK_BUDGET else max(tick, period / 2)
         # The breaker opened: deliver the rows collected until then.
         try:
@@ -377,11 +379,15 @@ class ClusterPlugin(SchedulerPlugin):
             logger.debug("daskscope: %r", error)
 
     @property
-    def flush_interval_s(self) -> float:
-        """Return the seconds after which rows are handed over: few while somebody follows the cluster live."""
-        if self.pace is not None and self.pace.is_followed:
-            return min(HANDOVER_S, self.settings.flush_interval)
-        return self.settings.flush_interval
+    def is_followed(self) -> bool:
+        """Whether somebody has the live view of the cluster open."""
+        return self.pace is not None and self.pace.is_followed
+
+    def is_flush_due(self, since_s: float, executions: int) -> bool:
+        """Return whether rows are handed over now: soon while somebody follows the cluster live."""
+        if since_s >= self.settings.flush_interval or executions >= FULL_CHUNK:
+            return True
+        return self.is_followed and Pace.is_handover_due(since_s, executions)
 
     @property
     def rest_s(self) -> float:
