@@ -21,8 +21,9 @@ from distributed import get_worker, span
 
 import daskscope
 from daskscope.collector.logs import MAX_LINES
+from daskscope.collector.rows import checked
 from daskscope.collector.worker import agent
-from daskscope.collector.worker.agent import NAME, flush_agent, start_agent, stop_agent
+from daskscope.collector.worker.agent import FEW_ROWS, NAME, flush_agent, start_agent, stop_agent
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import Body, encode_body, seal
 
@@ -71,9 +72,8 @@ class Recorder:
     def rows(self, table: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for push in list(self.pushes):
-            for body in push["bodies"]:
-                if body["table"] == table:
-                    found += rows_of(body)
+            bodies = [*push["bodies"], *(vars(encode_body(**few)) for few in push["rows"])]
+            found += [row for body in bodies if body["table"] == table for row in rows_of(body)]
         return found
 
     def dropped(self) -> dict[str, int]:
@@ -394,19 +394,21 @@ def warn_often(times: int) -> None:
         logging.getLogger("distributed.analysis").warning("line %d", number)
 
 
-def broken_for(table: str) -> Callable[[str, Any], Body]:
-    def broken(name: str, columns: Any) -> Body:
+def broken_for(table: str, function: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    def broken(name: str, columns: Any) -> Any:
         if name == table:
             raise ValueError("put in by a test")
-        return encode_body(name, columns)
+        return function(name, columns)
 
     return broken
 
 
-def test_rows_that_cannot_be_encoded_are_counted_and_others_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent, "encode_body", broken_for("logs"))
+@pytest.mark.parametrize("lines", [5, FEW_ROWS + 5])
+def test_rows_that_cannot_be_encoded_are_counted_and_others_arrive(lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent, "encode_body", broken_for("logs", encode_body))
+    monkeypatch.setattr(agent, "checked", broken_for("logs", checked))
     with recorded(processes=False, workers=1, push_interval_s=LONG) as (client, recorder):
-        client.submit(warn_often, 5).result()
+        client.submit(warn_often, lines).result()
 
         def a_profile_arrives() -> bool:
             # On a busy machine, 0.3 s may pass without a sample.
@@ -416,7 +418,7 @@ def test_rows_that_cannot_be_encoded_are_counted_and_others_arrive(monkeypatch: 
 
         until(a_profile_arrives)
         assert list(client.run(flush_agent).values()) == [True]
-    assert recorder.dropped() == {"logs": 5}
+    assert recorder.dropped() == {"logs": lines}
     assert recorder.rows("logs") == []
     assert recorder.pushes[0]["quality"]["errors"] == {"logs": "ValueError: put in by a test"}
 
@@ -436,7 +438,7 @@ def test_a_loss_is_reported_once_if_workers_share_a_process_and_a_push_is_refuse
 def break_encoding(dask_worker: Any) -> None:
     """Break the encoding in a worker's shipped agent."""
     module: Any = sys.modules[type(dask_worker.plugins[NAME]).__module__]
-    module.encode_body = broken_for("logs")
+    module.checked = broken_for("logs", module.checked)
 
 
 def test_a_loss_reaches_the_recording_even_if_no_batch_of_its_table_follows(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_the_oldest_bodies_are_dropped_and_their_rows_counted() -> None:
 def test_the_oldest_causes_are_dropped_and_counted_apart_from_rows() -> None:
     pending = Pending(max_causes=2)
     pending.add_causes([{"key": key} for key in "abc"])
-    assert pending.contents() == Contents([], [{"key": "b"}, {"key": "c"}], {})
+    assert pending.contents() == Contents([], [], [{"key": "b"}, {"key": "c"}], {})
     assert pending.causes_lost == 1
 
 
@@ -38,7 +38,7 @@ def test_a_loss_is_reported_until_the_scheduler_accepts_it() -> None:
     assert not pending
     pending.count_lost("logs", 1)
     assert pending
-    assert pending.contents() == Contents([], [], {"logs": 1})
+    assert pending.contents() == Contents([], [], [], {"logs": 1})
 
 
 def test_data_that_arrives_while_sending_is_kept() -> None:
@@ -49,4 +49,14 @@ def test_data_that_arrives_while_sending_is_kept() -> None:
     pending.add_causes([{"key": "b"}])
     pending.count_lost("logs", 3)
     pending.mark_sent(contents)
-    assert pending.contents() == Contents([], [{"key": "b"}], {"logs": 3})
+    assert pending.contents() == Contents([], [], [{"key": "b"}], {"logs": 3})
+
+
+def test_the_oldest_rows_are_dropped_and_counted() -> None:
+    pending = Pending(max_rows=2)
+    for level in ("INFO", "WARNING", "ERROR"):
+        pending.add_rows("logs", {"level": [level, level]})
+    waiting = [{"table": "logs", "columns": {"level": [level] * 2}} for level in ("WARNING", "ERROR")]
+    assert pending.contents() == Contents([], waiting, [], {"logs": 2})
+    pending.mark_sent(pending.contents())
+    assert not pending

@@ -6,6 +6,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from daskscope.collector.delivery.outbox import Outbox
 from daskscope.collector.scheduler.rpc import RecorderRpc
 from daskscope.testing import make_columns
@@ -65,6 +67,45 @@ def test_a_refused_push_is_neither_counted_nor_forwarded() -> None:
     assert bench.push(bodies=[whole, half], dropped={"logs": 3}) == "refused"
     assert bench.push(bodies=[whole], dropped={"logs": 3, "profiles": "many"}) == "refused"
     assert (bench.forwarded, bench.outbox.dropped) == ([], {})
+
+
+def few(table: str, rows: int, **values: Any) -> dict[str, Any]:
+    return {"table": table, "columns": make_columns(table, [values] * rows)}
+
+
+def test_rows_of_all_workers_share_a_batch() -> None:
+    bench = Bench()
+    for worker in ("w1", "w2"):
+        assert bench.push(rows=[few("processes", 1, worker=worker), few("logs", 2, worker=worker)]) == "OK"
+    drained = {table: (columns["worker"], rows) for table, columns, rows, _ in bench.rpc.worker_rows.drain()}
+    assert drained == {"processes": (["w1", "w2"], 2), "logs": (["w1", "w1", "w2", "w2"], 4)}
+    assert list(bench.rpc.worker_rows.drain()) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"worker": ["w1", 5]},
+        {"time_us": ["noon", "noon"]},
+        {"worker": ["w1"]},
+        {"unknown": ["w1", "w1"]},
+        {"cpu_s": ["much", "much"]},
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_with_the_whole_push(damage: dict[str, Any]) -> None:
+    bench = Bench()
+    damaged = few("processes", 2)
+    damaged["columns"].update(damage)
+    assert bench.push(rows=[few("logs", 1), damaged], dropped={"logs": 3}) == "refused"
+    assert (list(bench.rpc.worker_rows.drain()), bench.outbox.dropped) == ([], {})
+
+
+def test_rows_beyond_the_limit_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("daskscope.collector.rows.MAX_ROWS", 3)
+    bench = Bench()
+    for _ in range(2):
+        bench.push(rows=[few("logs", 2)])
+    assert [(table, rows, dropped) for table, _, rows, dropped in bench.rpc.worker_rows.drain()] == [("logs", 2, 2)]
 
 
 def test_the_row_of_a_worker_lists_the_errors_of_its_agent() -> None:

@@ -1,11 +1,11 @@
-"""Collect the rows of all tables but ``tasks`` and ``edges``: plain dicts until they are encoded, up to a limit per table.
+"""Collect the rows of all tables but ``tasks`` and ``edges`` until they are encoded, up to a limit per table.
 
-``Columns``, the other form of a table's rows, is what agents collect on workers.
+The recorder's own rows are plain dicts. ``Columns``, the other form of a table's rows, is what agents collect on workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,51 @@ def _values(name: str, kind: str, rows: list[dict[str, Any]]) -> list[Any]:
         # A single value that is not text would make the whole batch unreadable.
         return [value if type(value) is str else str(value) for value in values]
     return values
+
+
+class WorkerRows:
+    """Collects the few rows of each agent, so that those of all workers share a batch: a batch costs as much as 50 rows."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Columns] = {}
+        self._dropped: dict[str, int] = {}
+
+    def extend(self, table: str, columns: Columns) -> None:
+        """Add columns that ``checked`` returned."""
+        known = self._columns.setdefault(table, {name: [] for name in columns})
+        rows = len(next(iter(columns.values())))
+        if len(next(iter(known.values()))) + rows > MAX_ROWS:
+            self._dropped[table] = self._dropped.get(table, 0) + rows
+            return
+        for name, values in columns.items():
+            known[name] += values
+
+    def drain(self) -> Iterator[tuple[str, Columns, int, int]]:
+        """Remove all rows. Yield per table: its name, its columns, the number of rows and of dropped rows."""
+        all_columns, self._columns = self._columns, {}
+        dropped, self._dropped = self._dropped, {}
+        for table, columns in all_columns.items():
+            yield table, columns, len(next(iter(columns.values()))), dropped.get(table, 0)
+
+
+_TYPES: dict[str, type] = {"time": int, "int": int, "str": str}
+
+
+def checked(table: str, columns: Mapping[str, Any]) -> Columns:
+    """Return the columns of an agent. Raise ValueError if they do not fit: one bad value would cost all workers their rows."""
+    if columns.keys() != set(TABLES[table].names) or len({len(values) for values in columns.values()}) != 1:
+        raise ValueError(f"columns of {table} are missing or differ in length")
+    made: Columns = {}
+    for column in TABLES[table].columns:
+        values, wanted = columns[column.name], _TYPES.get(column.kind)
+        if column.kind == "float":
+            made[column.name] = [float(value) for value in values]
+            continue
+        texts = (text for value in values for text in value) if column.kind == "str[]" else values
+        if any(type(value) is not (wanted or str) for value in texts):
+            raise ValueError(f"a value of {table}.{column.name} has a wrong type")
+        made[column.name] = list(values)
+    return made
 
 
 def empty(table: TableDef) -> Columns:

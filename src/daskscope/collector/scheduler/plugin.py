@@ -458,6 +458,10 @@ class ClusterPlugin(SchedulerPlugin):
             if dropped:
                 self.outbox.count_dropped(table, dropped)
             self.encoder.write(table, partial(_scrubbed, self.recorder.scrubber, columns), rows)
+        for table, pushed, rows, dropped in self.rpc.worker_rows.drain():
+            if dropped:
+                self.outbox.count_dropped(table, dropped)
+            self.encoder.write(table, partial(dict, pushed), rows)
 
 
 def _scrubbed(scrubber: Scrubber, columns: Callable[[], Columns]) -> Columns:

@@ -14,6 +14,7 @@ from ..bundle import NAME
 from ..delivery.outbox import FrameQueue
 from ..delivery.poster import poster
 from ..delivery.sender import Sender
+from ..rows import WorkerRows, checked
 from ..settings import Settings
 from ..versions import known as known_versions
 from .earlier import recall
@@ -71,6 +72,8 @@ class RecorderRpc:
         #: The client of an owner; an owner that records a cluster for its whole life has no client.
         self.clients: dict[str, str] = {}
         self._leaving: asyncio.Task[None] | None = None
+        #: Rows of agents that wait for the next hand-over.
+        self.worker_rows = WorkerRows()
 
     async def handle(self, action: str = "", **arguments: Any) -> dict[str, Any]:
         plugin = self.plugin
@@ -146,21 +149,25 @@ class RecorderRpc:
         self,
         worker: str,
         bodies: Sequence[dict[str, Any]] = (),
+        rows: Sequence[dict[str, Any]] = (),
         causes: Sequence[dict[str, Any]] = (),
         dropped: dict[str, int] | None = None,
         children: dict[str, Any] | None = None,
         quality: dict[str, Any] | None = None,
     ) -> None:
-        """Accept the data a worker's agent collected; its encoded bodies are forwarded unchanged."""
+        """Accept the data a worker's agent collected: bodies are forwarded unchanged, rows are merged with those of others."""
         recorder = self.plugin.recorder
         known = [item for item in bodies if item["table"] in TABLES]
         # Check everything first: the agent repeats a refused push, so none of it may have been counted or forwarded.
         made = [Body(i["table"], i["rows"], i["t0"], i["t1"], i["raw"], bytes(i["data"])) for i in known]
-        lost = {table: int(rows) for table, rows in (dropped or {}).items() if table in TABLES}
-        for table, rows in lost.items():
-            self.plugin.outbox.count_dropped(table, rows)
+        few = [(item["table"], checked(item["table"], item["columns"])) for item in rows if item["table"] in TABLES]
+        lost = {table: int(count) for table, count in (dropped or {}).items() if table in TABLES}
+        for table, count in lost.items():
+            self.plugin.outbox.count_dropped(table, count)
         for body in made:
             self.plugin.encoder.forward(body)
+        for table, columns in few:
+            self.worker_rows.extend(table, columns)
         for cause in causes:
             recorder.failures.add_cause(worker, cause)
         if children is not None:

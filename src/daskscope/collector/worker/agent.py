@@ -17,7 +17,7 @@ from typing import Any
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from ...wire.encode import encode_body
-from ..rows import Columns
+from ..rows import Columns, checked
 from ..versions import installed
 from .causes import Record
 from .probes import Probes, Settings
@@ -34,6 +34,9 @@ TEARDOWN_S = 2.0
 #: Factor on the pause after each refusal: the scheduler logs a warning for each call of an RPC it does not have.
 BACK_OFF = 3.0
 GIVE_UP_S = 180.0
+#: Up to this many rows of a table are sent as they are, and the recorder makes one batch of those of all workers. A worker has
+#: 1 to 12 rows per push, and a batch of its own costs a server as much as 50.
+FEW_ROWS = 50
 
 #: A worker in these states has torn its plugins down, so an agent would never be removed.
 CLOSED_STATES = frozenset(("closing", "closed", "failed"))
@@ -115,12 +118,17 @@ class Agent(WorkerPlugin):
         return self._probes.children()
 
     def _encode(self, table: str, columns: Columns) -> None:
-        """Encode a table's rows; if that fails, count them as lost and keep those of the other tables."""
+        """Encode a table's rows unless they are few; if that fails, count them as lost and keep those of the other tables."""
+        rows = max(map(len, columns.values()))
         try:
-            self._pending.add_body(encode_body(table, self._probes.scrubber.scrub_columns(columns)))
+            scrubbed = self._probes.scrubber.scrub_columns(columns)
+            if rows <= FEW_ROWS:
+                self._pending.add_rows(table, checked(table, scrubbed))
+            else:
+                self._pending.add_body(encode_body(table, scrubbed))
         except Exception as error:  # noqa: BLE001 - the rows are drained already and cannot be collected again
             self._probes.errors[table] = f"{type(error).__name__}: {error}"[:200]
-            self._pending.count_lost(table, max(map(len, columns.values())))
+            self._pending.count_lost(table, rows)
 
     async def _send(self, children: dict[str, float] | None) -> bool:
         contents = self._pending.contents()
@@ -133,6 +141,7 @@ class Agent(WorkerPlugin):
                 action="push",
                 worker=self._worker.address,
                 bodies=contents.bodies,
+                rows=contents.rows,
                 causes=contents.causes,
                 dropped=contents.dropped,
                 children=children,
@@ -243,22 +252,27 @@ async def push_stacks(dask_worker: Any, request: int, timeout: float = 5.0) -> s
 
 MAX_BYTES = 4_000_000
 MAX_CAUSES = 500
+#: Tables of few rows that wait: 3 minutes of pushes, after which the agent gives up, have at most 250.
+MAX_PENDING = 250
 
 
 @dataclass(frozen=True)
 class Contents:
-    """One push: encoded batches, causes of failures, rows lost by table."""
+    """One push: encoded batches, rows of tables with few of them, causes of failures, rows lost by table."""
 
     bodies: list[dict[str, Any]]
+    rows: list[dict[str, Any]]
     causes: list[Record]
     dropped: dict[str, int]
 
 
 class Pending:
-    """Data waiting to be sent. Above its limits the oldest bodies and causes are dropped and counted."""
+    """Data waiting to be sent. Above its limits the oldest bodies, rows and causes are dropped and counted."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES, max_causes: int = MAX_CAUSES) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES, max_rows: int = MAX_PENDING, max_causes: int = MAX_CAUSES) -> None:
         self._bodies: deque[dict[str, Any]] = deque()
+        self._rows: deque[dict[str, Any]] = deque()
+        self._max_rows = max_rows
         self._causes: deque[Record] = deque()
         self._max_bytes = max_bytes
         self._max_causes = max_causes
@@ -268,7 +282,7 @@ class Pending:
         self.causes_lost = 0
 
     def __bool__(self) -> bool:
-        return bool(self._bodies or self._causes or self._lost)
+        return bool(self._bodies or self._rows or self._causes or self._lost)
 
     def add_body(self, body: Any) -> None:
         names = ("table", "rows", "t0", "t1", "raw", "data")
@@ -276,6 +290,12 @@ class Pending:
         while sum(len(waiting["data"]) for waiting in self._bodies) > self._max_bytes:
             oldest = self._bodies.popleft()
             self.count_lost(oldest["table"], oldest["rows"])
+
+    def add_rows(self, table: str, columns: Columns) -> None:
+        self._rows.append({"table": table, "columns": columns})
+        while len(self._rows) > self._max_rows:
+            oldest = self._rows.popleft()
+            self.count_lost(oldest["table"], max(map(len, oldest["columns"].values())))
 
     def add_causes(self, causes: list[Record]) -> None:
         self._causes.extend(causes)
@@ -289,12 +309,14 @@ class Pending:
 
     def contents(self) -> Contents:
         """Return all waiting data."""
-        return Contents(list(self._bodies), list(self._causes), dict(self._lost))
+        return Contents(list(self._bodies), list(self._rows), list(self._causes), dict(self._lost))
 
     def mark_sent(self, contents: Contents) -> None:
         """Remove data that the scheduler accepted; data that arrived meanwhile stays."""
         for _ in contents.bodies:
             self._bodies.popleft()
+        for _ in contents.rows:
+            self._rows.popleft()
         for _ in contents.causes:
             self._causes.popleft()
         left = {table: rows - contents.dropped.get(table, 0) for table, rows in self._lost.items()}
