@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
+import os
+import subprocess
+import sys
+import tarfile
 import threading
 import urllib.request
 from pathlib import Path
@@ -11,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 from tests.load import Load
 from tests.processes import until
-from tests.server_process import START, ServerProcess, archive_of, check_complete
+from tests.server_process import ServerProcess, archive_of, check_complete
 from tests.services import Postgres
 
 from daskscope.storage import schema
@@ -19,23 +25,61 @@ from daskscope.storage.database import Database
 from daskscope.storage.migrate import prepare, upgrade, version
 
 BEFORE = f"{int(schema.HEAD) - 1:04}"
-#: What the newest migration added: columns of the catalog, and a query that only the new version makes.
-NEW = {"runs": ("longest_running", "stacks_asked_us", "stacks_asked_of"), "computations": ("prefix_states",)}
-#: A server that expects the previous schema and knows nothing of the new columns, as the previous version does.
-OLD_START = f"""
-from daskscope.analysis import rollup
-from daskscope.storage import ingest, schema
-schema.HEAD = {BEFORE!r}
-for table, names in {NEW!r}.items():
-    for name in names:
-        getattr(schema, table)._columns.remove(getattr(schema, table).c[name])
-added = {{name for names in {NEW!r}.values() for name in names}}
-for table, names in rollup.ENTITIES.items():
-    rollup.ENTITIES[table] = tuple(name for name in names if name not in added)
-ingest.COLUMNS = ("cluster", "close_us", "end_us")
-ingest.requests_of = lambda *_: None
-{START}
+ROOT = Path(__file__).parents[2]
+#: Built files, which are not in the history.
+BUILT = ("report/viewer.html", "server/static")
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True).stdout
+
+
+@pytest.fixture(scope="module")
+def previous_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source of the version before the newest migration, from the history of this repository."""
+    newest = f"src/daskscope/storage/migrations/versions/{schema.HEAD}_*"
+    try:
+        added = git("log", "--diff-filter=A", "--format=%H", "--", newest).decode().split()
+        packed = git("archive", f"{added[-1]}^", "src") if added else b""
+    except (OSError, subprocess.CalledProcessError):
+        packed = b""
+    if not packed:
+        pytest.skip("needs the history of the repository")
+    directory = tmp_path_factory.mktemp("previous")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(directory, filter="data")
+    for name in BUILT:
+        (directory / "src/daskscope" / name).symlink_to(ROOT / "src/daskscope" / name)
+    return directory / "src"
+
+
+class PreviousRecorder:
+    """Makes batches with the code of the previous version: a server refuses those of a newer recorder."""
+
+    CODE = """
+import base64, json, sys
+from tests.load import cluster_batches
+for line in sys.stdin:
+    print(json.dumps([base64.b64encode(frame).decode() for frame in cluster_batches(*json.loads(line))]), flush=True)
 """
+
+    def __init__(self, source: Path) -> None:
+        environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
+        command = [sys.executable, "-c", self.CODE]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self.lock = threading.Lock()
+
+    def batches(self, cluster: str, batches: int, rows: int) -> list[bytes]:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with self.lock:
+            self.process.stdin.write(json.dumps([cluster, batches, rows]) + "\n")
+            self.process.stdin.flush()
+            return [base64.b64decode(text) for text in json.loads(self.process.stdout.readline())]
+
+    def close(self) -> None:
+        self.process.communicate()
 
 
 def readiness(server: ServerProcess) -> dict[str, object]:
@@ -45,19 +89,19 @@ def readiness(server: ServerProcess) -> dict[str, object]:
 
 
 def test_an_old_server_stores_batches_while_a_new_one_migrates(
-    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres: Postgres, previous_source: Path
 ) -> None:
     url, store, key = postgres.empty(), str(tmp_path / "blobs"), str(tmp_path / "master.key")
     database = Database(url)
     with database.write() as connection:
         upgrade(connection, BEFORE)
     flags = ("--database", url, "--store", store, "--key-file", key, "--compact-after", "1")
-    old = ServerProcess(tmp_path / "old", *flags, log=tmp_path / "old.log")
+    environment = {"PYTHONPATH": str(previous_source)}
+    old = ServerProcess(tmp_path / "old", *flags, log=tmp_path / "old.log", environment=environment)
     new = ServerProcess(tmp_path / "new", *flags, log=tmp_path / "new.log")
-    with monkeypatch.context() as patched:
-        patched.setattr("tests.server_process.START", OLD_START)
-        old.start()
-    load = Load(old.url, clusters=3, token=old.secret)
+    old.start()
+    recorder = PreviousRecorder(previous_source)
+    load = Load(old.url, clusters=3, token=old.secret, make=recorder.batches)
     load.start()
     try:
         until(lambda: load.acknowledged > 20, "batches before the migration", 60)
@@ -70,6 +114,7 @@ def test_an_old_server_stores_batches_while_a_new_one_migrates(
         assert readiness(new)["ready"] is True
     finally:
         load.stop()
+        recorder.close()
     assert [server.stop() for server in (old, new)] == [0, 0]
     assert f"catalog upgraded from {BEFORE}" in new.log()
     assert load.refused == []
