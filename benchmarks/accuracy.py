@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
+import subprocess
+import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -24,44 +25,17 @@ from distributed import Client, LocalCluster
 
 import daskscope
 from benchmarks.result import Result
+from benchmarks.task_log import LOG
 from daskscope.analysis.findings import Facts, Finding
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 
+#: The longest workload takes 30 s. Without a deadline, one that hangs keeps the others from being measured.
+DEADLINE_S = 180
+
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
-
-#: Where timers of tasks are written; workers inherit it.
-LOG = "DASKSCOPE_ACCURACY_LOG"
-
-
-@contextmanager
-def timer(what: str) -> Iterator[None]:
-    """Write how long the block took, and the CPU time and the time without a core of its thread, to the log."""
-    start, cpu, queued = time.time(), time.thread_time(), without_core()
-    with Path(os.environ[LOG] + ".begun").open("a", encoding="utf-8") as log:
-        log.write(json.dumps({"what": what, "start": start, "pid": os.getpid()}) + "\n")
-    try:
-        yield
-    finally:
-        _write(what, start, time.time(), time.thread_time() - cpu, without_core() - queued)
-
-
-def note(what: str, amount: float) -> None:
-    """Write an amount to the log, as CPU time."""
-    _write(what, time.time(), time.time(), amount, 0.0)
-
-
-def _write(what: str, start: float, stop: float, cpu: float, queued: float) -> None:
-    line = {"what": what, "start": start, "stop": stop, "cpu": cpu, "queued": queued, "pid": os.getpid()}
-    with Path(os.environ[LOG]).open("a", encoding="utf-8") as log:
-        log.write(json.dumps(line) + "\n")
-
-
-def without_core() -> float:
-    """Return for how many seconds the kernel let this thread wait for a core."""
-    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
 @dataclass(frozen=True)
@@ -169,14 +143,18 @@ def workload(**options: Any) -> Callable[[Workload], Workload]:
     return register
 
 
-def run(names: tuple[str, ...] = ()) -> list[Result]:
+def load_workloads() -> dict[str, tuple[Workload, dict[str, Any]]]:
     # Imported here, because the workloads register themselves with this module.
     from benchmarks import observed_workloads, workloads  # noqa: F401
 
-    chosen = {name: item for name, item in WORKLOADS.items() if not names or name in names}
+    return WORKLOADS
+
+
+def run(names: tuple[str, ...] = ()) -> list[Result]:
+    chosen = [name for name in load_workloads() if not names or name in names]
     statements: list[Statement] = []
-    for name, (function, options) in chosen.items():
-        statements += measure(name, function, options)
+    for name in chosen:
+        statements += measure_apart(name)
         wrong = [s for s in statements if s.workload == name and not s.is_right]
         print(f"    {name}: {'ok' if not wrong else ''}", flush=True)
         for s in wrong:
@@ -199,6 +177,37 @@ def split(statements: list[Statement]) -> tuple[list[Statement], list[Statement]
 def _result(what: str, statements: list[Statement]) -> Result:
     right = sum(statement.is_right for statement in statements)
     return Result(what, f"{right} of {len(statements)}", "all", right == len(statements))
+
+
+def measure_apart(name: str, deadline_s: float = DEADLINE_S) -> list[Statement]:
+    """Measure a workload in a process of its own; one that fails or does not end is one wrong statement."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        answer, errors = Path(directory) / "statements.json", Path(directory) / "errors"
+        with errors.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.accuracy_workload", name, str(answer)],
+                cwd=PAGE.parents[1],
+                stderr=stderr,
+                env={**os.environ, "TMPDIR": directory},
+                # Its workers, and programs that it started, are killed with it.
+                start_new_session=True,
+            )
+            try:
+                process.wait(deadline_s)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    return [_failure(name, f"no end after {deadline_s:.0f} s")]
+                raise
+        if process.returncode:
+            said = errors.read_text(errors="replace").splitlines()
+            return [_failure(name, said[-1] if said else f"exit status {process.returncode}")]
+        return [Statement(**fields) for fields in json.loads(answer.read_bytes())]
+
+
+def _failure(name: str, said: str) -> Statement:
+    return Statement(name, "the workload ends", "yes", said.replace("|", "/"), "", "", is_right=False)
 
 
 def measure(name: str, function: Workload, options: dict[str, Any]) -> list[Statement]:
@@ -249,7 +258,7 @@ def page(statements: list[Statement]) -> str:
         "own results. A statement is right if the difference is at most the tolerance.",
         "",
         f"`scripts/bench accuracy` ran {workloads_} workloads on a local cluster ({versions}, {os.cpu_count()} shared cores): "
-        f"{right} of {len(proven)} statements are right.",
+        f"{right} of {len(proven)} statements are right. The table shows one run.",
         "",
         "| workload | statement | truth | daskscope | difference | tolerance | right |",
         "|---|---|---:|---:|---:|---:|---|",

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 from distributed import wait
 
-from benchmarks.accuracy import Lab, Said, note, timer, workload
-from benchmarks.waiting_workloads import add, check_compute, rest
+from benchmarks.accuracy import Lab, Said, workload
+from benchmarks.tasks import (
+    add,
+    count_received,
+    hoard,
+    hold_memory,
+    link,
+    log_status,
+    read_late,
+    release,
+    rest,
+)
+from benchmarks.waiting_workloads import check_compute
 from daskscope.analysis.bandwidth import shuffled
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.critical_path import critical_path
 from daskscope.report.document import peak
-
-
-def link(*_: Any, seconds: float) -> float:
-    return rest(seconds, "chain")
 
 
 @workload(n_workers=2, threads_per_worker=2)
@@ -42,31 +47,6 @@ def a_chain_of_tasks(lab: Lab) -> Callable[[Said], None]:
         lab.number("lower bound of the run time", lab.wall("chain"), path.bound_us / 1e6, 0.05)
 
     return compare
-
-
-HOARD: list[bytearray] = []
-
-
-def hoard(nbytes: int) -> None:
-    HOARD.append(bytearray(os.urandom(1)) * nbytes)
-
-
-def release() -> None:
-    HOARD.clear()
-
-
-def log_status(dask_worker: Any) -> None:
-    """Write each stretch of time in which this worker is paused to the log, from a thread."""
-
-    def watch() -> None:
-        while True:
-            if dask_worker.status.name == "paused":
-                with timer("paused"):
-                    while dask_worker.status.name == "paused":
-                        time.sleep(0.01)
-            time.sleep(0.01)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @workload(
@@ -97,15 +77,6 @@ def a_paused_worker(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def read_late(seconds: float) -> bytes:
-    """Read a file whose content comes late, as from slow storage."""
-    path = Path(tempfile.mkdtemp()) / "pipe"
-    os.mkfifo(path)
-    threading.Timer(seconds, path.write_bytes, (b"x",)).start()
-    with timer("task"):
-        return path.read_bytes()
-
-
 @workload(threads_per_worker=1)
 def tasks_that_wait_for_files(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(read_late, [0.4] * 10, pure=False))
@@ -115,20 +86,6 @@ def tasks_that_wait_for_files(lab: Lab) -> Callable[[Said], None]:
         lab.number("waiting for files", lab.wall(), said.waiting("file"), 0.1 * lab.wall())
 
     return compare
-
-
-def count_received() -> None:
-    """Write the size of what each P2P shuffle receives to the log."""
-    from distributed.shuffle import _shuffle
-
-    run: Any = _shuffle.DataFrameShuffleRun
-    receive = run._receive
-
-    async def counted(self: Any, data: Any) -> None:
-        note("received", sum(len(piece) for _, piece in data))
-        await receive(self, data)
-
-    run._receive = counted
 
 
 @workload()
@@ -147,12 +104,6 @@ def bytes_of_a_shuffle(lab: Lab) -> Callable[[Said], None]:
         lab.number("sent by P2P", truth, shuffled(said.recording) / 1e6, 0.05 * truth, "MB")
 
     return compare
-
-
-def hold_memory(nbytes: int) -> Any:
-    data = np.ones(nbytes // 8)
-    time.sleep(3)
-    return data
 
 
 @workload(n_workers=2, threads_per_worker=1, memory_limit="2GB")

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 import os
-import queue
-import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-import numpy as np
-from distributed import Lock
-
-from benchmarks.accuracy import Lab, Said, timer, workload
-
-
-def spin(seconds: float, what: str = "task") -> float:
-    """Use the CPU of one thread, in pure Python, for a time by the clock."""
-    with timer(what):
-        stop = time.perf_counter() + seconds
-        while time.perf_counter() < stop:
-            sum(range(200))
-    return seconds
-
-
-def burn(seconds: float, what: str = "task") -> float:
-    """Use a given CPU time, without the GIL."""
-    matrix = np.ones(200_000)
-    with timer(what):
-        stop = time.thread_time() + seconds
-        while time.thread_time() < stop:
-            np.sqrt(matrix)
-    return seconds
-
-
-def rest(seconds: float, what: str = "task") -> float:
-    with timer(what):
-        time.sleep(seconds)
-    return seconds
-
-
-def add(*numbers: Any) -> int:
-    return len(numbers)
+from benchmarks.accuracy import Lab, Said, workload
+from benchmarks.tasks import (
+    burn,
+    burn_in_a_pool,
+    command,
+    hold,
+    hold_distributed,
+    receive,
+    rest,
+    spin,
+    take,
+)
 
 
 def check_compute(lab: Lab, said: Said, cpu_within: float = 0.03) -> None:
@@ -114,14 +87,6 @@ def more_processes_than_cores(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def hold(seconds: float) -> None:
-    with timer("task"), _LOCK:
-        time.sleep(seconds)
-
-
-_LOCK = threading.Lock()
-
-
 @workload(n_workers=1, threads_per_worker=4)
 def threads_that_share_a_lock(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(hold, [0.25] * 16, pure=False))
@@ -131,11 +96,6 @@ def threads_that_share_a_lock(lab: Lab) -> Callable[[Said], None]:
         lab.number("waiting, all of it", lab.wall() - lab.cpu(), said.seconds("noncpu"), 0.1 * lab.wall())
 
     return compare
-
-
-def hold_distributed(seconds: float) -> None:
-    with timer("task"), Lock("accuracy"):
-        time.sleep(seconds)
 
 
 @workload()
@@ -150,13 +110,6 @@ def a_distributed_lock(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def take(seconds: float) -> None:
-    box: queue.Queue[int] = queue.Queue()
-    with timer("task"):
-        threading.Timer(seconds, box.put, (1,)).start()
-        box.get()
-
-
 @workload(threads_per_worker=1)
 def tasks_that_wait_for_a_queue(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(take, [0.4] * 10, pure=False))
@@ -166,11 +119,6 @@ def tasks_that_wait_for_a_queue(lab: Lab) -> Callable[[Said], None]:
         lab.number("waiting for locks or queues", lab.wall(), said.waiting("lock"), 0.1 * lab.wall())
 
     return compare
-
-
-def burn_in_a_pool(seconds: float) -> None:
-    with timer("task"), ThreadPoolExecutor(1) as pool:
-        pool.submit(burn, seconds, "helper").result()
 
 
 @workload(threads_per_worker=1, n_workers=1)
@@ -185,26 +133,6 @@ def tasks_that_compute_in_a_pool(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def receive(seconds: float) -> bytes:
-    """Read from a server that replies late, through ``http.client``, as most libraries do."""
-    import http.client
-
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def reply() -> None:
-        peer, _ = listener.accept()
-        peer.recv(1000)
-        time.sleep(seconds)
-        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-        peer.close()
-
-    threading.Thread(target=reply, daemon=True).start()
-    with timer("task"):
-        connection = http.client.HTTPConnection("127.0.0.1", listener.getsockname()[1])
-        connection.request("GET", "/")
-        return connection.getresponse().read()
-
-
 @workload(threads_per_worker=1)
 def tasks_that_wait_for_a_server(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(receive, [0.4] * 10, pure=False))
@@ -214,11 +142,6 @@ def tasks_that_wait_for_a_server(lab: Lab) -> Callable[[Said], None]:
         lab.number("waiting for the network", lab.wall(), said.waiting("network"), 0.1 * lab.wall())
 
     return compare
-
-
-def command(seconds: float) -> None:
-    with timer("task"):
-        subprocess.run(["sleep", str(seconds)], check=True)
 
 
 @workload(threads_per_worker=1)

@@ -9,12 +9,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import psutil
-from distributed import Client, get_worker, secede, wait, worker_client
-from distributed.metrics import context_meter
+from distributed import Client, wait
 
-from benchmarks.accuracy import Lab, Said, timer, workload
-from benchmarks.waiting_workloads import add, burn, check_compute, rest
+from benchmarks.accuracy import Lab, Said, workload
+from benchmarks.tasks import (
+    Counter,
+    add,
+    broken,
+    burn,
+    fail_once,
+    first_slow,
+    io_counters_of_worker,
+    leave,
+    make,
+    metered,
+    outer,
+    rest,
+    total,
+)
+from benchmarks.waiting_workloads import check_compute
 
 
 @workload()
@@ -159,11 +172,6 @@ def a_restart(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-class Counter:
-    def work(self, seconds: float) -> float:
-        return burn(seconds, "actor")
-
-
 @workload(threads_per_worker=1, n_workers=1)
 def an_actor(lab: Lab) -> Callable[[Said], None]:
     actor: Any = lab.client.submit(Counter, actor=True).result()
@@ -193,11 +201,6 @@ def an_actor_beside_tasks(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def outer(seconds: float) -> None:
-    with timer("outer"), worker_client() as client:
-        client.gather(client.map(rest, [seconds] * 4, pure=False))
-
-
 @workload(n_workers=1, threads_per_worker=2)
 def tasks_that_submit_tasks(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(outer, [0.5, 0.5], pure=False))
@@ -211,11 +214,6 @@ def tasks_that_submit_tasks(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def metered(seconds: float) -> None:
-    with context_meter.meter("my-activity"):
-        burn(seconds)
-
-
 @workload(threads_per_worker=1)
 def a_custom_meter(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(metered, [1.0] * 4, pure=False))
@@ -224,15 +222,6 @@ def a_custom_meter(lab: Lab) -> Callable[[Said], None]:
         check_compute(lab, said)
 
     return compare
-
-
-def fail_once(seconds: float) -> float:
-    rest(seconds)
-    worker: Any = get_worker()
-    if not getattr(worker, "has_failed", False):
-        worker.has_failed = True
-        raise OSError("the service is away")
-    return seconds
 
 
 @workload(threads_per_worker=1)
@@ -245,11 +234,6 @@ def retried_tasks(lab: Lab) -> Callable[[Said], None]:
         lab.text("outcome", "finished", said.outcome.status)
 
     return compare
-
-
-def broken(seconds: float) -> float:
-    rest(seconds)
-    raise ValueError("no such column")
 
 
 @workload()
@@ -282,16 +266,17 @@ def one_of_two_clients_fails(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def _io() -> Any:
-    return psutil.Process().io_counters()
-
-
-@workload(memory_limit="350MB", n_workers=1)
+@workload(
+    memory_limit="350MB",
+    n_workers=1,
+    # Only the limit for spilling is wanted: a nanny that kills the worker loses what it counted.
+    config={"distributed.worker.memory.pause": False, "distributed.worker.memory.terminate": False},
+)
 def spilling(lab: Lab) -> Callable[[Said], None]:
     held = lab.client.map(np.random.default_rng(0).random, [2_000_000] * 25, pure=False)
     wait(held)
     time.sleep(1)
-    (written,) = (counters.write_chars / 1e6 for counters in lab.client.run(_io).values())
+    (written,) = (counters.write_chars / 1e6 for counters in lab.client.run(io_counters_of_worker).values())
     lab.client.submit(len, held[0]).result()
 
     def compare(said: Said) -> None:
@@ -300,14 +285,6 @@ def spilling(lab: Lab) -> Callable[[Said], None]:
         lab.text("disk time is shown", "yes", "yes" if said.seconds("disk") > 0 else "no")
 
     return compare
-
-
-def make(size: int) -> np.ndarray:
-    return np.ones(size)
-
-
-def total(array: np.ndarray) -> float:
-    return float(array.sum())
 
 
 @workload(threads_per_worker=1)
@@ -350,14 +327,6 @@ def a_straggler(lab: Lab) -> Callable[[Said], None]:
     return compare
 
 
-def first_slow(seconds: float) -> None:
-    worker: Any = get_worker()
-    if not getattr(worker, "is_warm", False):
-        worker.is_warm = True
-        seconds += 2
-    rest(seconds)
-
-
 @workload(threads_per_worker=1)
 def first_executions_are_slow(lab: Lab) -> Callable[[Said], None]:
     lab.client.gather(lab.client.map(first_slow, [0.05] * 40, pure=False))
@@ -385,12 +354,6 @@ def a_shuffle(lab: Lab) -> Callable[[Said], None]:
         lab.number("CPU and waiting are compute time", compute, said.seconds("cpu", "noncpu"), 0.01, is_internal=True)
 
     return compare
-
-
-def leave(seconds: float) -> None:
-    with timer("outer"):
-        secede()
-        time.sleep(seconds)
 
 
 @workload(n_workers=1, threads_per_worker=1)

@@ -235,8 +235,8 @@ class Event(TypedDict):
 class Step(TypedDict):
     """One execution on the critical path.
 
-    ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, and the rest. With
-    ``same_thread`` the step before did not produce an input, but occupied the thread.
+    ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, waiting for
+    a busy thread, and the rest. With ``same_thread`` the step before did not produce an input, but occupied the thread.
     """
 
     key: str
@@ -247,6 +247,7 @@ class Step(TypedDict):
     wait_us: int
     queue_us: int
     transfer_us: int
+    busy_us: int
     scheduler_us: int
     same_thread: bool
 
@@ -261,6 +262,7 @@ class CriticalPath(TypedDict):
     wait_us: int
     queue_us: int
     transfer_us: int
+    busy_us: int
     scheduler_us: int
     bound_us: int
     by_prefix: list[tuple[str, int]]

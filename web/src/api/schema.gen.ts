@@ -278,8 +278,8 @@ export interface Event {
 /**
  * One execution on the critical path.
  *
- * ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, and the rest. With
- * ``same_thread`` the step before did not produce an input, but occupied the thread.
+ * ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, waiting for
+ * a busy thread, and the rest. With ``same_thread`` the step before did not produce an input, but occupied the thread.
  */
 export interface Step {
   key: string;
@@ -290,6 +290,7 @@ export interface Step {
   wait_us: number;
   queue_us: number;
   transfer_us: number;
+  busy_us: number;
   scheduler_us: number;
   same_thread: boolean;
 }
@@ -303,6 +304,7 @@ export interface CriticalPath {
   wait_us: number;
   queue_us: number;
   transfer_us: number;
+  busy_us: number;
   scheduler_us: number;
   bound_us: number;
   by_prefix: [string, number][];

@@ -61,7 +61,8 @@ export function CriticalPath() {
         </b>{" "}
         <span>
           It ends with {last ? <code>{last.prefix || last.key}</code> : "the last task"}, which stopped last. The step
-          before a task is the input that finished last or, if its thread was busy for longer, the task on that thread.
+          before a task is the input that finished last or, if the task was ready but its thread started another one,
+          that other task.
         </span>
       </p>
       <MetricStrip
@@ -89,6 +90,13 @@ export function CriticalPath() {
             label: "Transfer",
             value: durationOrDash(path.transfer_us),
             note: "of inputs",
+          },
+          {
+            id: "busy",
+            label: "Busy threads",
+            // Reports of older versions count it as overhead.
+            value: durationOrDash(path.busy_us ?? 0),
+            note: "assigned, not started",
           },
           {
             id: "scheduler",
