@@ -30,7 +30,6 @@ from daskscope.server.http.identity import (
     NOBODY,
     SAFE,
     Identity,
-    TokenCache,
     cached_identity,
     check_host,
     check_scope,
@@ -41,6 +40,7 @@ from daskscope.server.http.pages import message_page
 from daskscope.server.http.protocol import MAX_HEADERS
 from daskscope.server.pools import HEAVY, NO_ACCOUNT, READ
 from daskscope.server.services import Services
+from daskscope.server.token_cache import TokenCache
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
@@ -94,7 +94,6 @@ class Call:
     request: Request
     services: Services
     identity: Identity
-    cache: TokenCache
     now_us: int
     query: Any = None
     body: Any = None
@@ -140,16 +139,13 @@ JSON_HEADERS = {
 
 def build_app(routes: Sequence[Route], services: Services) -> Starlette:
     """Return the application that serves ``routes``."""
-    cache = TokenCache()
     app = Starlette(
-        routes=[
-            StarletteRoute(r.path, _endpoint(r, services, cache), methods=[r.method], name=name_of(r)) for r in routes
-        ],
+        routes=[StarletteRoute(r.path, _endpoint(r, services), methods=[r.method], name=name_of(r)) for r in routes],
         exception_handlers={HTTPException: _hardened(_http_exception), Exception: _hardened(_unexpected)},
     )
     # No redirects for trailing slashes: they would use the Host header, which the client controls.
     app.router.redirect_slashes = False
-    app.state.services, app.state.cache = services, cache
+    app.state.services = services
     return app
 
 
@@ -157,7 +153,8 @@ def name_of(route: Route) -> str:
     return str(getattr(route.handler, "__name__", "route"))
 
 
-def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[Request], Any]:
+def _endpoint(route: Route, services: Services) -> Callable[[Request], Any]:
+    cache = services.token_cache
     is_async = inspect.iscoroutinefunction(route.handler)
 
     async def answer(request: Request) -> Response:
@@ -267,7 +264,7 @@ def _checked(
         # Probes of an orchestrator use the address of the container.
         if route.path not in PROBES:
             check_host(request, services)
-        return Call(request, services, NOBODY, cache, services.archive.clock())
+        return Call(request, services, NOBODY, services.archive.clock())
     identity = known or identify(request, services, cache)
     if route.access in (USER, SERVER_ADMIN):
         if identity.kind == "nobody":
@@ -281,7 +278,7 @@ def _checked(
         raise not_found("page at this address")
     if route.access == "read" and identity.account is not None and "cluster" in request.path_params:
         services.live.watched.note(identity.account.id, str(request.path_params["cluster"])[:MAX_CLUSTER])
-    call = Call(request, services, identity, cache, services.archive.clock())
+    call = Call(request, services, identity, services.archive.clock())
     call.again = lambda: _checked(route, request, services, TokenCache()).identity
     if route.query is not None:
         call.query = _parse_query(request, route.query)
