@@ -13,6 +13,7 @@ from daskscope.server.http.errors import Refusal, forbidden, secret_needed, unau
 from daskscope.server.http.page_secret import cookie_name, has_page_secret
 from daskscope.server.local_secret import LocalSecret
 from daskscope.server.services import LOCAL, Services
+from daskscope.server.settings import Settings
 from daskscope.server.token_cache import Known, TokenCache
 from daskscope.storage.accounts import Account, find_account, get_account, roles_of
 from daskscope.storage.sessions import find_session
@@ -201,6 +202,11 @@ def check_host(request: Request, services: Services) -> None:
         raise forbidden(
             "This server answers to its loopback address only. Set --url and --login to serve it to others."
         )
+
+
+def is_content_host(request: Request, settings: Settings) -> bool:
+    """Return whether a request is for the origin of uploaded HTML."""
+    return bool(settings.content_url) and _host_of(request) == settings.content_host
 
 
 def _host_of(request: Request) -> str:
