@@ -30,10 +30,16 @@ class ServerProcess:
     """``daskscope serve`` in its own process, always on the same port."""
 
     def __init__(
-        self, data: Path, *flags: str, log: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        data: Path,
+        *flags: str,
+        log: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        start: str = START,
     ) -> None:
         self.data = data
         self.flags = flags
+        self.start_code = start
         self.log_path = log or data.parent / "server.log"
         self.environment = {**environ, **(environment or {})}
         self.port = 0
@@ -52,7 +58,7 @@ class ServerProcess:
         command: Sequence[str] = [
             sys.executable,
             "-c",
-            START,
+            self.start_code,
             "serve",
             "--data",
             str(self.data),

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import Browser
 
-from daskscope.report.sandbox import FRAME_POLICY, POLICY, frame_html, guard
+from daskscope.report.sandbox import frame_html, frame_policy, guard, sandbox_policy
 
 FRAME = '<iframe srcdoc="inside"></iframe>'
 ROOT = f"<div><template shadowrootmode=closed>{FRAME}</template></div>"
@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         body = frame_html(f"/page/{number}", "x").encode() if is_frame else b"".join(guard(encoded(name)))
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Security-Policy", FRAME_POLICY if is_frame else POLICY)
+        self.send_header("Content-Security-Policy", frame_policy() if is_frame else sandbox_policy())
         self.end_headers()
         self.wfile.write(body)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -364,6 +366,20 @@ def test_a_failing_key_command_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "no").exists()
 
 
+@pytest.fixture
+def ordinary_sqlite() -> Iterator[None]:
+    """A SQLite that does not overwrite what it deletes unless told to. That of Debian is built to always do so."""
+
+    def forget_the_build(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA secure_delete=OFF")
+
+    # Listeners of the class run before those of an engine.
+    sa.event.listen(sa.Engine, "connect", forget_the_build)
+    yield
+    sa.event.remove(sa.Engine, "connect", forget_the_build)
+
+
+@pytest.mark.usefixtures("ordinary_sqlite")
 def test_deleted_names_are_overwritten(tmp_path: Path) -> None:
     services = open_services(Settings(data=str(tmp_path)).checked())
     with services.archive.write() as tx:

@@ -58,12 +58,13 @@ def test_changes_of_an_account_are_recorded_with_who_did_them_and_from_where(ser
     ask("DELETE", f"/api/v1/reports/{report['id']}", session=session)
     assert server.send(sample_frames("c"), token=server.make_token("olga", "ours")).status == 200
     ask("PATCH", "/api/v1/clusters/c", {"name": "renamed"}, session=session)
+    assert ask("POST", "/api/v1/clusters/c/close", session=session).status == 200
     ask("DELETE", "/api/v1/clusters/c", session=session)
 
     found = list(reversed(events(server, "olga")))
     assert [item["action"] for item in found] == [
         "token-created", "token-revoked", "member-added", "role-changed", "member-removed", "settings-changed",
-        "report-created", "report-shared", "report-deleted", "cluster-changed", "cluster-deleted",
+        "report-created", "report-shared", "report-deleted", "cluster-changed", "cluster-closed", "cluster-deleted",
     ]  # fmt: skip
     assert {(item["user"], item["address"], item["server"]) for item in found} == {("olga", "127.0.0.1", False)}
     assert found[3]["subject"] == "mallory"

@@ -55,6 +55,7 @@ def known_values(server: HostedServer) -> dict[str, str]:
     reports = [server.ask("POST", "/api/v1/reports", data).json() for data in (sample_recording(), b"<!doctype html>")]
     errors = server.ask("GET", "/api/v1/errors").json()["items"]
     return {
+        "address": "2.member.1.0",
         "cluster": "c",
         "computation": "sample-comp",
         "block": "0",

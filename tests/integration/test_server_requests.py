@@ -20,6 +20,7 @@ from daskscope.collector.delivery import poster
 from daskscope.server.http import protocol
 from daskscope.server.http.identity import Identity
 from daskscope.server.limits import InFlight, NewNames
+from daskscope.server.pools import HEAVY, READ
 from daskscope.server.routes import ingest
 from daskscope.server.routes.ingest import MAX_CLUSTERS, parse
 from daskscope.server.settings import Settings
@@ -110,6 +111,21 @@ def test_a_nested_cursor_is_invalid(server: HostedServer, depth: int) -> None:
 
 
 class TestNeighbours:
+    def test_a_search_for_errors_takes_one_of_the_few_threads_for_heavy_requests(
+        self, server: HostedServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pools, used = server.services.pools, list[str]()
+        run = pools.run
+
+        def watched(pool: str, *args: Any) -> Any:
+            used.append(pool)
+            return run(pool, *args)
+
+        monkeypatch.setattr(pools, "run", watched)
+        assert server.ask("GET", "/api/v1/errors?search=x").status == 200
+        assert server.ask("GET", "/api/v1/preferences").status == 200
+        assert used == [HEAVY, READ]
+
     def test_a_body_names_few_clusters(self, server: HostedServer) -> None:
         few = b"".join(sample_frames(f"few-{number}") for number in range(MAX_CLUSTERS))
         assert server.send(few).status == 200

@@ -14,15 +14,18 @@ import pytest
 from starlette.routing import Route as Mounted
 from tests.hosted import HostedServer, HttpResponse
 from tests.samples import sample_frames, sample_recording
-from tests.services import Hosting
+from tests.services import Hosting, free_port
 
-from daskscope.server.http.routing import ANYBODY, PUBLIC, SERVER_ADMIN, USER, Route
+from daskscope.server.http.content import MEMBER, content_url
+from daskscope.server.http.routing import ANYBODY, CONTENT, PROBES, PUBLIC, SERVER_ADMIN, USER, Route
+from daskscope.storage.accounts import find_account
+from daskscope.storage.reports import find_report
 from daskscope.storage.sessions import session_id
 
 #: In every text of the account under attack.
 MARK = "classified"
 CLUSTER = "classified-cluster"
-OPEN = (ANYBODY, PUBLIC)
+OPEN = (ANYBODY, PUBLIC, CONTENT)
 #: Path parameters whose values exist in every account, and so are not secret.
 COMMON = {"user", "session"}
 
@@ -90,6 +93,17 @@ def local(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield filled(server, "local", "local")
 
 
+@pytest.fixture(scope="module")
+def apart(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
+    """An account of a server that serves uploaded HTML from another origin."""
+    port = free_port()
+    urls = {"url": f"http://127.0.0.1:{port}", "content_url": f"http://localhost:{port}"}
+    with hosted_once(tmp_path_factory.mktemp("apart"), login=True, port=port, **urls) as server:
+        server.make_account("ours", olga="owner", vera="viewer")
+        server.make_account("theirs", mallory="owner")
+        yield filled(server, "olga", "ours")
+
+
 def filled(server: HostedServer, user: str, account: str) -> Secrets:
     """Return a server's account filled with one of everything."""
     owner = server.make_token(user, account)
@@ -112,6 +126,7 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
     assert asset is not None
     values = {
         "account": account,
+        "address": signed_address(server, account, int(html["id"])),
         "cluster": CLUSTER,
         "computation": f"{MARK}-comp",
         "block": block[1],
@@ -125,6 +140,15 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
         "user": user,
     }
     return Secrets(server, values, str(html["id"]), shared_html["url"].rpartition("/")[2])
+
+
+def signed_address(server: HostedServer, account: str, report: int) -> str:
+    """Return what opens uploaded HTML on its own origin for a minute."""
+    with server.services.archive.read() as tx:
+        found = find_account(tx, account)
+        row = find_report(tx, found.id, report) if found is not None else None
+        assert row is not None
+        return content_url(tx, server.settings, row, way=MEMBER).rpartition("/")[2]
 
 
 @pytest.fixture(autouse=True)
@@ -216,7 +240,7 @@ class TestAnonymous:
             bad = {"malformed": "dscope_nonsense", "cut off": good[:-3], "empty": " "}.get(kind, good)
         server.ask("DELETE", f"/api/v1/tokens/{number}", token=good)
         header = {"Authorization": f"{'Basic' if kind == 'another scheme' else 'Bearer'} {bad}"}
-        for route in (route for route in secrets.routes if route.access != ANYBODY):
+        for route in (route for route in secrets.routes if route.access not in (ANYBODY, CONTENT)):
             answer = secrets.ask(route, headers=header)
             check_refused(route, answer, 401)
             assert bad.strip() == "" or bad not in answer.text
@@ -255,7 +279,7 @@ class TestWithoutSignIn:
         for route in local.routes:
             headers = {"Origin": server.origin, **caller.get("headers", {})}
             answer = local.ask(route, values={"share": "a" * 22}, **{**caller, "headers": headers})
-            if route.access == ANYBODY or (route.access == PUBLIC and not caller["secret"]):
+            if route.access in (ANYBODY, CONTENT) or (route.access == PUBLIC and not caller["secret"]):
                 assert MARK not in answer.text, name_of(route)
                 assert answer.status < 500
             else:
@@ -280,6 +304,53 @@ def local_data(server: HostedServer) -> dict[str, Any]:
     found = {name: server.ask("GET", f"/api/v1/{name}").json() for name in ("reports", "errors", "tokens")}
     clusters = server.ask("GET", "/api/v1/clusters").json()["items"]
     return {**found, "clusters": [(item["id"], item["name"], item["n_tasks"]) for item in clusters]}
+
+
+class TestContentHost:
+    """On the origin of uploaded HTML there is one route besides probes, whatever credentials a request has."""
+
+    @pytest.mark.parametrize(
+        "kind", ["nobody", "owner's token", "owner's session", "foreign token", "ingest token", "malformed token"]
+    )
+    def test_every_other_route_is_not_found(self, apart: Secrets, kind: str) -> None:
+        server = apart.server
+        callers: dict[str, dict[str, str]] = {
+            "nobody": {},
+            "owner's token": {"token": server.make_token("olga", "ours")},
+            "owner's session": {"session": server.make_session("olga")},
+            "foreign token": {"token": server.make_token("mallory", "theirs")},
+            "ingest token": {"token": server.make_token("olga", "ours", "ingest")},
+            "malformed token": {"token": "dscope_nonsense"},
+        }
+        host, seen = {"Host": f"localhost:{server.port}"}, 0
+        for route in apart.routes:
+            answer = apart.ask(route, headers=host, **callers[kind])
+            if route.path in PROBES:
+                assert answer.status == 200, name_of(route)
+            elif route.access == CONTENT:
+                seen += 1
+                address = signed_address(server, "ours", int(apart.html))
+                answer = apart.ask(route, values={"address": address}, headers=host, **callers[kind])
+                assert (answer.status, MARK in answer.text) == (200, True)
+                wrong = apart.ask(route, values={"address": address[:-1]}, headers=host, **callers[kind])
+                check_refused(route, wrong, 404)
+            else:
+                check_refused(route, answer, 404)
+            assert answer.headers["Set-Cookie"] is None
+        assert seen == 1
+
+    def test_its_route_is_not_found_at_the_app(self, apart: Secrets) -> None:
+        owner = apart.server.make_session("olga")
+        for route in (route for route in apart.routes if route.access == CONTENT):
+            address = signed_address(apart.server, "ours", int(apart.html))
+            check_refused(route, apart.ask(route, values={"address": address}, session=owner), 404)
+
+    def test_the_app_itself_works(self, apart: Secrets) -> None:
+        owner = apart.server.make_session("olga")
+        for route in apart.routes:
+            if route.method == "GET" and route.access not in (USER, SERVER_ADMIN, *OPEN):
+                answer = apart.ask(route, "account=ours", session=owner)
+                assert answer.status == (303 if route.path.endswith("/html") else 200), name_of(route)
 
 
 class TestForeignAccount:

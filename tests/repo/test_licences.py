@@ -61,6 +61,14 @@ def test_licences_of_installed_packages_are_allowed(licences: ModuleType) -> Non
     assert {name: licence_of(p) for name, p in packages.items() if not licences.is_allowed(licence_of(p))} == {}
 
 
+def test_no_version_of_pyarrow_with_a_known_hole_is_allowed() -> None:
+    """Versions before 14.0.1 execute code in files (CVE-2023-47248)."""
+    needed = [Requirement(text) for text in distribution("daskscope").requires or ()]
+    found = [one.specifier for one in needed if one.name == "pyarrow"]
+    assert found
+    assert [versions for versions in found if versions.contains("14.0.0") or not versions.contains("14.0.1")] == []
+
+
 def test_licences_of_packages_in_the_web_pages_are_allowed(licences: ModuleType) -> None:
     locked = json.loads((ROOT / "web" / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     bundled = {name: item.get("license", "") for name, item in locked.items() if name and not item.get("dev")}

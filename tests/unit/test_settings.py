@@ -39,11 +39,12 @@ def test_a_flag_can_switch_off_what_the_environment_switched_on() -> None:
 def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
     for item in fields(Settings):
         value: Any = {"bool": "true", "int": "7"}.get(str(item.type), "/x")
-        if item.name in ("url", "log_format"):
-            value = {"url": "https://x", "log_format": "json"}[item.name]
+        if item.name in ("url", "content_url", "log_format"):
+            value = {"url": "https://x", "content_url": "https://y", "log_format": "json"}[item.name]
         more = {
             "host": {"login": "true"}, "url": {"login": "true"}, "trusted_proxies": {"login": "true"},
-            "hosts": {"login": "true", "url": "https://x"}, "tls_cert": {"tls_key": "k"}, "tls_key": {"tls_cert": "c"},
+            "hosts": {"login": "true", "url": "https://x"}, "content_url": {"login": "true", "url": "https://x"},
+            "tls_cert": {"tls_key": "k"}, "tls_key": {"tls_cert": "c"},
         }.get(item.name, {})  # fmt: skip
         wanted = {"bool": True, "int": 7}.get(str(item.type), value)
         assert getattr(parsed(**{item.name: value}, **more), item.name) == wanted
@@ -52,6 +53,9 @@ def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
         file = tmp_path / "settings.toml"
         file.write_text(f'{item.name} = "{value}"\n')
         assert getattr(parsed("--config", str(file), **more), item.name) == wanted
+
+
+NAMED = ("--login", "--url", "https://scope.example", "--content-url")
 
 
 @pytest.mark.parametrize(
@@ -71,6 +75,15 @@ def test_every_setting_can_be_given_in_every_way(tmp_path: Path) -> None:
         ),
         (["--trusted-proxies", "10.0.0.1"], "--trusted-proxies makes the server reachable by others"),
         (["--login", "--hosts", "inner"], "--hosts needs --url"),
+        (["--content-url", "https://content.example"], "--content-url needs --url"),
+        ([*NAMED, "https://scope.example"], "--content-url needs another host name than --url and --hosts"),
+        ([*NAMED, "https://SCOPE.example/"], "--content-url needs another host name"),
+        ([*NAMED, "https://scope.example:8443"], "send the cookies of a host to all its ports"),
+        ([*NAMED, "https://inner", "--hosts", "inner"], "--content-url needs another host name"),
+        ([*NAMED, "http://content.example"], "--content-url starts with https:// like --url"),
+        ([*NAMED, "https://content.example/x"], "--content-url is a URL without a path"),
+        ([*NAMED, "content.example"], "--content-url is a URL without a path"),
+        ([*NAMED, "https://a.example; script-src *"], "--content-url is a URL without a path"),
         (["--root-path", "dask"], "--root-path starts with a slash"),
         (["--config", "/nowhere/settings.toml"], "The settings file /nowhere/settings.toml cannot be read"),
     ],

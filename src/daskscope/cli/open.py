@@ -17,7 +17,7 @@ from daskscope.cli.source import HELP
 from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.report.document import report_page
-from daskscope.report.sandbox import FRAME_POLICY, POLICY, frame_html, guard
+from daskscope.report.sandbox import frame_html, frame_policy, guard, sandbox_policy
 from daskscope.report.source import check_report, content_kind, unpacked
 
 LOOPBACK = "127.0.0.1"
@@ -77,8 +77,8 @@ class Server(ThreadingHTTPServer):
         if page.is_foreign:
             inside = f"{self.secret}page"
             self.pages = {
-                self.secret: (frame_html(inside, page.title).encode(), FRAME_POLICY),
-                inside: (b"".join(guard(page.data)), POLICY),
+                self.secret: (frame_html(inside, page.title).encode(), frame_policy()),
+                inside: (b"".join(guard(page.data)), sandbox_policy()),
             }
         super().__init__((LOOPBACK, port), Handler)
 

@@ -13,14 +13,13 @@ import html
 import re
 
 #: Dask's reports work completely under this policy.
-POLICY = (
+_SANDBOX = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:; worker-src blob:; connect-src 'none'; frame-src 'none'; form-action 'none'; "
-    "base-uri 'none'; frame-ancestors 'self'; require-trusted-types-for 'script'; trusted-types default"
+    "base-uri 'none'; require-trusted-types-for 'script'; trusted-types default"
 )
 #: A page without scripts.
 STILL = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-FRAME_POLICY = f"{STILL}; frame-src 'self'"
 
 _PRELUDE = b"""<script>(() => {
   "use strict";
@@ -95,6 +94,16 @@ iframe{flex:1;border:0;background:#fff}
 main{max-width:40rem;margin:15vh auto 0;padding:0 1rem}
 h1{font-size:1.3rem}
 """
+
+
+def sandbox_policy(ancestors: str = "'self'") -> str:
+    """Return the policy of a page of others that pages of these origins show in a frame."""
+    return f"{_SANDBOX}; frame-ancestors {ancestors}"
+
+
+def frame_policy(source: str = "'self'") -> str:
+    """Return the policy of a page without scripts that shows a page of another origin in a frame."""
+    return f"{STILL}; frame-src {source}"
 
 
 def guard(page: bytes) -> list[bytes | memoryview]:

@@ -1,4 +1,7 @@
-"""Notify the open pages of other servers on the same PostgreSQL. Only servers on PostgreSQL import this module."""
+"""Exchange notifications with other servers on the same PostgreSQL: of changed runs for open pages, and of changed access.
+
+Only servers on PostgreSQL import this module.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from collections.abc import Iterable, Iterator
 import psycopg
 
 from daskscope.server.live import Live
+from daskscope.server.token_cache import TokenCache
+from daskscope.storage.access import ACCESS_CHANNEL
 from daskscope.storage.database import CONNECT_S, Database
 from daskscope.storage.postgresql import SILENT_HOST, BoundedConnection, Patience, connect
 
@@ -29,9 +34,10 @@ Runs = set[tuple[int, str]]
 class Relay:
     """Two connections: one listens, one notifies."""
 
-    def __init__(self, database: Database, live: Live) -> None:
+    def __init__(self, database: Database, live: Live, token_cache: TokenCache) -> None:
         self.address = database.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self.live = live
+        self.token_cache = token_cache
         self.name = secrets.token_hex(4)
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -81,8 +87,10 @@ class Relay:
         while not self._stop.is_set():
             try:
                 with self._connect() as tx:
-                    tx.execute(f"LISTEN {WATCHED_CHANNEL}")
-                    tx.execute(f"LISTEN {CHANNEL}")
+                    for channel in (ACCESS_CHANNEL, WATCHED_CHANNEL, CHANNEL):
+                        tx.execute(f"LISTEN {channel}")
+                    # Revocations may have been missed while nobody listened.
+                    self.token_cache.clear()
                     checked = time.monotonic()
                     while not self._stop.is_set():
                         for notice in tx.notifies(timeout=LOOK_S):
@@ -100,6 +108,9 @@ class Relay:
         return connect(patience, self.address, autocommit=True, **{"connect_timeout": CONNECT_S, **SILENT_HOST})
 
     def _heard(self, channel: str, payload: str) -> None:
+        if channel == ACCESS_CHANNEL:
+            self.token_cache.clear()
+            return
         if channel == WATCHED_CHANNEL:
             speaker, account, cluster, *followed = json.loads(payload)
             if speaker != self.name:

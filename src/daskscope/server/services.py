@@ -25,6 +25,7 @@ from daskscope.server.recorded import Recorded
 from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings
 from daskscope.server.shared import Shared
+from daskscope.server.token_cache import TokenCache
 from daskscope.server.writer import Writer
 from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.archive import Archive
@@ -90,6 +91,7 @@ class Services:
     #: Checks of the parts for /readyz; made by its first call.
     checks: list[Check] = field(default_factory=list)
     pools: Pools = field(default_factory=Pools)
+    token_cache: TokenCache = field(default_factory=TokenCache)
     recorded: Recorded = field(default_factory=Recorded)
     earlier_runs: EarlierRuns = field(default_factory=EarlierRuns)
     arriving: Arriving = field(default_factory=Arriving)
@@ -186,7 +188,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
     if not database.is_sqlite:
         from daskscope.server.relay import Relay
 
-        services.relay = Relay(database, live)
+        services.relay = Relay(database, live, services.token_cache)
         services.relay.start()
     services.writer.start()
     return services

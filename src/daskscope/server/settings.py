@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -55,6 +56,9 @@ class Settings:
     )
     url: str = _setting("", "public URL of the server, for links and origin checks", "URL")
     hosts: str = _setting("", "additional host names to accept besides --url (comma-separated)", "LIST")
+    content_url: str = _setting(
+        "", "second URL of the server, with another host name, that serves uploaded HTML and nothing else", "URL"
+    )
     root_path: str = _setting("", "path under which a reverse proxy serves it", "PATH")
     trusted_proxies: str = _setting("", "addresses of reverse proxies whose X-Forwarded headers to trust", "LIST")
     tls_cert: str = _setting("", "TLS certificate file; the server then uses HTTPS", "FILE")
@@ -144,6 +148,23 @@ class Settings:
         own = urlsplit(self.url).hostname if self.url else None
         return frozenset(name.strip().lower() for name in (own or "", *self.hosts.split(",")) if name.strip())
 
+    @property
+    def content_host(self) -> str:
+        """Return the host name of the origin of uploaded HTML; empty if it has none."""
+        return urlsplit(self.content_url).hostname or ""
+
+    @property
+    def page_origins(self) -> list[str]:
+        """Return the origins of the app's pages; empty without --url."""
+        own = urlsplit(self.url)
+        port = f":{own.port}" if own.port else ""
+        return [f"{own.scheme}://{name}{port}" for name in sorted(self.host_names)]
+
+    @property
+    def frame_source(self) -> str:
+        """Return the origin of uploaded HTML, as a content security policy names it."""
+        return self.content_url or "'self'"
+
     def checked(self) -> Settings:
         """Return these settings if they are consistent."""
         if not self.is_loopback and not self.login:
@@ -168,10 +189,31 @@ class Settings:
             raise SettingsError("--database-connections is at least 1.")
         if self.hosts and not self.url:
             raise SettingsError("--hosts needs --url: it adds host names to the one of the URL.")
+        self._check_content_url()
         path = self.root_path.rstrip("/")
         if path and not path.startswith("/"):
             raise SettingsError(f"--root-path starts with a slash, not {self.root_path!r}.")
-        return replace(self, root_path=path, url=self.url.rstrip("/"))
+        return replace(self, root_path=path, url=self.url.rstrip("/"), content_url=self.content_url.rstrip("/"))
+
+    def _check_content_url(self) -> None:
+        if not self.content_url:
+            return
+        if not self.url:
+            raise SettingsError("--content-url needs --url: pages of that URL show what the other one serves.")
+        # A content security policy cannot name an IPv6 address.
+        if not re.fullmatch(r"https?://[\w.-]+(:\d{1,5})?/?", self.content_url):
+            raise SettingsError(
+                f"--content-url is a URL without a path, such as https://content.example.org, not {self.content_url!r}."
+            )
+        if self.content_host in self.host_names:
+            raise SettingsError(
+                f"--content-url needs another host name than --url and --hosts, not {self.content_host}: uploaded HTML must "
+                "not have the origin of the app, and browsers send the cookies of a host to all its ports."
+            )
+        if self.url.startswith("https://") and not self.content_url.startswith("https://"):
+            raise SettingsError(
+                "--content-url starts with https:// like --url: browsers show no http page in an https page."
+            )
 
 
 #: Settings of a server's storage.

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from daskscope.model.states import ROLES, Role
 from daskscope.storage import schema
+from daskscope.storage.access import announce_access
 from daskscope.storage.archive import Transaction
 from daskscope.storage.database import InvalidInput, T, insert
 from daskscope.storage.sign_in_links import end_link_access
@@ -118,6 +119,7 @@ def set_preferences(tx: Transaction, account: int, preferences: Preferences) -> 
     accounts = schema.accounts
     text = json.dumps(asdict(preferences))
     tx.execute(sa.update(accounts).where(accounts.c.id == account).values(preferences=text))
+    announce_access(tx)
 
 
 def _account(row: Any) -> Account:
@@ -148,6 +150,7 @@ def set_member(tx: Transaction, account: int, user: int, role: str) -> None:
         account_id=account, user_id=user, role=role, since_us=tx.now_us
     )
     tx.execute(statement.on_conflict_do_update(index_elements=["account_id", "user_id"], set_={"role": role}))
+    announce_access(tx)
 
 
 def remove_member(tx: Transaction, account: int, user: int) -> bool:
@@ -156,6 +159,7 @@ def remove_member(tx: Transaction, account: int, user: int) -> bool:
     members, tokens = schema.members, schema.tokens
     tx.execute(sa.delete(tokens).where(tokens.c.account_id == account, tokens.c.user_id == user))
     gone = tx.execute(sa.delete(members).where(members.c.account_id == account, members.c.user_id == user))
+    announce_access(tx)
     return bool(gone.rowcount)
 
 

@@ -56,6 +56,9 @@ class Transaction:
     def open(self, account: int, sealed: bytes, place: str) -> bytes:
         return self.vault.open(self.connection, account, sealed, place)
 
+    def sign(self, account: int, text: str) -> str:
+        return self.vault.sign(self.connection, account, text)
+
     def seal_text(self, account: int, text: str, place: str) -> bytes | None:
         return self.vault.seal_text(self.connection, account, text, place)
 

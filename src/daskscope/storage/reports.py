@@ -51,6 +51,11 @@ class Report(NewReport):
     html_path: str
     created_us: int
 
+    @property
+    def is_shared(self) -> bool:
+        """Return whether it has a link with which anyone can see it."""
+        return self.visibility == "public" and bool(self.share)
+
 
 def new_share() -> str:
     """Return 128 random bits as text."""
@@ -123,6 +128,11 @@ def find_report(tx: Transaction, account: int, number: int) -> Report | None:
     reports = schema.reports
     query = _query().where(reports.c.account_id == account, reports.c.number == number, _current(tx.now_us))
     return next(iter(_reports(tx, query)), None)
+
+
+def get_report(tx: Transaction, report: int) -> Report | None:
+    """Return the report with this number in the database."""
+    return next(iter(_reports(tx, _query().where(schema.reports.c.id == report, _current(tx.now_us)))), None)
 
 
 def find_shared(tx: Transaction, share: str) -> Report | None:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from daskscope.model.states import SCOPES, Scope
 from daskscope.storage import schema
+from daskscope.storage.access import announce_access
 from daskscope.storage.archive import Transaction
 from daskscope.storage.database import InvalidInput, of_row
 
@@ -281,6 +282,7 @@ def revoke_token(tx: Transaction, account: int, user: int | None, token: int) ->
     # Count first: SQLite does not say how many rows an update with a recursive query changed.
     clusters = list(tx.execute(sa.select(tokens.c.cluster).where(alive)).scalars())
     tx.execute(sa.update(tokens).where(alive).values(revoked_us=tx.now_us))
+    announce_access(tx)
     recorders = sum(bool(cluster) for cluster in clusters)
     return Revoked(row.hint, row.label, row.user_id, recorders, len(clusters) - recorders)
 
@@ -289,4 +291,5 @@ def revoke_tokens_of_user(tx: Transaction, user: int) -> int:
     """Revoke all tokens of a user in all accounts, including those of recorders. Return how many."""
     tokens = schema.tokens
     mine = (tokens.c.user_id == user) & (tokens.c.revoked_us == 0)
+    announce_access(tx)
     return tx.execute(sa.update(tokens).where(mine).values(revoked_us=tx.now_us)).rowcount

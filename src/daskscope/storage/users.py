@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from daskscope.storage import schema
+from daskscope.storage.access import announce_access
 from daskscope.storage.accounts import check_name, find_or_create, insert_named
 from daskscope.storage.archive import Transaction
 from daskscope.storage.database import InvalidInput, insert
@@ -110,6 +111,7 @@ def set_admin(tx: Transaction, user: int, *, admin: bool) -> None:
     else:
         _keep_an_administrator(tx, user)
     tx.execute(sa.update(schema.users).where(schema.users.c.id == user).values(admin=int(admin)))
+    announce_access(tx)
 
 
 def disable_user(tx: Transaction, user: int) -> int:

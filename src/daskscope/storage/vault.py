@@ -94,12 +94,18 @@ class Vault:
 
     def word_hash(self, connection: Connection, account: int, word: str) -> int:
         """Return a hash of a word that only this account's key yields, for an index of encrypted texts."""
+        return int.from_bytes(self._keyed_hash(connection, account, f"search {word}")[:8], "big", signed=True)
+
+    def sign(self, connection: Connection, account: int, text: str) -> str:
+        """Return a signature that only this account's key yields. All servers on the database yield the same."""
+        return self._keyed_hash(connection, account, f"signature {text}").hex()
+
+    def _keyed_hash(self, connection: Connection, account: int, text: str) -> bytes:
         if account not in self._oldest:
             self._load(connection, account)
         # The oldest key: new ones must not change the hashes.
         key = self._keys[self._oldest[account]][1]
-        found = hmac.digest(key, b"daskscope search " + word.encode("utf-8", "replace"), "sha256")
-        return int.from_bytes(found[:8], "big", signed=True)
+        return hmac.digest(key, b"daskscope " + text.encode("utf-8", "replace"), "sha256")
 
     def _load(self, connection: Connection, account: int) -> int:
         query = sa.select(account_keys).where(account_keys.c.account_id == account).order_by(account_keys.c.id)

@@ -38,13 +38,18 @@ export function ReportPage({ number }: { number: string }) {
   );
 }
 
-/** Uploaded HTML. A frame cannot send the headers of a page, so its URL has a ticket. */
+/** Uploaded HTML. A frame cannot send the headers of a page, so its URL has a ticket, or is signed and of another origin. */
 function UploadedHtml({ id, title }: { id: number; title: string }) {
   const { api, account } = useTeam();
-  const ticket = useResource<{ ticket: string | null }>(() => api.get(`reports/${id}/html/ticket`), [id, account]);
+  const ticket = useResource<{ ticket: string | null; url: string | null }>(
+    () => api.get(`reports/${id}/html/ticket`),
+    [id, account],
+  );
   return (
     <Loaded from={ticket}>
-      {(t) => <Sandboxed address={api.url(`reports/${id}/html`, { ticket: t.ticket ?? undefined })} title={title} />}
+      {(t) => (
+        <Sandboxed address={t.url ?? api.url(`reports/${id}/html`, { ticket: t.ticket ?? undefined })} title={title} />
+      )}
     </Loaded>
   );
 }

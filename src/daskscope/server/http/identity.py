@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -15,11 +13,12 @@ from daskscope.server.http.errors import Refusal, forbidden, secret_needed, unau
 from daskscope.server.http.page_secret import cookie_name, has_page_secret
 from daskscope.server.local_secret import LocalSecret
 from daskscope.server.services import LOCAL, Services
+from daskscope.server.settings import Settings
+from daskscope.server.token_cache import Known, TokenCache
 from daskscope.storage.accounts import Account, find_account, get_account, roles_of
 from daskscope.storage.sessions import find_session
 from daskscope.storage.tokens import (
     ALLOWED,
-    Token,
     digest,
     find_token,
     mark_used,
@@ -28,9 +27,6 @@ from daskscope.storage.tokens import (
 )
 from daskscope.storage.users import get_user
 
-#: How long a token is cached. A revocation on another server takes this long at most.
-CACHE_US = 30 * 1_000_000
-MAX_CACHED = 10_000
 SAFE = ("GET", "HEAD", "OPTIONS")
 
 
@@ -56,51 +52,6 @@ class Identity:
 
 NOBODY = Identity("nobody")
 NOBODY_LOCAL = Identity("nobody", is_local=True)
-
-
-@dataclass(frozen=True)
-class Known:
-    """A token that was looked up, with its account, and whether its user administers the server."""
-
-    token: Token
-    account: Account
-    admin: bool
-
-
-class TokenCache:
-    """Recently used tokens, so that a batch needs no query for its token."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tokens: dict[str, tuple[int, Known]] = {}
-        self._age = 0
-
-    def get(self, secret: str, now_us: int, load: Callable[[], Known | None]) -> Known | None:
-        key = digest(secret)
-        with self._lock:
-            kept, age = self._tokens.get(key), self._age
-        if kept is not None and 0 <= now_us - kept[0] < CACHE_US:
-            return kept[1]
-        found = load()
-        with self._lock:
-            if len(self._tokens) >= MAX_CACHED:
-                self._tokens.clear()
-            self._tokens.pop(key, None)
-            # Do not cache what was read before a change.
-            if found is not None and age == self._age:
-                self._tokens[key] = now_us, found
-        return found
-
-    def peek(self, secret: str, now_us: int) -> Known | None:
-        """Return a cached token; None if the database must be asked."""
-        kept = self._tokens.get(digest(secret))
-        return kept[1] if kept is not None and 0 <= now_us - kept[0] < CACHE_US else None
-
-    def clear(self) -> None:
-        """Forget all tokens after a change of tokens, members or accounts."""
-        with self._lock:
-            self._tokens.clear()
-            self._age += 1
 
 
 def identify(request: Request, services: Services, cache: TokenCache) -> Identity:
@@ -251,6 +202,11 @@ def check_host(request: Request, services: Services) -> None:
         raise forbidden(
             "This server answers to its loopback address only. Set --url and --login to serve it to others."
         )
+
+
+def is_content_host(request: Request, settings: Settings) -> bool:
+    """Return whether a request is for the origin of uploaded HTML."""
+    return bool(settings.content_url) and _host_of(request) == settings.content_host
 
 
 def _host_of(request: Request) -> str:

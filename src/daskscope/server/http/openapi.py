@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from daskscope import __version__
-from daskscope.server.http.routing import ANYBODY, PUBLIC, Route
+from daskscope.server.http.routing import ANYBODY, CONTENT, PUBLIC, Route
 
 ERROR = {
     "type": "object",
@@ -54,7 +54,7 @@ def _operation(route: Route) -> dict[str, Any]:
     ]
     if route.query is not None:
         parameters += _query(route.query)
-    if route.access not in (ANYBODY, PUBLIC):
+    if route.access not in (ANYBODY, CONTENT, PUBLIC):
         parameters.append({"name": "account", "in": "query", "required": False, "schema": {"type": "string"}})
     error = {
         "description": "Refused",
@@ -66,7 +66,7 @@ def _operation(route: Route) -> dict[str, Any]:
         "parameters": parameters,
         "responses": {str(route.status): {"description": "Done", "content": {route.answers: {}}}, "default": error},
     }
-    if route.access not in (ANYBODY, PUBLIC):
+    if route.access not in (ANYBODY, CONTENT, PUBLIC):
         operation["security"] = [{"token": []}]
         operation["description"] = f"Access: {route.access}."
     if route.body is not None:

@@ -11,7 +11,7 @@ import re
 from starlette.responses import HTMLResponse, Response
 
 from daskscope.report.html import PLACEHOLDER, viewer
-from daskscope.report.sandbox import FRAME_POLICY, POLICY, STILL, STYLE, frame_html, guard
+from daskscope.report.sandbox import STILL, STYLE, frame_html, frame_policy, guard, sandbox_policy
 from daskscope.server.http.data import DataResponse
 
 SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re.DOTALL)
@@ -50,14 +50,16 @@ def viewer_page(source: str, title: str) -> Response:
     return HTMLResponse(page, headers={**COMMON, "Content-Security-Policy": policy})
 
 
-def sandboxed(page: bytes) -> Response:
-    """Return uploaded HTML in a sandbox."""
-    return DataResponse(guard(page), "text/html; charset=utf-8", {**COMMON, "Content-Security-Policy": POLICY})
+def sandboxed(page: bytes, ancestors: str) -> Response:
+    """Return uploaded HTML in a sandbox, for a frame in pages of these origins."""
+    headers = {**COMMON, "Content-Security-Policy": sandbox_policy(ancestors)}
+    return DataResponse(guard(page), "text/html; charset=utf-8", headers)
 
 
-def frame_page(address: str, title: str) -> Response:
-    """Return a page around uploaded HTML."""
-    return HTMLResponse(frame_html(address, title), headers={**COMMON, "Content-Security-Policy": FRAME_POLICY})
+def frame_page(address: str, title: str, source: str) -> Response:
+    """Return a page around uploaded HTML, which comes from the origin ``source``."""
+    headers = {**COMMON, "Content-Security-Policy": frame_policy(source)}
+    return HTMLResponse(frame_html(address, title), headers=headers)
 
 
 def message_page(title: str, text: str, status: int = 200) -> Response:

@@ -30,17 +30,18 @@ from daskscope.server.http.identity import (
     NOBODY,
     SAFE,
     Identity,
-    TokenCache,
     cached_identity,
     check_host,
     check_scope,
     identify,
+    is_content_host,
     named_account,
 )
 from daskscope.server.http.pages import message_page
 from daskscope.server.http.protocol import MAX_HEADERS
 from daskscope.server.pools import HEAVY, NO_ACCOUNT, READ
 from daskscope.server.services import Services
+from daskscope.server.token_cache import TokenCache
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
@@ -49,8 +50,9 @@ from daskscope.wire.layout import MAX_CLUSTER
 logger = logging.getLogger("daskscope.server")
 
 #: Who can call a route: anyone, any signed-in user, administrators of the server, or callers with the scope.
-#: ``ANYBODY`` is not identified at all, so it answers while the database is down.
-ANYBODY, PUBLIC, USER, SERVER_ADMIN = "anybody", "public", "user", "server-admin"
+#: ``ANYBODY`` is not identified at all, so it answers while the database is down. ``CONTENT`` is neither: its address is
+#: signed. It is the only kind of route on the origin of uploaded HTML, besides probes, and is nowhere else.
+ANYBODY, PUBLIC, USER, SERVER_ADMIN, CONTENT = "anybody", "public", "user", "server-admin", "content"
 PROBES = ("/healthz", "/readyz", "/readyz/read")
 #: Largest JSON body.
 MAX_JSON = 1024 * 1024
@@ -84,7 +86,7 @@ class Route:
     @property
     def changes(self) -> bool:
         """Return whether the route changes an account, other than by ingest. A recorder's token ends with its parent."""
-        return self.method not in SAFE and self.access not in (ANYBODY, PUBLIC, "ingest")
+        return self.method not in SAFE and self.access not in (ANYBODY, PUBLIC, CONTENT, "ingest")
 
 
 @dataclass
@@ -94,7 +96,6 @@ class Call:
     request: Request
     services: Services
     identity: Identity
-    cache: TokenCache
     now_us: int
     query: Any = None
     body: Any = None
@@ -140,16 +141,13 @@ JSON_HEADERS = {
 
 def build_app(routes: Sequence[Route], services: Services) -> Starlette:
     """Return the application that serves ``routes``."""
-    cache = TokenCache()
     app = Starlette(
-        routes=[
-            StarletteRoute(r.path, _endpoint(r, services, cache), methods=[r.method], name=name_of(r)) for r in routes
-        ],
+        routes=[StarletteRoute(r.path, _endpoint(r, services), methods=[r.method], name=name_of(r)) for r in routes],
         exception_handlers={HTTPException: _hardened(_http_exception), Exception: _hardened(_unexpected)},
     )
     # No redirects for trailing slashes: they would use the Host header, which the client controls.
     app.router.redirect_slashes = False
-    app.state.services, app.state.cache = services, cache
+    app.state.services = services
     return app
 
 
@@ -157,12 +155,14 @@ def name_of(route: Route) -> str:
     return str(getattr(route.handler, "__name__", "route"))
 
 
-def _endpoint(route: Route, services: Services, cache: TokenCache) -> Callable[[Request], Any]:
+def _endpoint(route: Route, services: Services) -> Callable[[Request], Any]:
+    cache = services.token_cache
     is_async = inspect.iscoroutinefunction(route.handler)
 
     async def answer(request: Request) -> Response:
         _check_headers(request)
-        if route.access == ANYBODY:
+        _check_place(route, request, services)
+        if route.access in (ANYBODY, CONTENT):
             # Not in a thread: probes must be answered while all threads wait for the database.
             call = _checked(route, request, services, cache)
         elif route.access == "ingest" and (known := cached_identity(request, services, cache)) is not None:
@@ -237,6 +237,13 @@ def _check_headers(request: Request) -> None:
         raise Refusal(431, "headers_too_large", f"The headers of this request have more than {MAX_HEADERS:,} bytes.")
 
 
+def _check_place(route: Route, request: Request, services: Services) -> None:
+    """Refuse a route that is not on the origin of the request."""
+    is_content = is_content_host(request, services.settings)
+    if route.path not in PROBES and is_content != (route.access == CONTENT):
+        raise not_found("page at this address")
+
+
 def _away(services: Services, error: DatabaseError | StoreAway) -> Refusal:
     """Return the 503 response for an unavailable database or store; a refused statement is a bug and stays a 500."""
     if isinstance(error, DatabaseError) and not is_outage(error):
@@ -263,11 +270,11 @@ def _checked(
     route: Route, request: Request, services: Services, cache: TokenCache, known: Identity | None = None
 ) -> Call:
     """Check a request of a caller that is ``known``, or is identified here with the database."""
-    if route.access == ANYBODY:
+    if route.access in (ANYBODY, CONTENT):
         # Probes of an orchestrator use the address of the container.
-        if route.path not in PROBES:
+        if route.path not in PROBES and route.access != CONTENT:
             check_host(request, services)
-        return Call(request, services, NOBODY, cache, services.archive.clock())
+        return Call(request, services, NOBODY, services.archive.clock())
     identity = known or identify(request, services, cache)
     if route.access in (USER, SERVER_ADMIN):
         if identity.kind == "nobody":
@@ -281,7 +288,7 @@ def _checked(
         raise not_found("page at this address")
     if route.access == "read" and identity.account is not None and "cluster" in request.path_params:
         services.live.watched.note(identity.account.id, str(request.path_params["cluster"])[:MAX_CLUSTER])
-    call = Call(request, services, identity, cache, services.archive.clock())
+    call = Call(request, services, identity, services.archive.clock())
     call.again = lambda: _checked(route, request, services, TokenCache()).identity
     if route.query is not None:
         call.query = _parse_query(request, route.query)
@@ -370,6 +377,9 @@ def _hardened(handler: Callable[[Request, Exception], Awaitable[Response]]) -> A
 
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405 and is_content_host(request, request.app.state.services.settings):
+        # What exists on the other origin is not told.
+        error = HTTPException(404)
     if error.status_code == 404:
         text = f"There is nothing at {request.scope['path'][:200]}."
         if "text/html" in request.headers.get("accept", "") and "/api/" not in request.scope["path"]:

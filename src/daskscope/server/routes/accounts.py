@@ -89,7 +89,7 @@ def _store_password(call: Call, hashed: str) -> dict[str, Any]:
         revoked = revoke_tokens_of_user(tx, call.identity.user) if call.body.revoke_tokens else 0
         left = tokens_of_user(tx, call.identity.user)
         audit_server(call, tx, "password-changed", call.identity.name, revoked_tokens=revoked)
-    call.cache.clear()
+    call.services.token_cache.clear()
     call.services.live.end_streams(call.identity.user)
     tokens = [
         {"account": token.account, "hint": token.hint, "label": token.label, "expires": moment(token.expires_us)}
@@ -145,7 +145,7 @@ def set_member(call: Call) -> dict[str, Any]:
             audit(call, tx, "member-added", name, role=call.body.role)
         elif before != call.body.role:
             audit(call, tx, "role-changed", name, before=before, role=call.body.role)
-    call.cache.clear()
+    call.services.token_cache.clear()
     return {"name": name, "role": call.body.role}
 
 
@@ -156,7 +156,7 @@ def remove_member(call: Call) -> dict[str, Any]:
         if user is None or not store.remove_member(tx, call.account.id, user.id):
             raise not_found("such member")
         audit(call, tx, "member-removed", name)
-    call.cache.clear()
+    call.services.token_cache.clear()
     call.services.live.end_streams(user.id, call.account.id)
     return {"removed": name}
 
@@ -175,7 +175,7 @@ def change_preferences(call: Call) -> dict[str, Any]:
         changed = {name: value for name, value in given.items() if getattr(before, name) != value}
         if changed:
             audit(call, tx, "settings-changed", ", ".join(changed), **changed)
-    call.cache.clear()
+    call.services.token_cache.clear()
     return asdict(preferences)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import mmap
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
-from urllib.parse import quote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from daskscope import units
 from daskscope.analysis.limits import clean
@@ -21,19 +19,19 @@ from daskscope.report.schema import Report
 from daskscope.server import documents
 from daskscope.server.building import BuildFailed, build_upload
 from daskscope.server.contract import HostedReport
-from daskscope.server.http import pages, parameters
+from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
+from daskscope.server.http.content import CONTENT_PATH, MEMBER, SHARED, content_url, find_content, html_response
 from daskscope.server.http.data import DataResponse
 from daskscope.server.http.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http.identity import named_account
 from daskscope.server.http.page_secret import HEADER, make_ticket
 from daskscope.server.http.pages import BYTES, DATA_HEADERS
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, is_number, since_us
-from daskscope.server.http.routing import PUBLIC, Call, Route, receive
+from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
 from daskscope.server.limits import Upload
 from daskscope.server.pools import HEAVY
 from daskscope.server.serializers import report_view
-from daskscope.server.shared import Shared
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
 from daskscope.storage.database import InvalidInput
@@ -346,37 +344,6 @@ def _block(call: Call, row: store.Report) -> Response:
     return DataResponse([data], BYTES, DATA_HEADERS)
 
 
-@dataclass(frozen=True)
-class Page:
-    """Uploaded HTML."""
-
-    data: bytes
-
-    @property
-    def nbytes(self) -> int:
-        return len(self.data)
-
-
-#: Uploaded HTML that is being read, and some that was read recently.
-_pages: Shared[Page] = Shared(16 * 1024 * 1024)
-
-
-def _html(call: Call, row: store.Report, place: str) -> Response:
-    """Return uploaded HTML to a frame. A browser that opens it otherwise is sent to the page with the frame."""
-    if row.kind != "html":
-        raise not_found("HTML version of this report")
-    if call.request.headers.get("sec-fetch-dest", "iframe") != "iframe":
-        root = call.services.settings.root_path
-        return RedirectResponse(f"{root}/{quote(row.account)}/reports/{row.number}{place}", 303, DATA_HEADERS)
-
-    def read() -> Page:
-        data = call.services.archive.store.get(row.html_path)
-        with call.services.archive.read() as tx:
-            return Page(tx.open(row.account_id, data, row.html_path))
-
-    return pages.sandboxed(_pages.load(row.html_path, read).data)
-
-
 def report_document(call: Call) -> Response:
     return _document(call, own_report(call))
 
@@ -386,19 +353,23 @@ def report_block(call: Call) -> Response:
 
 
 def report_html(call: Call) -> Response:
-    return _html(call, own_report(call), "")
+    return html_response(call.services, call.request, own_report(call), way=MEMBER)
 
 
 def report_ticket(call: Call) -> dict[str, Any]:
-    """Return a parameter for the URL of uploaded HTML. A frame needs it, because it cannot send headers."""
-    row = own_report(call)
+    """Return what a frame with uploaded HTML needs, because it cannot send headers: a parameter for its URL, or another URL."""
+    row, settings = own_report(call), call.services.settings
     if row.kind != "html":
         raise not_found("HTML version of this report")
+    if settings.content_url:
+        with call.services.archive.read() as tx:
+            return {"ticket": None, "url": content_url(tx, settings, row, way=MEMBER)}
     # Without a page secret there is nothing to bind it to: a token goes into a header.
     if HEADER not in call.request.headers or call.identity.kind == "token":
-        return {"ticket": None}
+        return {"ticket": None, "url": None}
     path = call.request.url.path.removesuffix("/ticket")
-    return {"ticket": make_ticket(call.request, path, named_account(call.request), call.now_us)}
+    ticket = make_ticket(call.request, path, named_account(call.request), call.now_us)
+    return {"ticket": ticket, "url": None}
 
 
 def shared_document(call: Call) -> Response:
@@ -410,8 +381,19 @@ def shared_block(call: Call) -> Response:
 
 
 def shared_html(call: Call) -> Response:
-    row = _shared(call)
-    return _html(call, row, f"/{quote(row.share)}")
+    return html_response(call.services, call.request, _shared(call), way=SHARED)
+
+
+def content(call: Call) -> Response:
+    """Return uploaded HTML on the origin that serves nothing else."""
+    with call.services.archive.read() as tx:
+        found = find_content(tx, call.path("address"))
+    if found is None:
+        raise not_found(
+            "report at this address", "Addresses of frames end after a minute. Reload the page with the frame."
+        )
+    row, way = found
+    return html_response(call.services, call.request, row, way=way)
 
 
 def share(call: Call) -> HostedReport:
@@ -450,4 +432,5 @@ ROUTES = [
     Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "Return the document of a shared report"),
     Route("GET", "/api/v1/shared/{share}/view/blocks/{block}", shared_block, PUBLIC, "Return a block of it", answers=BYTES),
     Route("GET", "/api/v1/shared/{share}/html", shared_html, PUBLIC, "Return the HTML of a shared report", answers="text/html"),
+    Route("GET", f"{CONTENT_PATH}/{{address}}", content, CONTENT, "Return uploaded HTML on its own origin", answers="text/html"),
 ]  # fmt: skip

@@ -111,7 +111,7 @@ def _view(row: store.ListedToken) -> Token:
 
 
 def revoke_token(call: Call) -> dict[str, Any]:
-    """Revoke a token and all tokens created with it. Other servers may accept them for another half minute."""
+    """Revoke a token and all tokens created with it."""
     everyone = "admin" in call.identity.scopes
     number = call.path("token")
     with call.services.archive.write() as tx:
@@ -122,7 +122,7 @@ def revoke_token(call: Call) -> dict[str, Any]:
             raise not_found("such token")
         others = {"recorders": gone.recorders, "tokens": gone.children}
         audit(call, tx, "token-revoked", gone.label or gone.hint, id=int(number), **others)
-    call.cache.clear()
+    call.services.token_cache.clear()
     call.services.live.end_streams(gone.user, call.account.id)
     return {"revoked": int(number), **others}
 

@@ -78,7 +78,7 @@ def change_user(call: Call) -> dict[str, Any]:
         elif change.disabled is not None:
             store.enable_user(tx, user.id)
             audit_server(call, tx, "user-enabled", user.name)
-    call.cache.clear()
+    call.services.token_cache.clear()
     call.services.live.end_streams(user.id)
     return {"name": user.name}
 

@@ -13,15 +13,16 @@ from starlette.responses import HTMLResponse, Response
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.http import pages
+from daskscope.server.http.content import SHARED, content_url
 from daskscope.server.http.errors import not_found
 from daskscope.server.http.pages import COMMON
 from daskscope.server.http.routing import ANYBODY, PUBLIC, Call, Route
 from daskscope.storage import reports as report_store
 
 #: Scripts and styles come from this server. Scripts set styles of single elements, such as widths of bars.
-POLICY = (
+_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; "
-    "connect-src 'self'; worker-src blob:; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 #: File names change with their content.
 IMMUTABLE = "public, max-age=31536000, immutable"
@@ -45,7 +46,9 @@ def _page(root: str) -> str:
 
 def shell(call: Call) -> Response:
     """Return the app. It gets all data from the API and redirects to the sign-in page if needed."""
-    return HTMLResponse(_page(call.services.settings.root_path), headers={**COMMON, "Content-Security-Policy": POLICY})
+    settings = call.services.settings
+    policy = f"{_POLICY}; frame-src {settings.frame_source}"
+    return HTMLResponse(_page(settings.root_path), headers={**COMMON, "Content-Security-Policy": policy})
 
 
 def asset(call: Call) -> Response:
@@ -82,8 +85,16 @@ def shared_page(call: Call) -> Response:
     address = f"{call.services.settings.root_path}/api/v1/shared/{quote(row.share)}"
     title = row.title or row.filename
     if row.kind == "html":
-        return pages.frame_page(f"{address}/html", title)
+        return _frame_page(call, row, f"{address}/html", title)
     return pages.viewer_page(f"{address}/view", title)
+
+
+def _frame_page(call: Call, row: report_store.Report, address: str, title: str) -> Response:
+    settings = call.services.settings
+    if settings.content_url:
+        with call.services.archive.read() as tx:
+            address = content_url(tx, settings, row, way=SHARED)
+    return pages.frame_page(address, title, settings.frame_source)
 
 
 ROUTES = [
