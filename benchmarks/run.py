@@ -30,6 +30,7 @@ from benchmarks import (
     readers,
     replay,
     report,
+    sql,
     traffic,
     volume,
     wire_size,
@@ -56,6 +57,7 @@ LONG: dict[str, Measurement] = {
     "replay": replay.run,
     "traffic": traffic.run,
     "report": report.run,
+    "sql": sql.run,
     "volume": volume.run,
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import distributed
@@ -25,11 +25,14 @@ from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import option, settings
 from daskscope.client.connection import ask, find_client, install
 from daskscope.client.listing import Listing
-from daskscope.client.server import Server, configured_url, find_server, find_token
+from daskscope.client.server import Server, ask_sql, configured_url, download_recording, find_server, find_token
 from daskscope.client.token_exchange import TokenExchange, forget, shares_process
 from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError, ServerError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "close",
@@ -44,6 +47,8 @@ __all__ = [
     "list_exceptions",
     "register",
     "revoke_api_token",
+    "sql",
+    "tasks",
     "unregister",
 ]
 
@@ -252,6 +257,25 @@ def explain(cluster_id: str, account: str | None = None) -> dict[str, Any]:
     """Explain why a cluster is still running: ``answer`` (a sentence), ``evidence`` and ``advice``."""
     result: dict[str, Any] = find_server(account).get(f"clusters/{quote(cluster_id, safe='')}/explain")
     return result
+
+
+def sql(query: str, cluster_id: str | None = None, *, days: float = 0.0, account: str | None = None) -> Listing:
+    """Return the rows of a SQL query over the recorded tables of all your account's clusters, or of one.
+
+    ``days`` leaves out clusters that were last heard from earlier. The dialect is DuckDB's.
+    """
+    found = ask_sql(query, cluster_id, days=days, account=account)
+    names = tuple(column["name"] for column in found["columns"])
+    rows = [dict(zip(names, row, strict=True)) for row in found["rows"]]
+    return Listing(rows, names, "No rows.")
+
+
+def tasks(cluster_id: str, account: str | None = None) -> pd.DataFrame:
+    """Return every execution of a cluster as a pandas DataFrame.
+
+    For many clusters as a Dask DataFrame: ``dask.dataframe.from_map(analytics.tasks, cluster_ids)``.
+    """
+    return download_recording(cluster_id, account)["tasks"].to_pandas()
 
 
 def close(cluster_id: str, account: str | None = None) -> None:

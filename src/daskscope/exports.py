@@ -51,7 +51,7 @@ def write_csv(recording: Recording, directory: Path, tables: Iterable[str]) -> l
             writer = csv.writer(file)
             writer.writerow(table)
             for row in _rows(table):
-                writer.writerow([json.dumps(cell) if isinstance(cell, list) else _escape_formula(cell) for cell in row])
+                writer.writerow([json.dumps(cell) if isinstance(cell, list) else escape_formula(cell) for cell in row])
 
     return _write_files(recording, directory, tables, ".csv", write)
 
@@ -107,7 +107,7 @@ def _plain(value: Any, kind: str) -> Any:
     return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
-def _escape_formula(cell: Any) -> Any:
+def escape_formula(cell: Any) -> Any:
     """Prefix a quote to a text that a spreadsheet would run as a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 

@@ -38,6 +38,8 @@ def test_the_public_names_of_analytics() -> None:
         "list_exceptions",
         "register",
         "revoke_api_token",
+        "sql",
+        "tasks",
         "unregister",
     ]
 

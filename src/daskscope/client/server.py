@@ -26,6 +26,8 @@ from daskscope.wire.file import read_recording
 TIMEOUT = 30.0
 #: A report of a million tasks takes seconds to upload and to render.
 UPLOAD_TIMEOUT = 300.0
+#: A query may take 30 s, and waits until the server has memory for it.
+SQL_TIMEOUT = 120.0
 PAGE = 500
 
 NO_SERVER = (
@@ -176,6 +178,15 @@ def _server_at(url: str, account: str) -> Server:
     if url == configured_url() and not secret:
         return find_server(account)
     return Server(url, account, secret or credentials.find_stored(url, account) or find_secret(url))
+
+
+def ask_sql(
+    query: str, cluster_id: str | None = None, *, days: float = 0.0, account: str | None = None
+) -> dict[str, Any]:
+    """Return the response of the configured server to a SQL query."""
+    body = {"query": query, "cluster": cluster_id or "", "days": days}
+    result: dict[str, Any] = find_server(account).call("POST", "sql", body=body, timeout=SQL_TIMEOUT)
+    return result
 
 
 def download_recording(cluster_id: str, account: str | None = None, *, url: str = "") -> Recording:

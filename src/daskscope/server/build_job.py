@@ -1,15 +1,14 @@
-"""Jobs for processes that build one document each, and the processes of a server."""
+"""Jobs for processes that build one document each."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import threading
 from typing import Literal
 
 import msgspec
+
+from daskscope.server.child_processes import ChildProcesses
 
 #: The module that a process runs.
 MODULE = "daskscope.server.build_process"
@@ -61,52 +60,10 @@ class Result(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class BuildProcesses:
-    """The running processes of one server."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._closed = False
-
-    def run(self, job: Job, timeout_s: float) -> Result:
-        """Run a job to its end."""
-        with self._lock:
-            if self._closed:
-                return Result("lost", detail="the server stops")
-            process = subprocess.Popen(
-                [sys.executable, "-m", MODULE],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **ENVIRONMENT},
-            )
-            self._running.add(process)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        timer = threading.Timer(timeout_s, process.kill)
-        timer.start()
-        try:
-            # The pipe stays open: its end tells the process that the server is gone.
-            with process.stdin, process.stdout:
-                try:
-                    process.stdin.write(msgspec.json.encode(job) + b"\n")
-                    process.stdin.flush()
-                    text = process.stdout.read()
-                except OSError:
-                    text = b""
-            process.wait()
-        finally:
-            timer.cancel()
-            with self._lock:
-                self._running.discard(process)
-        return _result(text, process.returncode)
-
-    def close(self) -> None:
-        """End all processes, and start no more."""
-        with self._lock:
-            self._closed = True
-            for process in self._running:
-                process.kill()
+def run_build(processes: ChildProcesses, job: Job, timeout_s: float) -> Result:
+    """Build a document in a process of its own."""
+    ended = processes.run(MODULE, job, timeout_s, {**os.environ, **ENVIRONMENT})
+    return _result(*ended) if ended is not None else Result("lost", detail="the server stops")
 
 
 def _result(text: bytes, status: int) -> Result:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from daskscope import units
 from daskscope.errors import DaskscopeError
-from daskscope.server.build_job import Job, Result, Storage
+from daskscope.server.build_job import Job, Result, Storage, run_build
 from daskscope.server.rendering import (
     Document,
     NoSuchComputation,
@@ -102,7 +102,7 @@ def _build_apart(services: Services, job: Job, tasks: int) -> Built:
     result = Result("memory")
     for nbytes in attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
         with services.build_memory.reserve(nbytes):
-            result = services.build_processes.run(_with_memory(job, nbytes), BUILD_S)
+            result = run_build(services.child_processes, _with_memory(job, nbytes), BUILD_S)
         if result.outcome != "memory":
             break
     _check(result, services.build_memory.nbytes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from daskscope.client.local_servers import with_secret
-from daskscope.server.build_job import BuildProcesses
+from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.counters import Counters
 from daskscope.server.earlier_runs import EarlierRuns
 from daskscope.server.http.errors import public_message
@@ -95,7 +95,7 @@ class Services:
     recorded: Recorded = field(default_factory=Recorded)
     earlier_runs: EarlierRuns = field(default_factory=EarlierRuns)
     arriving: Arriving = field(default_factory=Arriving)
-    build_processes: BuildProcesses = field(default_factory=BuildProcesses)
+    child_processes: ChildProcesses = field(default_factory=ChildProcesses)
     #: Documents of earlier versions, which a job builds anew.
     outdated: Outdated[Subject] = field(default_factory=Outdated)
     increments: Shared[memoryview] = field(default_factory=lambda: Shared(INCREMENTS_NBYTES))
@@ -132,12 +132,12 @@ class Services:
 
     def abort(self) -> None:
         """End every wait for PostgreSQL and for documents, because the server must stop now."""
-        self.build_processes.close()
+        self.child_processes.close()
         for archive in self._archives:
             archive.database.abort()
 
     def close(self) -> None:
-        self.build_processes.close()
+        self.child_processes.close()
         self.writer.stop()
         self.abort()
         if self.relay is not None:

@@ -170,6 +170,41 @@ export interface IncrementHeader {
   columns: [string, string, string, number][];
 }
 
+/** A column of a result, with its DuckDB type. */
+export interface SqlResultColumn {
+  name: string;
+  type: string;
+}
+
+/** The rows of a query. */
+export interface SqlAnswer {
+  columns: SqlResultColumn[];
+  rows: unknown[][];
+  is_cut: boolean;
+  clusters: number;
+  all_clusters: number;
+  seconds: number;
+}
+
+/** A column that queries can use. */
+export interface SqlTableColumn {
+  name: string;
+  kind: string;
+  meaning: string;
+}
+
+/** A table that queries can read. */
+export interface SqlTable {
+  name: string;
+  row: string;
+  columns: SqlTableColumn[];
+}
+
+/** All tables that queries can read. */
+export interface SqlTables {
+  tables: SqlTable[];
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;

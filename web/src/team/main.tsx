@@ -43,6 +43,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];
+  if (section === "explore") return [section, <ExplorePage />];
   if (section === "settings") return [section, <SettingsPage />];
   return [
     "none",
@@ -60,12 +61,19 @@ function SettingsPage() {
   return <Loaded from={page}>{({ Settings }) => <Settings />}</Loaded>;
 }
 
+/** Explore has its own file, too: most people never open it. */
+function ExplorePage() {
+  const page = useResource(() => import("./explore"), []);
+  return <Loaded from={page}>{({ Explore }) => <Explore />}</Loaded>;
+}
+
 const TITLES: Record<string, string> = {
   "": "Home",
   clusters: "Clusters",
   errors: "Errors",
   reports: "Reports",
   usage: "Usage",
+  explore: "Explore",
   settings: "Settings",
 };
 

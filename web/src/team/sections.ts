@@ -5,5 +5,6 @@ export const SECTIONS = [
   ["errors", "Errors", "e"],
   ["reports", "Reports", "r"],
   ["usage", "Usage", "u"],
+  ["explore", "Explore", "x"],
   ["settings", "Settings", "s"],
 ] as const;

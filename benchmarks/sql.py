@@ -1,0 +1,36 @@
+"""Measure SQL over many runs: a group-by over every task of an account, through the server's own path."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import synthetic
+from benchmarks.result import Result, at_most
+from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.sql_process import query_in_process
+from daskscope.storage.parquet import to_parquet
+from daskscope.storage.sql import SqlLimits, file_path
+
+RUNS, TASKS = 1_000, 10_000
+ROUNDS = 3
+QUERY = "select prefix, sum(stop_us - start_us) from tasks group by 1 order by 2 desc"
+
+
+def run() -> list[Result]:
+    data = to_parquet(synthetic.recording(TASKS)["tasks"])
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        paths = [file_path("tasks", f"cluster-{number}", 0) for number in range(RUNS)]
+        for path in paths:
+            (directory / path).parent.mkdir(parents=True)
+            (directory / path).write_bytes(data)
+        seconds = []
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            found = query_in_process(ChildProcesses(), QUERY, directory, {"tasks": paths}, SqlLimits())
+            seconds.append(time.monotonic() - began)
+        assert sum(row[1] for row in found.rows) > 0
+    note = f"{RUNS * TASKS:,} tasks in {RUNS:,} files; with the start of its process; best of {ROUNDS}"
+    return [at_most("sql: sum by prefix over all runs", min(seconds), 2, " s", note)]

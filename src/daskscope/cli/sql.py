@@ -1,0 +1,117 @@
+"""Ask questions about recordings in SQL."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from daskscope import units
+from daskscope.cli.output import open_output, write, write_json, write_message
+from daskscope.cli.terminal import Column, escape
+from daskscope.client.server import ask_sql
+from daskscope.client.source import find_recording
+from daskscope.errors import DaskscopeError
+from daskscope.exports import escape_formula
+from daskscope.storage.parquet import to_parquet
+from daskscope.storage.sql import SqlLimits, file_path, run_query, tables_of
+
+SUFFIX = ".daskscope"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="one SELECT over the recorded tables, in DuckDB's dialect")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="recordings, reports, or directories of recordings (default: all clusters of your account on the server)",
+    )
+    parser.add_argument("--cluster", metavar="ID", default="", help="only this cluster of the server")
+    parser.add_argument("--days", metavar="N", type=float, default=0.0, help="only clusters of the last N days")
+    parser.add_argument("--account", metavar="NAME", help="account (default: your own)")
+    parser.add_argument("--limit", metavar="N", type=int, default=1_000, help="maximum rows (default: 1000)")
+    parser.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.limit < 1:
+        raise DaskscopeError("--limit is at least 1.")
+    if args.paths and (args.cluster or args.days or args.account):
+        raise DaskscopeError(
+            "--cluster, --days and --account choose clusters on a server. Leave them out, or the paths."
+        )
+    if args.paths:
+        result = query_paths(args.query, [Path(path) for path in args.paths], args.limit)
+    else:
+        result = ask_sql(args.query, args.cluster, days=args.days, account=args.account)
+        is_cut = result["is_cut"] or len(result["rows"]) > args.limit
+        result = {**result, "rows": result["rows"][: args.limit], "is_cut": is_cut}
+    _print(result, args)
+    return 0
+
+
+def query_paths(query: str, paths: list[Path], limit: int) -> dict[str, Any]:
+    """Run a query over recordings on this machine."""
+    tables = tables_of(query)
+    files: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
+        directory, count = Path(name), 0
+        for path in recordings_at(paths):
+            recording = find_recording(str(path))
+            count += 1
+            clusters = recording["clusters"]
+            cluster = str(clusters["cluster"][0]) if clusters.rows else Path(recording.source).stem
+            for table in tables:
+                if recording[table].rows:
+                    mine = files.setdefault(table, [])
+                    mine.append(file_path(table, cluster, len(mine)))
+                    (directory / mine[-1]).parent.mkdir(parents=True, exist_ok=True)
+                    (directory / mine[-1]).write_bytes(to_parquet(recording[table]))
+        found = run_query(query, directory, files, SqlLimits(seconds=3600, memory_nbytes=4 * 1024**3, rows=limit))
+    columns = [{"name": column.name, "type": column.type} for column in found.columns]
+    return {"columns": columns, "rows": found.rows, "is_cut": found.is_cut, "clusters": count, "all_clusters": count}
+
+
+def recordings_at(paths: list[Path]) -> Iterator[Path]:
+    """Yield the recordings in directories that have some, and every other path as it is."""
+    for path in paths:
+        inside = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
+        yield from inside or [path]
+
+
+def _print(result: dict[str, Any], args: argparse.Namespace) -> None:
+    names = [column["name"] for column in result["columns"]]
+    if args.json:
+        write_json(result)
+    elif args.csv:
+        text = io.StringIO()
+        csv.writer(text).writerows([names, *([escape_formula(cell) for cell in row] for row in result["rows"])])
+        write(text.getvalue())
+    else:
+        columns = [
+            Column(escape(c["name"]), right=not _is_text(c["type"]), name=_is_text(c["type"]))
+            for c in result["columns"]
+        ]
+        open_output().table(columns, [[_cell(value) for value in row] for row in result["rows"]])
+    if result["is_cut"]:
+        write_message(f"Only the first {units.counted(len(result['rows']), 'row')}. Use --limit for more.")
+    if result["clusters"] < result["all_clusters"]:
+        write_message(
+            f"Only the newest {units.count(result['clusters'])} of {units.count(result['all_clusters'])} clusters."
+        )
+
+
+def _is_text(type_: str) -> bool:
+    return type_ not in ("BIGINT", "DOUBLE", "HUGEINT", "INTEGER", "FLOAT") and not type_.startswith("DECIMAL")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return units.NOTHING
+    return escape(f"{value:.6g}" if isinstance(value, float) else str(value))

@@ -1,0 +1,90 @@
+"""SQL over the rows of all runs of an account."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from daskscope.model.columns import Column, TableDef
+from daskscope.model.tables import TABLES
+from daskscope.server.http.errors import Refusal
+from daskscope.server.http.parameters import Text
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.sql_contract import SqlAnswer, SqlTables
+from daskscope.server.sql_process import PROCESS_NBYTES, query_in_process
+from daskscope.storage.ingest import SECRET
+from daskscope.storage.sql import SqlError, SqlLimits, SqlResult, tables_of
+from daskscope.storage.sql_files import SqlFiles, SqlFilter, place_files
+
+LIMITS = SqlLimits()
+MAX_QUERY = 20_000
+MAX_DAYS = 36_500
+DAY_US = 86_400_000_000
+
+
+class SqlBody(msgspec.Struct, forbid_unknown_fields=True):
+    query: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_QUERY)]
+    #: Only this cluster; empty for all.
+    cluster: Text = ""
+    #: Only clusters of this many days; 0 for all.
+    days: Annotated[float, msgspec.Meta(ge=0, le=MAX_DAYS)] = 0.0
+
+
+def run_sql(call: Call) -> SqlAnswer:
+    """Run a query and return its rows."""
+    began = time.monotonic()
+    try:
+        result, placed = _run(call, call.body)
+    except SqlError as error:
+        raise Refusal(400, "sql", str(error)) from None
+    return {
+        "columns": [{"name": column.name, "type": column.type} for column in result.columns],
+        "rows": result.rows,
+        "is_cut": result.is_cut,
+        "clusters": placed.runs,
+        "all_clusters": placed.all_runs,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def _run(call: Call, body: SqlBody) -> tuple[SqlResult, SqlFiles]:
+    services, tables = call.services, tables_of(body.query)
+    since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
+    wanted = SqlFilter(since_us, body.cluster)
+    with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
+        directory = Path(name)
+        placed = place_files(services.archive, call.account.id, tables, wanted, directory)
+        with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES):
+            result = query_in_process(services.child_processes, body.query, directory, placed.files, LIMITS)
+    return result, placed
+
+
+def _columns(table: TableDef) -> tuple[Column, ...]:
+    """Return the columns that a query sees: every row names its cluster."""
+    cluster = TABLES["clusters"].by_name["cluster"]
+    return table.columns if "cluster" in table.names else (cluster, *table.columns)
+
+
+def list_tables(_: Call) -> SqlTables:
+    """Return the tables that queries can read."""
+    return {
+        "tables": [
+            {
+                "name": table.name,
+                "row": table.row,
+                "columns": [{"name": c.name, "kind": c.kind, "meaning": c.meaning} for c in _columns(table)],
+            }
+            for table in TABLES.values()
+            if table.name not in SECRET
+        ]
+    }
+
+
+ROUTES = [
+    Route("POST", "/api/v1/sql", run_sql, "read", "Run a SQL query over all clusters", body=SqlBody, heavy=True),
+    Route("GET", "/api/v1/sql/tables", list_tables, "read", "List the tables and columns that queries can read"),
+]

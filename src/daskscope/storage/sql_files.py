@@ -1,0 +1,163 @@
+"""The files that a query of an account may read: links to its Parquet files, and rows that are not compacted yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from daskscope import units
+from daskscope.errors import WireError
+from daskscope.model.table import Table, concatenate
+from daskscope.model.tables import TABLES
+from daskscope.storage import schema
+from daskscope.storage.archive import Archive, Transaction
+from daskscope.storage.blobs import LocalStore, MissingBlob
+from daskscope.storage.ingest import SECRET
+from daskscope.storage.parquet import to_parquet
+from daskscope.storage.runs import ATTEMPTS, open_batch
+from daskscope.storage.sql import SqlError, file_path
+
+#: Maximum runs of a query; the newest are read.
+MAX_RUNS = 5_000
+#: Maximum bytes that are downloaded from an object store, and of rows that are not compacted yet.
+MAX_DOWNLOAD = 1024 * 1024 * 1024
+MAX_BUFFERED = 64 * 1024 * 1024
+#: Runs per statement.
+STEP = 500
+
+
+@dataclass(frozen=True)
+class SqlFilter:
+    """The clusters that a query is about."""
+
+    #: Clusters that were heard from since then.
+    since_us: int = 0
+    #: A single cluster; empty for all.
+    cluster: str = ""
+
+
+@dataclass
+class SqlFiles:
+    """The files by table, and how many of the matching runs they are from."""
+
+    runs: int = 0
+    all_runs: int = 0
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+
+def check_tables(tables: Collection[str]) -> None:
+    """Refuse tables that the server stores encrypted: a query would need them in plain on disk."""
+    secret = sorted(SECRET.intersection(tables))
+    if secret:
+        raise SqlError(
+            f"{' and '.join(secret)} contain{'s' if len(secret) == 1 else ''} text that the server stores encrypted. "
+            "Query a recording file instead: daskscope sql QUERY FILE"
+        )
+
+
+def place_files(
+    archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
+) -> SqlFiles:
+    """Place the files of some tables below a directory. A compaction at the same time may replace some: then start again."""
+    check_tables(tables)
+    for attempt in range(ATTEMPTS):
+        try:
+            return _place_files(archive, account, tables, wanted, directory / str(attempt))
+        except MissingBlob:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _place_files(
+    archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
+) -> SqlFiles:
+    with archive.snapshot() as tx:
+        runs, all_runs = _runs(tx, account, wanted)
+        placed = SqlFiles(len(runs), all_runs)
+        left = MAX_DOWNLOAD
+        for name, run, path, nbytes in _files(tx, runs, tables):
+            local = _local(tx, path)
+            left -= 0 if local else nbytes
+            if left < 0:
+                raise SqlError(
+                    f"The query needs more than {units.nbytes(MAX_DOWNLOAD)} of files. Ask for fewer clusters."
+                )
+            target = _target(placed, directory, name, runs[run])
+            if local:
+                target.symlink_to(local)
+            else:
+                target.write_bytes(tx.store.get(path))
+        for name, run, table in _buffered(tx, account, runs, tables):
+            _target(placed, directory, name, runs[run]).write_bytes(to_parquet(table))
+    return placed
+
+
+def _runs(tx: Transaction, account: int, wanted: SqlFilter) -> tuple[dict[int, str], int]:
+    """Return the newest runs of an account by number, and how many there are."""
+    runs = schema.runs
+    mine = (runs.c.account_id == account) & (runs.c.received_us >= wanted.since_us)
+    if wanted.cluster:
+        mine &= runs.c.cluster == wanted.cluster
+    total = tx.execute(sa.select(sa.func.count()).where(mine)).scalar_one()
+    newest = sa.select(runs.c.id, runs.c.cluster).where(mine).order_by(runs.c.received_us.desc()).limit(MAX_RUNS)
+    return {row.id: row.cluster for row in tx.execute(newest)}, total
+
+
+def _files(tx: Transaction, runs: dict[int, str], tables: Collection[str]) -> Iterator[tuple[str, int, str, int]]:
+    files, numbers = schema.files, sorted(runs)
+    for first in range(0, len(numbers), STEP):
+        mine = files.c.run_id.in_(numbers[first : first + STEP]) & files.c.name.in_(sorted(tables))
+        for row in tx.execute(sa.select(files).where(mine).order_by(files.c.id)):
+            yield row.name, row.run_id, row.path, row.nbytes
+
+
+def _local(tx: Transaction, path: str) -> Path | None:
+    """Return the file of a blob on this machine; None if the store is elsewhere."""
+    if not isinstance(tx.store, LocalStore):
+        return None
+    local = tx.store.local(path).resolve()
+    if not local.exists():
+        raise MissingBlob(f"The stored file {path} is missing. Look for it with: daskscope doctor")
+    return local
+
+
+def _buffered(
+    tx: Transaction, account: int, runs: dict[int, str], tables: Collection[str]
+) -> Iterator[tuple[str, int, Table]]:
+    """Yield the rows of each run and table that are not in files yet; the newest runs first, up to a limit."""
+    batches, left = schema.batches, MAX_BUFFERED
+    for run in runs:
+        mine = (batches.c.run_id == run) & batches.c.frame.is_not(None) & (batches.c.damage == "")
+        query = sa.select(batches).where(mine & batches.c.name.in_(sorted(tables)))
+        parts: dict[str, list[Table]] = {}
+        for row in tx.execute(query.order_by(batches.c.epoch, batches.c.sequence)):
+            left -= len(row.frame)
+            if left < 0:
+                raise SqlError(
+                    "Too many rows have arrived in the last minutes. Try again soon, or ask for fewer clusters."
+                )
+            _add(parts, row.name, open_batch(tx, account, run, row))
+        for name, found in parts.items():
+            yield name, run, concatenate(TABLES[name], found)
+
+
+def _add(parts: dict[str, list[Table]], name: str, batch: Any) -> None:
+    try:
+        parts.setdefault(name, []).append(batch.table())
+    except WireError:
+        # Compaction will report it.
+        pass
+
+
+def _target(placed: SqlFiles, directory: Path, table: str, cluster: str) -> Path:
+    mine = placed.files.setdefault(table, [])
+    mine.append(file_path(table, cluster, len(mine)))
+    target = directory / mine[-1]
+    mine[-1] = str(Path(directory.name) / mine[-1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
