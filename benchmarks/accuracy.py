@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster
 import daskscope
 from benchmarks.result import Result
 from benchmarks.task_log import LOG
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
 from daskscope.insights.rules import findings

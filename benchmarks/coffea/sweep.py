@@ -21,7 +21,7 @@ import daskscope
 from benchmarks.coffea import processors
 from benchmarks.coffea.check import call, client, make_data
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.insights import coffea_chunk_size, coffea_opening
 

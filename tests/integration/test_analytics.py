@@ -15,7 +15,7 @@ from tests.processes import Processes, until
 
 import daskscope
 from daskscope import DaskscopeError, Recording, analytics
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent, recording_gaps, summarise
 from daskscope.client.calling_code import NFRAMES, CallingCode
 from daskscope.insights.rules import findings

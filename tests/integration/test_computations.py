@@ -19,7 +19,7 @@ from tests.processes import until
 import daskscope
 import daskscope.analytics
 from daskscope import Recording
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent
 

@@ -15,7 +15,7 @@ from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import breakdown
 from daskscope.analysis.critical_path import critical_path
 from daskscope.analysis.executions import counts, parallelism
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.increments import make_increment
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics

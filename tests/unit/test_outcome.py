@@ -10,7 +10,7 @@ import pytest
 
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import breakdown
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.main import main
 from daskscope.insights.story import Story, tell

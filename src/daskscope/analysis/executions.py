@@ -162,3 +162,16 @@ def parallelism(recording: Recording, bins: Bins) -> Array:
     means = np.zeros(bins.count)
     means[found.bin] = found.us / bins.width_us
     return means
+
+
+def first_on_worker(tasks: Table) -> Array:
+    """Return a mask of the first execution of each prefix on each worker: it imports modules and compiles code."""
+    prefix, worker = tasks.strings("prefix"), tasks.strings("worker")
+    groups = prefix.codes.astype(np.int64) * max(1, len(worker.values)) + worker.codes
+    order = np.lexsort((tasks["start_us"], groups))
+    _, firsts = np.unique(groups[order], return_index=True)
+    found = np.zeros(tasks.rows, dtype=bool)
+    # A worker with one execution of a prefix has no later one to compare it with: that one counts as usual.
+    several = np.diff(firsts, append=tasks.rows) > 1
+    found[order[firsts[several]]] = True
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.breakdown import Breakdown
-from daskscope.analysis.findings import IDLE, MIN_SHARE, Facts, describe_losses, error_line
+from daskscope.analysis.facts import IDLE, MIN_SHARE, Facts, describe_losses, error_line
 from daskscope.analysis.workers import LOST
 from daskscope.model.recording import Recording
 
@@ -108,7 +108,7 @@ def _main_reason(found: Breakdown) -> str:
     main = max(reasons, key=reasons.__getitem__)
     if main == "unknown" or reasons[main] * 2 <= found.idle.with_work_us or reasons[main] < MIN_SHARE * found.thread_us:
         return ""
-    return f": {IDLE[main][0]}"
+    return f": {IDLE[main]}"
 
 
 def _has_final_errors(facts: Facts) -> bool:

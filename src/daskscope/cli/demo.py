@@ -18,7 +18,7 @@ import distributed
 
 import daskscope
 from daskscope import analytics, units
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_message
 from daskscope.cli.show_sections import EXPECTED, show_summary

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from daskscope import analytics
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.output import Output, open_output, write_json
 from daskscope.cli.source import HELP

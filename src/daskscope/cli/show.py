@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.coffea import CoffeaRun
-from daskscope.analysis.findings import Facts
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_json, write_message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from daskscope import units
 from daskscope.analysis.coffea import Part
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.findings import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import Activity, Prefix
 from daskscope.analysis.summary import Cluster, Computation, Summary

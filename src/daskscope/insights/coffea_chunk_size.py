@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, fit
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.list_schedule import makespan_us
+from daskscope.insights.rule import Rule
 
 MIN_GAIN = 1.25
 #: Sizes up to this factor away from those seen are considered.
@@ -101,3 +102,12 @@ def chunk_sizes(files: Sequence[int], size: int) -> list[int]:
         each = -(-events // count)
         sizes += [min(each, events - start) for start in range(0, events, each)]
     return sizes
+
+
+RULE = Rule(
+    "coffea-chunk-size",
+    "Another chunk size would be faster",
+    "A chunk has a fixed cost; a few large ones leave threads idle.",
+    "A fit of fixed cost and cost per event predicts at least 1.25 times less time.",
+    check,
+)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.rule import Rule
 
 CHUNKS_PER_THREAD = 2
 #: The busiest worker has this many times the mean number of chunks.
@@ -43,3 +44,12 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _workers(facts: Facts, start_us: int, stop_us: int) -> int:
     return sum(worker.start_us < stop_us and (worker.end_us or stop_us) > start_us for worker in facts.workers)
+
+
+RULE = Rule(
+    "coffea-few-chunks",
+    "There are fewer chunks than threads",
+    "Threads without a chunk are idle.",
+    "Always.",
+    check,
+)

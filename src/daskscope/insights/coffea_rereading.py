@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.rule import Rule
 
 MIN_AMPLIFICATION = 1.5
 
@@ -31,3 +32,12 @@ def check(facts: Facts) -> Iterator[Finding]:
             run.start_us,
             run.stop_us,
         )
+
+
+RULE = Rule(
+    "coffea-rereading",
+    "The same bytes are read again",
+    "Columns that are read more often than needed cost time and bandwidth.",
+    "Measured against the size of the columns.",
+    check,
+)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.findings import Facts, Finding, error_line
+from daskscope.analysis.facts import Facts, Finding, error_line
+from daskscope.insights.rule import Rule
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -32,3 +33,12 @@ def check(facts: Facts) -> Iterator[Finding]:
                 facts.thread_time(run.failed_us, "time of the executions that failed"),
                 1,
             )
+
+
+RULE = Rule(
+    "coffea-same-error",
+    "All chunks fail with the same error",
+    "An error in the processor fails every chunk, after the whole time of each.",
+    "Always.",
+    check,
+)

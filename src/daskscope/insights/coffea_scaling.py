@@ -13,9 +13,10 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.analysis.list_schedule import makespan_us
+from daskscope.insights.rule import Rule
 
 #: Workers wanted, by workers there were.
 MIN_RATIO = 1.5
@@ -62,3 +63,12 @@ def wanted_workers(facts: Facts) -> list[tuple[int, int]]:
         if isinstance(wanted, int):
             found.append((time_us, wanted))
     return found
+
+
+RULE = Rule(
+    "coffea-scaling",
+    "Adaptive scaling wanted more workers than it could have",
+    "More workers would finish sooner.",
+    "Scaling wanted 1.5 times the workers, and the prediction is below the measured time in its whole range (24 pairs of runs).",
+    check,
+)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.rule import Rule
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -32,3 +33,12 @@ def check(facts: Facts) -> Iterator[Finding]:
                 run.stop_us,
                 rank=1,
             )
+
+
+RULE = Rule(
+    "coffea-skipped",
+    "Files were skipped",
+    "A skipped file is missing in the result, and nothing else says so.",
+    "Always.",
+    check,
+)

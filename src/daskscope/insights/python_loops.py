@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.findings import Facts, Finding
+from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import flat_strings, where
 from daskscope.analysis.profiles import owner
+from daskscope.insights.rule import Rule
 from daskscope.model.table import Array, Table
 
 #: Shares of the samples of a prefix.
@@ -156,3 +157,12 @@ def _holds(table: Table, rows: Array, wanted: Array) -> Array:
 
 def _compute_us(facts: Facts, prefix: str) -> int:
     return sum(found.total_us for found in facts.prefixes if found.prefix == prefix)
+
+
+RULE = Rule(
+    "python-loops",
+    "Tasks spend their time in Python loops",
+    "Array operations and compiled code are 10 to 100 times faster than a loop.",
+    "From 20 % of at least 100 samples, with backward jumps in 2 % of them: vectorized code has none in 697 samples.",
+    check,
+)

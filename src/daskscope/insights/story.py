@@ -10,8 +10,8 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.cost import recorded_cost
-from daskscope.analysis.critical_path import CriticalPath, critical_path
-from daskscope.analysis.findings import Facts, Finding, describe_losses, error_line
+from daskscope.analysis.critical_path import CriticalPath
+from daskscope.analysis.facts import Facts, Finding, describe_losses, error_line
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import summarise
 from daskscope.analysis.workers import LOST
@@ -80,7 +80,7 @@ def _time(facts: Facts) -> Iterator[str]:
     if longest:
         parts = [f"{p.prefix or 'unnamed tasks'} {units.percent(p.total_us / total)}" for p in longest]
         yield f"Compute time by task prefix: {', '.join(parts)} of {units.duration(total)}."
-    path = critical_path(facts.recording)
+    path = facts.path
     if path.known and path.length_us:
         yield _path(path)
     peak = int(np.max([worker.peak_memory for worker in facts.workers], initial=0))

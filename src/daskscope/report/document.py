@@ -17,8 +17,8 @@ from daskscope.analysis.breakdown import Breakdown, breakdown
 from daskscope.analysis.cost import Cost, recorded_cost
 from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.executions import counts, parallelism
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.findings import Facts
 from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
@@ -120,7 +120,7 @@ def build(
         blocks,
     )
     latest_events, event_count = events(recording)
-    longest = critical_path(recording)
+    longest = facts.path
     report: schema.Report = {
         "schema": schema.SCHEMA,
         "generator": _generator(),

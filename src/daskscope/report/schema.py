@@ -102,6 +102,8 @@ class Gain(TypedDict):
     of: Literal["run", "threads"]
     share: float
     how: str
+    #: At most this much of the run, as wall time.
+    wall_us: int
 
 
 class Finding(TypedDict):
@@ -115,6 +117,8 @@ class Finding(TypedDict):
     start_us: int
     stop_us: int
     gain: Gain | None
+    #: ID of the rule.
+    rule: str
 
 
 class Prefix(TypedDict):

@@ -154,6 +154,7 @@ export interface Gain {
   of: "run" | "threads";
   share: number;
   how: string;
+  wall_us: number;
 }
 
 /** A finding with its evidence and a suggestion; ``gain`` is null if it cannot be estimated. */
@@ -166,6 +167,7 @@ export interface Finding {
   start_us: number;
   stop_us: number;
   gain: Gain | null;
+  rule: string;
 }
 
 /** All executions of one task prefix, longest total first; durations in microseconds. */

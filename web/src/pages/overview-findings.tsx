@@ -80,7 +80,12 @@ function FindingCard({ finding: f }: { finding: Finding }) {
       <h3 title={f.title}>{f.title}</h3>
       <p>{f.evidence}</p>
       {f.advice && <p class="do">{f.advice}</p>}
-      {f.gain && <p class="how">Estimate: {f.gain.how}.</p>}
+      {f.gain && (
+        <p class="how">
+          Estimate: {f.gain.how}
+          {f.gain.of === "threads" && f.gain.wall_us > 0 && `; at most ${duration(f.gain.wall_us)} of the run`}.
+        </p>
+      )}
       <div class="links">
         <a
           href={model.nav.href(view, {}, selection)}

@@ -1,0 +1,180 @@
+"""The input of the rules and of the headline: what is known about a run, computed once, and what a rule finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from daskscope import units
+from daskscope.analysis.bins import Bins
+from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.analysis.coffea import CoffeaRun, coffea_runs
+from daskscope.analysis.critical_path import CriticalPath, critical_path
+from daskscope.analysis.failures import Failure, failures
+from daskscope.analysis.prefixes import Prefix, prefixes
+from daskscope.analysis.summary import is_open
+from daskscope.analysis.workers import Worker, workers
+from daskscope.model.recording import Recording
+
+#: Waiting or idle time is worth a finding if it is at least this share of thread time and this long.
+MIN_SHARE = 0.05
+MIN_US = 1_000_000
+MAX_TEXT = 200
+
+#: For each reason to be idle: the explanation.
+IDLE = {
+    "nothing submitted": "nothing was submitted",
+    "too few tasks": "too few tasks could run in parallel",
+    "not started": "their tasks had been assigned but not started",
+    "queued": "tasks were waiting at the scheduler",
+    "elsewhere": "tasks were waiting at other workers",
+    "paused": "workers were paused to save memory",
+    "starting": "workers had just joined",
+    "cannot run": "the remaining tasks need a worker that does not exist",
+    "unknown": "no task ran, and the recording does not say why",
+}
+
+
+@dataclass(frozen=True)
+class Gain:
+    """An estimated saving. It is an upper bound: no more can be saved than was spent."""
+
+    us: int
+    #: run (wall time) or threads (thread time)
+    of: str
+    #: Share of that total.
+    share: float
+    #: What was added up.
+    how: str
+    #: The same as wall time, at most: all threads save it at once, and the longest chain of dependencies stays.
+    wall_us: int = 0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A fact, its evidence, a suggestion, and where and when to look."""
+
+    #: lost worker, error, data movement, overhead, straggler, waiting, idle, incomplete
+    kind: str
+    title: str
+    evidence: str
+    advice: str
+    view: str
+    start_us: int
+    stop_us: int
+    #: Estimated saving; None if the recording does not show it.
+    gain: Gain | None = None
+    #: Order: 0 ended the run, 1 certain, 2 measured, 3 measured without a known cause.
+    rank: int = 2
+    #: ID of the rule that found it.
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The input of the rules and of the headline, computed once per document."""
+
+    recording: Recording
+    split: Breakdown
+    prefixes: tuple[Prefix, ...]
+    workers: tuple[Worker, ...]
+    errors: tuple[Failure, ...]
+    start_us: int
+    stop_us: int
+    #: Whether the recording stops before the cluster ends, and is not a block of work that ended.
+    is_open: bool = False
+
+    @cached_property
+    def coffea(self) -> tuple[CoffeaRun, ...]:
+        """The runs of coffea."""
+        return coffea_runs(self.recording)
+
+    @classmethod
+    def of(cls, recording: Recording, start_us: int, stop_us: int) -> Facts:
+        """Compute the facts of a recording between two times."""
+        split = breakdown(recording, Bins.over(start_us, stop_us))
+        found = workers(recording, stop_us)
+        errors = failures(recording)
+        return cls(recording, split, prefixes(recording), found, errors, start_us, stop_us, is_open(recording))
+
+    def finding(
+        self,
+        kind: str,
+        title: str,
+        evidence: str,
+        advice: str,
+        view: str,
+        saved: Gain | None = None,
+        rank: int = 2,
+    ) -> Finding:
+        """Return a finding about the whole run."""
+        return Finding(kind, title, evidence, advice, view, self.start_us, self.stop_us, saved, rank)
+
+    def is_relevant(self, us: int) -> bool:
+        """Return whether a part of thread time is worth a finding."""
+        return us >= MIN_US and us >= MIN_SHARE * self.split.thread_us
+
+    @cached_property
+    def path(self) -> CriticalPath:
+        """The critical path of the longest computation."""
+        return critical_path(self.recording)
+
+    @property
+    def run_us(self) -> int:
+        return self.stop_us - self.start_us
+
+    @property
+    def max_saving_us(self) -> int:
+        """The wall time beyond the longest chain of dependencies: no change of the cluster saves more."""
+        return max(0, self.run_us - (self.path.bound_us if self.path.known else 0))
+
+    def thread_time(self, us: int, how: str) -> Gain | None:
+        """Return a saving as a share of thread time."""
+        wall_us = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
+        return gain(us, self.split.thread_us, "threads", how, min(wall_us, self.max_saving_us))
+
+    def wall_time(self, us: int, how: str) -> Gain | None:
+        """Return a saving as a share of the run."""
+        return gain(us, self.run_us, "run", how, us)
+
+
+def gain(us: int, total_us: int, of: str, how: str, wall_us: int = 0) -> Gain | None:
+    """Return a saving as a share of a total; None if either is zero."""
+    if us <= 0 or total_us <= 0:
+        return None
+    return Gain(min(us, total_us), of, min(us, total_us) / total_us, how, max(0, wall_us))
+
+
+def sentence(parts: Sequence[str]) -> str:
+    """Return parts as one sentence; empty if there are none."""
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def error_line(failure: Failure) -> str:
+    """Return an error in one line: the type and message of its cause."""
+    type_, message = failure.cause_type or failure.type, failure.cause_message or failure.message
+    text = " ".join(message.split())
+    text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return f"{type_ or 'Unnamed error'}: {text}" if text else type_ or "Unnamed error"
+
+
+def describe_losses(lost: Sequence[Worker]) -> str:
+    """Return how workers were lost, as a sentence without its full stop."""
+    verdicts = {worker.verdict for worker in lost}
+    verdict = verdicts.pop() if len(verdicts) == 1 else ""
+    if len(lost) > 1:
+        how = "were killed for exceeding their memory limit" if verdict == "memory kill" else "were lost"
+        return f"{units.count(len(lost))} workers {how}"
+    (worker,) = lost
+    name = f"Worker {worker.name or worker.worker or worker.server_id}"
+    if verdict == "memory kill":
+        # Samples are seconds apart and may have missed the peak; the nanny says at which size it killed the worker.
+        killed_at = re.search(r"killed it at (\d+) bytes", worker.evidence)
+        peak = max(worker.peak_memory, int(killed_at[1]) if killed_at else 0)
+        if 0 < worker.memory_limit <= 2 * peak:
+            return f"{name} was killed at {units.percent(peak / worker.memory_limit)} of its memory limit"
+        return f"{name} was killed for exceeding its memory limit"
+    return f"{name} lost its connection" if verdict == "lost connection" else f"{name} was lost"

@@ -1,0 +1,24 @@
+"""What the rules about failures share."""
+
+from __future__ import annotations
+
+from daskscope import units
+from daskscope.analysis.facts import Finding, Gain, error_line
+from daskscope.analysis.failures import Failure
+
+#: Errors listed one by one.
+MAX_ERRORS = 3
+
+
+def error_finding(failure: Failure, evidence: str, advice: str, saved: Gain | None = None, rank: int = 2) -> Finding:
+    """Return a finding about an error group."""
+    first, last = failure.first_us, failure.last_us
+    return Finding("error", error_line(failure), evidence, advice, "errors", first, last, saved, rank)
+
+
+def failed_prefixes(failure: Failure) -> str:
+    return ", ".join(prefix for prefix in failure.prefixes if prefix) or "unnamed tasks"
+
+
+def were_retried(count: int) -> str:
+    return f"{units.counted(count, 'failure')} {'was' if count == 1 else 'were'} retried"

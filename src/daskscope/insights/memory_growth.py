@@ -1,0 +1,58 @@
+"""Unmanaged memory of workers grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.grouping import where
+from daskscope.insights.rule import Rule
+
+ADVICE = (
+    "Dask does not know what holds it: caches, global variables, or a library that does not return memory. Try "
+    "client.run(gc.collect), MALLOC_TRIM_THRESHOLD_=0 on workers, or restart them with --lifetime."
+)
+#: Growth as a share of the memory limit, and samples of a worker that are needed to see it.
+MIN_GROWTH = 0.2
+MIN_SAMPLES = 10
+#: Each third of the time has more than the one before, by this share of the whole growth.
+STEADY = 0.2
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    samples = facts.recording["samples"]
+    unmanaged = samples["memory"] - samples["managed"]
+    grown = []
+    for worker in facts.workers:
+        rows = np.flatnonzero(where(samples.strings("worker"), worker.worker) & (samples["memory"] > 0))
+        if len(rows) < MIN_SAMPLES or worker.memory_limit <= 0:
+            continue
+        rows = rows[np.argsort(samples["time_us"][rows])]
+        # The first sample is of a worker that has imported nothing yet.
+        thirds = [float(np.median(part)) for part in np.array_split(unmanaged[rows[1:]], 3)]
+        growth = thirds[2] - thirds[0]
+        is_steady = min(thirds[1] - thirds[0], thirds[2] - thirds[1]) > STEADY * growth
+        if growth > MIN_GROWTH * worker.memory_limit and is_steady:
+            grown.append((growth, worker))
+    if grown:
+        growth, worker = max(grown, key=lambda one: one[0])
+        yield facts.finding(
+            "memory",
+            f"Unmanaged memory grew on {units.counted(len(grown), 'worker')}",
+            f"On {worker.name or worker.worker}, by {units.nbytes(growth)}, which is "
+            f"{units.percent(growth / worker.memory_limit)} of its limit.",
+            ADVICE,
+            "memory",
+        )
+
+
+RULE = Rule(
+    "memory-growth",
+    "Unmanaged memory of workers grows",
+    "A worker at its limit spills, pauses and is killed in the end, whatever the size of the data.",
+    "The median of the last third of the samples is 20 % of the memory limit above that of the first third, and it grew steadily.",
+    check,
+)

@@ -1,0 +1,40 @@
+"""Tasks are too short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.executions import EXECUTED
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.grouping import percentile, where
+from daskscope.analysis.intervals import short_gaps_us
+from daskscope.insights.rule import Rule
+
+SHORT_US = 10_000
+MANY_TASKS = 1_000
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    tasks = facts.recording["tasks"]
+    ran = where(tasks.strings("status"), *EXECUTED)
+    lengths = np.sort((tasks["stop_us"] - tasks["start_us"])[ran])
+    if len(lengths) > MANY_TASKS and percentile(lengths, 0.5) < SHORT_US:
+        median = units.duration(max(0, percentile(lengths, 0.5)))
+        title = f"Half of {units.counted(len(lengths), 'task')} took less than {units.duration(SHORT_US)}"
+        evidence = f"The median is {median}. Dask's own overhead is up to 1 ms per task, however short the task is."
+        advice = "Use larger chunks or partitions, or batch several calls into one task."
+        gaps = short_gaps_us(tasks, np.flatnonzero(ran), SHORT_US)
+        saved = facts.thread_time(gaps, f"pauses under {units.duration(SHORT_US)} between two tasks on the same thread")
+        yield facts.finding("overhead", title, evidence, advice, "stream", saved)
+
+
+RULE = Rule(
+    "short-tasks",
+    "Tasks are too short",
+    "Every task costs the scheduler up to 1 ms, however short it is. Below 10 ms, that is more than a tenth.",
+    "More than 1,000 tasks with a median below 10 ms. Dask's own best practices ask for more than 100 ms.",
+    check,
+)

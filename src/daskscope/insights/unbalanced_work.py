@@ -1,0 +1,24 @@
+"""Tasks wait at other workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.idle_time import WHEN, idle_finding
+from daskscope.insights.rule import Rule
+
+ADVICE = "Restrictions or the location of data kept tasks on other workers. Remove restrictions, or spread the data."
+
+
+def check(facts: Facts) -> Iterator[Finding]:
+    yield from idle_finding(facts, "elsewhere", ADVICE)
+
+
+RULE = Rule(
+    "unbalanced-work",
+    "Tasks wait at other workers",
+    "Restrictions, or data that is in one place, keep tasks away from free threads.",
+    WHEN,
+    check,
+)
