@@ -62,8 +62,7 @@ def test_rows_are_deleted_before_sums(archive: Archive) -> None:
 
 
 def test_many_runs_are_deleted_in_several_steps(archive: Archive) -> None:
-    for number in range(70):
-        archive.ingest(numbered([[task(0)]], cluster=f"c{number}"))
+    archive.ingest(frame("tasks", [task(0)], cluster=f"c{number}") for number in range(70))
     archive.now_us += 11 * DAY
     for limits, kind in ((Limits(10, 0), "rows_of_runs"), (Limits(0, 10), "runs")):
         # A pass deletes at most 25 runs of a small server.
@@ -74,8 +73,7 @@ def test_many_runs_are_deleted_in_several_steps(archive: Archive) -> None:
 
 
 def test_a_pass_deletes_a_tenth_of_a_large_server(archive: Archive) -> None:
-    for number in range(300):
-        archive.ingest(numbered([[task(0)]], cluster=f"c{number}"))
+    archive.ingest(frame("tasks", [task(0)], cluster=f"c{number}") for number in range(300))
     assert apply_retention(archive, Limits(10, 20), archive.now_us + 100 * DAY) == Removed(runs=30, is_capped=True)
     assert archive.count(schema.runs) == 270
 
