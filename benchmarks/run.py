@@ -23,6 +23,7 @@ from benchmarks import (
     app,
     fleet,
     ingest,
+    insights,
     live,
     neighbours,
     outage,
@@ -48,6 +49,7 @@ QUICK: dict[str, Measurement] = {
 LONG: dict[str, Measurement] = {
     "accuracy": accuracy.run,
     "ingest": ingest.run,
+    "insights": insights.run,
     "neighbours": neighbours.run,
     "outage": outage.run,
     "readers": readers.run,

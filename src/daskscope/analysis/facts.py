@@ -48,8 +48,10 @@ class Gain:
     share: float
     #: What was added up.
     how: str
-    #: The same as wall time, at most: all threads save it at once, and the longest chain of dependencies stays.
-    wall_us: int = 0
+    #: The same as wall time: if it is spread evenly over the threads, and if all of it delays the end of the run. The longest chain
+    #: of dependencies stays in any case.
+    wall_low_us: int = 0
+    wall_high_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,19 +134,20 @@ class Facts:
 
     def thread_time(self, us: int, how: str) -> Gain | None:
         """Return a saving as a share of thread time."""
-        wall_us = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
-        return gain(us, self.split.thread_us, "threads", how, min(wall_us, self.max_saving_us))
+        spread_us = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
+        low, high = (min(wall_us, self.max_saving_us) for wall_us in (spread_us, us))
+        return gain(us, self.split.thread_us, "threads", how, low, high)
 
     def wall_time(self, us: int, how: str) -> Gain | None:
         """Return a saving as a share of the run."""
-        return gain(us, self.run_us, "run", how, us)
+        return gain(us, self.run_us, "run", how, us, us)
 
 
-def gain(us: int, total_us: int, of: str, how: str, wall_us: int = 0) -> Gain | None:
+def gain(us: int, total_us: int, of: str, how: str, low_us: int = 0, high_us: int = 0) -> Gain | None:
     """Return a saving as a share of a total; None if either is zero."""
     if us <= 0 or total_us <= 0:
         return None
-    return Gain(min(us, total_us), of, min(us, total_us) / total_us, how, max(0, wall_us))
+    return Gain(min(us, total_us), of, min(us, total_us) / total_us, how, max(0, low_us), max(0, high_us))
 
 
 def sentence(parts: Sequence[str]) -> str:

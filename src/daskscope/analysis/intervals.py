@@ -96,17 +96,6 @@ def day_shares(starts: Array, stops: Array, first_day: int, days: int) -> Array:
     return np.where(empty, on_day, overlaps_us(starts, stops, edges) / np.where(empty, 1.0, lengths))
 
 
-def short_gaps_us(tasks: Table, rows: Array, limit_us: int) -> int:
-    """Return the total of gaps shorter than ``limit_us`` between executions on one thread; unknown threads are left out."""
-    known = rows[tasks["thread"][rows] != 0]
-    worker, thread = tasks.strings("worker").codes[known], tasks["thread"][known]
-    start, stop = tasks["start_us"][known], tasks["stop_us"][known]
-    order = np.lexsort((start, thread, worker))
-    same = (np.diff(worker[order]) == 0) & (np.diff(thread[order]) == 0)
-    gaps = (start[order][1:] - stop[order][:-1])[same]
-    return int(gaps[(gaps > 0) & (gaps < limit_us)].sum())
-
-
 @dataclass(frozen=True)
 class Spread:
     """Microseconds by group and bin: one row per non-empty cell, ordered by group and bin."""

@@ -10,7 +10,6 @@ from daskscope import units
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import percentile, where
-from daskscope.analysis.intervals import short_gaps_us
 from daskscope.insights.rule import Rule
 
 SHORT_US = 10_000
@@ -26,8 +25,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         title = f"Half of {units.counted(len(lengths), 'task')} took less than {units.duration(SHORT_US)}"
         evidence = f"The median is {median}. Dask's own overhead is up to 1 ms per task, however short the task is."
         advice = "Use larger chunks or partitions, or batch several calls into one task."
-        gaps = short_gaps_us(tasks, np.flatnonzero(ran), SHORT_US)
-        saved = facts.thread_time(gaps, f"pauses under {units.duration(SHORT_US)} between two tasks on the same thread")
+        # Not only the pauses between tasks: the scheduler, the client and messages are busy with them, too.
+        split = facts.split
+        besides = split.thread_us - split.compute_us - split.idle.us["nothing submitted"]
+        saved = facts.thread_time(besides, "thread time besides computing while there was work")
         yield facts.finding("overhead", title, evidence, advice, "stream", saved)
 
 

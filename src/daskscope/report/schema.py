@@ -102,8 +102,9 @@ class Gain(TypedDict):
     of: Literal["run", "threads"]
     share: float
     how: str
-    #: At most this much of the run, as wall time.
-    wall_us: int
+    #: The same as wall time: if spread evenly over the threads, and if all of it delays the end of the run.
+    wall_low_us: int
+    wall_high_us: int
 
 
 class Finding(TypedDict):

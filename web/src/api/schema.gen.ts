@@ -154,7 +154,8 @@ export interface Gain {
   of: "run" | "threads";
   share: number;
   how: string;
-  wall_us: number;
+  wall_low_us: number;
+  wall_high_us: number;
 }
 
 /** A finding with its evidence and a suggestion; ``gain`` is null if it cannot be estimated. */

@@ -83,7 +83,10 @@ function FindingCard({ finding: f }: { finding: Finding }) {
       {f.gain && (
         <p class="how">
           Estimate: {f.gain.how}
-          {f.gain.of === "threads" && f.gain.wall_us > 0 && `; at most ${duration(f.gain.wall_us)} of the run`}.
+          {f.gain.of === "threads" &&
+            f.gain.wall_high_us > 0 &&
+            `; ${duration(f.gain.wall_low_us)} to ${duration(f.gain.wall_high_us)} of the run`}
+          .
         </p>
       )}
       <div class="links">
