@@ -136,7 +136,9 @@ def test_findings_show_the_estimated_saving(visit: Visit, real: ReportFile) -> N
         if gain:
             whole = "the run" if gain["of"] == "run" else "thread time"
             said = f"up to {units.duration(gain['us'])}{units.percent(gain['share'])} of {whole}"
-            expect(card).to_contain_text(f"Estimate: {gain['how']}.")
+            low, high = units.duration(gain["wall_low_us"]), units.duration(gain["wall_high_us"])
+            wall = f"; {low} to {high} of the run" if gain["of"] == "threads" and gain["wall_high_us"] else ""
+            expect(card).to_contain_text(f"Estimate: {gain['how']}{wall}.")
         expect(card.get_by_test_id("gain")).to_have_text(said)
 
 
