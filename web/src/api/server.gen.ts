@@ -205,6 +205,28 @@ export interface SqlTables {
   tables: SqlTable[];
 }
 
+/** One run; its duration in seconds. */
+export interface HistoryRun {
+  start: string | null;
+  duration: number;
+  n_tasks: number;
+  nbytes: number;
+  threads: number;
+}
+
+/** A change of the level: when, by how much, and what else changed. */
+export interface HistoryChange {
+  at: string | null;
+  sentence: string;
+  causes: string[];
+}
+
+/** Finished runs of the same code, oldest first, and the changes of their duration. */
+export interface ComputationHistory {
+  runs: HistoryRun[];
+  changes: HistoryChange[];
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;

@@ -2,6 +2,7 @@ import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
 import { CardTable } from "../widgets/card-table";
 import { callText } from "./cluster-text";
+import { HistoryOfComputation } from "./computation-history";
 import { useCan, useTeam } from "./context";
 import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
@@ -77,6 +78,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                 {c.earlier.length > 0 && (
                   <details data-testid="earlier">
                     <summary>{counted(c.earlier.length, "earlier run")} of this code</summary>
+                    <HistoryOfComputation cluster={cluster} id={id} />
                     <ScrollRegion label="Earlier runs">
                       <CardTable class="compact">
                         <thead>
