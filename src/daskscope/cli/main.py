@@ -13,6 +13,7 @@ import click
 from daskscope import __version__
 from daskscope.cli import (
     audit,
+    compare,
     demo,
     doctor,
     explain,
@@ -42,6 +43,7 @@ COMMANDS: list[ModuleType] = [
     login,
     ls,
     show,
+    compare,
     explain,
     reports,
     open,
