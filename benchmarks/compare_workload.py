@@ -66,7 +66,7 @@ def run_once(client: Client, path: Path, factor: float) -> None:
 def record_pool(directory: Path, runs: int, factor: float) -> tuple[list[Path], list[Path]]:
     """Record runs of the code and of the slowed code in turn, and return their files."""
     same, slowed = list[Path](), list[Path]()
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         # The first run pays for imports and connections.
         run_once(client, directory / "warm-up.daskscope", 1.0)
         for number in range(runs):

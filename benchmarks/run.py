@@ -21,6 +21,7 @@ from benchmarks import (
     accuracy,
     agent_cost,
     app,
+    compare,
     fleet,
     ingest,
     live,
@@ -46,6 +47,7 @@ QUICK: dict[str, Measurement] = {
 }
 LONG: dict[str, Measurement] = {
     "accuracy": accuracy.run,
+    "compare": compare.run,
     "ingest": ingest.run,
     "neighbours": neighbours.run,
     "outage": outage.run,
