@@ -115,7 +115,13 @@ def _unproven(change: Change) -> str:
 
 
 def _row(label: str, change: Change, text: Callable[[float], str]) -> list[str]:
-    return [label, _value(change.before, text), _value(change.after, text), percent_text(change), change.verdict]
+    return [
+        label,
+        value_text(change.before, text),
+        value_text(change.after, text),
+        percent_text(change),
+        change.verdict,
+    ]
 
 
 def _prefix_row(prefix: PrefixChange) -> list[str]:
@@ -136,15 +142,16 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _step(change: Change, text: Callable[[float], str], *, percent: bool = True) -> str:
     """Return ``1.00 s → 1.20 s (+20 %)``, or one value if both are shown the same."""
-    before, after = _value(change.before, text), _value(change.after, text)
+    before, after = value_text(change.before, text), value_text(change.after, text)
     if before == after:
         return before
     ratio = f" ({percent_text(change)})" if percent and text is units.duration and change.ratio is not None else ""
     return f"{before} → {after}{ratio}"
 
 
-def _value(value: float | None, text: Callable[[float], str]) -> str:
-    return units.NOTHING if value is None else text(value)
+def value_text(value: float | None, text: Callable[[float], str]) -> str:
+    """Return a value as text; a dash for none, and for no time at all."""
+    return units.NOTHING if value is None or (text is units.duration and value == 0) else text(value)
 
 
 def percent_text(change: Change) -> str:

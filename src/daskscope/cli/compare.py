@@ -10,7 +10,7 @@ from typing import Any
 
 from daskscope import units
 from daskscope.analysis.compare import Change, PrefixChange
-from daskscope.analysis.compare_text import LABELS, percent_text
+from daskscope.analysis.compare_text import LABELS, percent_text, value_text
 from daskscope.analysis.comparison import Comparison, compare_parts
 from daskscope.analysis.differential import largest_changes
 from daskscope.cli.output import Output, open_output, write, write_json, write_message
@@ -110,7 +110,10 @@ def show(comparison: Comparison, out: Output, top: int) -> None:
     if functions:
         out.heading("Functions by change of self time")
         rows = [
-            [escape(frame[1]), *(units.duration(1e6 * seconds) for seconds in (before, after, after - before))]
+            [
+                escape(frame[1]),
+                *(value_text(1e6 * seconds, units.duration) for seconds in (before, after, after - before)),
+            ]
             for frame, before, after in functions
         ]
         out.table(FUNCTIONS, rows)
@@ -125,11 +128,11 @@ def show(comparison: Comparison, out: Output, top: int) -> None:
 
 
 def _cells(change: Change, text: Callable[[float], str]) -> list[str]:
-    return [*(units.NOTHING if v is None else text(v) for v in (change.before, change.after)), percent_text(change)]
+    return [*(value_text(value, text) for value in (change.before, change.after)), percent_text(change)]
 
 
 def _prefix(prefix: PrefixChange) -> list[str]:
-    counts = [units.NOTHING if v is None else units.count(round(v)) for v in (prefix.count.before, prefix.count.after)]
+    counts = [value_text(value, lambda n: units.count(round(n))) for value in (prefix.count.before, prefix.count.after)]
     return [
         escape(prefix.prefix),
         counts[0] if counts[0] == counts[1] else " → ".join(counts),
