@@ -18,7 +18,7 @@ from daskscope.server.http.routing import Call, Route
 from daskscope.server.rendering import NoSuchComputation, Subject, read
 from daskscope.storage.computations import list_computations
 
-#: Runs of one side, and tasks of all runs. A million tasks take about 4 s.
+#: Runs of one side, and tasks of all runs. Comparing a million tasks takes 0.8 s, without reading them.
 MAX_RUNS, MAX_TASKS = 20, 1_000_000
 
 #: Twenty runs have 1,700 characters. An encoded character takes up to 12 bytes of a URL, which the server limits to 64 KiB.
