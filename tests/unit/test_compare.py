@@ -16,6 +16,10 @@ from daskscope.analysis.measured import Measured, PrefixTimes, measure, measured
 from daskscope.testing import make_recording
 
 T = 1_700_000_000_000_000
+CLUSTER = {
+    "cluster": "c", "address": "tcp://h:8786", "start_us": T,
+    "versions": '{"dask": "1"}', "config": '{"scheduler": {"x": true}}',
+}  # fmt: skip
 EXECUTE = {"context": "execute", "unit": "seconds"}
 PREFIXES = {"load": 8_000, "clean": 4_000, "score": 5_000, "store": 3_000}
 
@@ -134,6 +138,18 @@ def test_code_that_uses_more_cpu_is_named_on_a_busy_machine() -> None:
     assert "% CPU time per task)" in headline(changes)
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1.5, "cannot tell"), (2.5, "slower"), (0.3, "faster")])
+def test_one_prefix_on_a_busy_machine_must_change_by_more_than_a_neighbour_can_cause(
+    factor: float, verdict: str
+) -> None:
+    def only_score(run: Measured) -> Measured:
+        return replace(run, prefixes={"score": run.prefixes["score"]})
+
+    busy = [replace(only_score(run), other_cores=1.5) for run in runs(100, slowed={"score": factor})]
+    (prefix,) = compare_runs(list(map(only_score, runs(0))), busy).prefixes
+    assert (prefix.cpu.verdict, prefix.time.verdict) == (verdict, "cannot tell")
+
+
 def test_new_and_missing_prefixes_and_counts_are_noted() -> None:
     def with_merge(run: Measured) -> Measured:
         store = replace(run.prefixes["store"], count=40)
@@ -195,7 +211,7 @@ def test_a_recording_is_measured() -> None:
     ]  # fmt: skip
     recording = make_recording(
         {
-            "clusters": [{"cluster": "c", "versions": '{"dask": "1"}', "config": '{"scheduler": {"x": true}}', "start_us": T}],
+            "clusters": [CLUSTER],
             "workers": [{"worker": "a", "server_id": "a", "host": "h", "nthreads": 1, "start_us": T}],
             "tasks": tasks,
             "spans": [{"span": "s", "tags": ["train"]}],
@@ -204,14 +220,17 @@ def test_a_recording_is_measured() -> None:
                 for name in ("thread-cpu", "thread-noncpu")
             ],
             "processes": [{"worker": "a", "time_us": T, "wall_us": 100, "cpu_us": 50, "host_cpu_us": 150}],
-            "samples": [{"time_us": T, "worker": "a", "memory": 70}],
+            "samples": [
+                {"time_us": T, "worker": "a", "memory": 70, "cpu_percent": 50.0},
+                {"time_us": T, "worker": "scheduler", "memory": 30, "cpu_percent": 20.0},
+            ],
         }
     )  # fmt: skip
     found = measure(recording, T, T + 30_000)
     assert found.prefixes == {"score": PrefixTimes(3, 12_000, 2_000, 1_000, 9_000, 30, 2_000)}
     assert (found.wall_us, found.thread_us["idle"], found.spans_us) == (30_000, 18_000, {"train": 12_000})
     assert (found.versions, found.config) == ({"dask": "1"}, {"scheduler.x": "True"})
-    assert (found.other_cores, found.peak_memory, found.threads) == (1.0, 70, 1)
+    assert (found.other_cores, found.peak_memory, found.threads) == (0.8, 70, 1)
     assert measured_of(found.to_dict()) == found
 
 

@@ -22,6 +22,9 @@ MIN_SHARE = 0.01
 MIN_CPU_SHARE = 0.2
 #: CPU times are compared relative to those of other prefixes if there are at least as many; two would explain each other.
 MIN_RELATIVE = 3
+#: Smallest change of CPU times on a machine that was busier on one side, without other prefixes to compare with: a neighbour on the
+#: same core at most doubles them.
+MIN_LOADED_EFFECT = 1.0
 #: Times prove nothing if other programs used so many more cores on one side, as a part of the workers' threads.
 MAX_LOAD_DIFFERENCE = 0.1
 #: One run each: standard errors of the median, and relative change, that are worth a hint.
@@ -54,9 +57,9 @@ class Judgement:
     hints: tuple[str, ...]
 
 
-def is_large(ratio: float) -> bool:
+def is_large(ratio: float, limit: float = MIN_EFFECT) -> bool:
     """Return whether a relative change is worth naming; 1.05 and 1 / 1.05 are equally large."""
-    return ratio <= -1 or abs(log(1 + ratio)) >= log(1 + MIN_EFFECT) * (1 - 1e-9)
+    return ratio <= -1 or abs(log(1 + ratio)) >= log(1 + limit) * (1 - 1e-9)
 
 
 def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
@@ -70,6 +73,8 @@ def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
         times, cpu = _test_times(before, after, tested), _test_cpu(before, after, computing)
         if is_loaded:
             times = dict.fromkeys(times, UNKNOWN)
+            if len(computing) < MIN_RELATIVE:
+                cpu = {name: found if _is_twice(name, before, after) else UNKNOWN for name, found in cpu.items()}
     return Judgement(times.pop(""), times, cpu, is_loaded, _hints(before, after, tested))
 
 
@@ -141,6 +146,11 @@ def _test_cpu_once(
         is_same_way = (own > 1) == (factor > 1) and is_large(own - 1) and is_large(factor - 1)
         found[name] = Tested(p, p <= ALPHA and is_same_way)
     return found, dict(zip(names, moved, strict=True))
+
+
+def _is_twice(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+    first, second = (median(run.prefixes[name].cpu_us for run in runs) for runs in (before, after))
+    return is_large(second / first - 1, MIN_LOADED_EFFECT)
 
 
 def _is_load_different(before: Sequence[Measured], after: Sequence[Measured]) -> bool:

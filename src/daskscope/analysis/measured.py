@@ -138,7 +138,8 @@ def _prefixes(recording: Recording) -> dict[str, PrefixTimes]:
 def _other_cores(recording: Recording) -> float:
     """Return the cores that other programs used on the hosts of the workers, as the kernel counted them.
 
-    They include the scheduler and the client if they run on such a host. Every worker of a host reads the same counter.
+    Every worker of a host reads the same counter. The scheduler is not another program: more tasks make it work more. The client
+    is, unless it shares a process with the scheduler, as with a ``LocalCluster``.
     """
     table, workers = recording["processes"], recording["workers"]
     hosts = dict(zip(workers["worker"].tolist(), workers["host"].tolist(), strict=True))
@@ -152,7 +153,17 @@ def _other_cores(recording: Recording) -> float:
             readings.setdefault(host, []).append(all_cpu / wall)
     if not readings:
         return -1.0
+    samples = recording["samples"]
+    scheduler = samples["cpu_percent"][where(samples.strings("worker"), memory.SCHEDULER)]
+    addresses = {_host(str(address)) for address in recording["clusters"]["address"].tolist()}
+    for host in addresses & set(used):
+        used[host] += float(np.nan_to_num(scheduler).mean()) / 100 if len(scheduler) else 0.0
     return sum(max(0.0, float(np.mean(values)) - used[host]) for host, values in readings.items())
+
+
+def _host(address: str) -> str:
+    """Return the host of an address such as ``tcp://10.0.0.1:8786``."""
+    return address.partition("://")[2].rpartition(":")[0]
 
 
 def _spans(recording: Recording, split: Breakdown) -> dict[str, int]:
