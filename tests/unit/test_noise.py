@@ -11,8 +11,9 @@ from daskscope.analysis.noise import (
     ALPHA,
     adjusted_p,
     can_prove,
-    common_mode_removed,
+    relative_to_others,
     repeats_needed,
+    run_factors,
     smallest_p,
 )
 from daskscope.model.table import Array
@@ -55,8 +56,17 @@ def test_identical_code_is_named_no_more_often_than_alpha() -> None:
 def test_a_busy_machine_is_removed_from_all_quantities_of_a_run() -> None:
     steady = np.tile([1.0, 2.0, 4.0, 8.0], (10, 1))
     load = noisy(3, 10, 1, 0.5)
-    first, second = common_mode_removed((steady * load)[:5], (steady * load)[5:])
-    np.testing.assert_allclose(np.concatenate((first, second)), np.ones((10, 4)))
+    values = steady * load
+    corrected = values / run_factors(values[:5], values[5:])[:, None]
+    np.testing.assert_allclose(corrected, np.tile(corrected[0], (10, 1)))
+    np.testing.assert_allclose(np.concatenate(relative_to_others(values[:5], values[5:])), np.ones((10, 4)))
+
+
+def test_a_change_of_one_quantity_is_seen_in_full_beside_the_others() -> None:
+    before, after = np.ones((5, 4)), np.ones((5, 4))
+    after[:, 2] = 1.5
+    first, second = relative_to_others(before, after)
+    assert (second / first)[0, 2] == pytest.approx(1.5)
 
 
 def test_many_repeats_are_sampled_with_the_same_result_each_time() -> None:

@@ -40,7 +40,10 @@ class Change:
 
 @dataclass(frozen=True)
 class PrefixChange:
-    """One task prefix before and after. ``time`` is the median compute time of a task, ``cpu`` its mean CPU time, both in µs."""
+    """One task prefix before and after. ``time`` is the median compute time of a task, ``cpu`` its mean CPU time, both in µs.
+
+    If differences can be proven, CPU times are corrected for how slow the machine was in each run, judged by the other prefixes.
+    """
 
     prefix: str
     time: Change
@@ -177,10 +180,14 @@ def _prefix(name: str, before: Sequence[Measured], after: Sequence[Measured], fo
     def change(field: str) -> Change:
         return _change(name, *([getattr(times, field) for times in side] for side in sides))
 
+    cpu = [
+        [run.prefixes[name].cpu_us / factor for run, factor in zip(runs, factors, strict=True) if name in run.prefixes]
+        for runs, factors in zip((before, after), found.slowness, strict=True)
+    ]
     return PrefixChange(
         prefix=name,
         time=_judged(change("median_us"), found.times.get(name)),
-        cpu=_judged(change("cpu_us"), found.cpu.get(name)),
+        cpu=_judged(_change(name, *cpu), found.cpu.get(name)),
         total_us=change("total_us"),
         count=change("count"),
         nbytes=change("nbytes"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.measured import Measured, PrefixTimes
-from daskscope.analysis.noise import ALPHA, adjusted_p, can_prove, common_mode_removed
+from daskscope.analysis.noise import ALPHA, adjusted_p, can_prove, relative_to_others, run_factors
 from daskscope.model.table import Array
 
 #: Smaller changes are not named, even if they are proven: nobody acts on 3 %, and neighbours on a machine cause as much.
@@ -20,6 +20,8 @@ MIN_EFFECT = 0.05
 MIN_SHARE = 0.01
 #: Prefixes with a smaller CPU share of their time are not tested for CPU time: there is none to speak of.
 MIN_CPU_SHARE = 0.2
+#: Share of prefixes whose CPU times may change for the others to tell how fast the machine was.
+MAX_CHANGED = 1 / 3
 #: CPU times are compared relative to those of other prefixes if there are at least as many; two would explain each other.
 MIN_RELATIVE = 3
 #: Smallest change of CPU times on a machine that was busier on one side, without other prefixes to compare with: a neighbour on the
@@ -53,6 +55,8 @@ class Judgement:
     wall: Tested
     times: dict[str, Tested]
     cpu: dict[str, Tested]
+    #: How slow the machine was in each run, before and after: CPU times are divided by it.
+    slowness: tuple[list[float], list[float]]
     is_load_different: bool
     hints: tuple[str, ...]
 
@@ -67,15 +71,18 @@ def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
     tested = [name for name in sorted(before[0].prefixes) if _is_tested(name, before, after)]
     computing = [name for name in tested if _computes(name, before, after)]
     is_loaded = _is_load_different(before, after)
+    slowness = np.ones(len(before) + len(after))
     if not can_prove(len(before), len(after)):
         times, cpu = dict.fromkeys(("", *tested), UNKNOWN), dict.fromkeys(computing, UNKNOWN)
     else:
-        times, cpu = _test_times(before, after, tested), _test_cpu(before, after, computing)
+        times = _test_times(before, after, tested)
+        cpu, slowness = _test_cpu(before, after, computing)
         if is_loaded:
             times = dict.fromkeys(times, UNKNOWN)
             if len(computing) < MIN_RELATIVE:
                 cpu = {name: found if _is_twice(name, before, after) else UNKNOWN for name, found in cpu.items()}
-    return Judgement(times.pop(""), times, cpu, is_loaded, _hints(before, after, tested))
+    divided = slowness[: len(before)].tolist(), slowness[len(before) :].tolist()
+    return Judgement(times.pop(""), times, cpu, divided, is_loaded, _hints(before, after, tested))
 
 
 def _is_tested(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
@@ -113,39 +120,40 @@ def _test_times(before: Sequence[Measured], after: Sequence[Measured], names: li
     return {name: Tested(p, p <= ALPHA) for name, p in zip(("", *names), found.tolist(), strict=True)}
 
 
-def _test_cpu(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> dict[str, Tested]:
+def _test_cpu(
+    before: Sequence[Measured], after: Sequence[Measured], names: list[str]
+) -> tuple[dict[str, Tested], Array]:
     """Test the CPU time of each prefix, relative to that of the other prefixes if there are enough.
 
-    A prefix that changed is taken out before the others are tested again: otherwise it shifts what they are compared with.
-    Without this, another prefix was named beside the slowed one in 8 of 100 comparisons, with it in 5.
+    Return the results, and how slow the machine was in each run. A prefix that changed is taken out before the others are tested
+    again: otherwise it shifts what they are compared with. If many changed, the others cannot tell how slow the machine was.
     """
-    found, rest = dict[str, Tested](), list(names)
-    while rest:
-        tested, moved = _test_cpu_once(before, after, rest)
-        proven = [name for name in rest if tested[name].is_proven]
-        if not proven or len(rest) <= MIN_RELATIVE:
-            return {**found, **tested}
-        largest = max(proven, key=lambda name: abs(log(moved[name])))
+    found, tested, rest = dict[str, Tested](), dict[str, Tested](), list(names)
+    while len(rest) >= MIN_RELATIVE:
+        first, second = (_matrix(runs, rest, lambda times: times.cpu_us) for runs in (before, after))
+        tested, moved = _tested(rest, *relative_to_others(first, second))
+        changed = [name for name in rest if tested[name].is_proven]
+        if not changed:
+            break
+        largest = max(changed, key=lambda name: moved[name])
         found[largest] = tested[largest]
         rest.remove(largest)
-    return found
-
-
-def _test_cpu_once(
-    before: Sequence[Measured], after: Sequence[Measured], names: list[str]
-) -> tuple[dict[str, Tested], dict[str, float]]:
-    """Return the results, and the factor by which each prefix changed relative to the others."""
     first, second = (_matrix(runs, names, lambda times: times.cpu_us) for runs in (before, after))
-    raw = np.median(second, axis=0) / np.median(first, axis=0)
-    if len(names) >= MIN_RELATIVE:
-        first, second = common_mode_removed(first, second)
-    moved = (np.median(second, axis=0) / np.median(first, axis=0)).tolist()
-    found = {}
-    for name, p, own, factor in zip(names, adjusted_p(first, second).tolist(), raw.tolist(), moved, strict=True):
-        # If half of the prefixes get slower, the others only seem to get faster.
-        is_same_way = (own > 1) == (factor > 1) and is_large(own - 1) and is_large(factor - 1)
-        found[name] = Tested(p, p <= ALPHA and is_same_way)
-    return found, dict(zip(names, moved, strict=True))
+    if len(names) < MIN_RELATIVE or len(found) > MAX_CHANGED * len(names):
+        return _tested(names, first, second)[0], np.ones(len(before) + len(after))
+    unchanged = {name: Tested(tested[name].p, is_proven=False) for name in rest}
+    kept = [names.index(name) for name in rest]
+    return {**unchanged, **found}, run_factors(first[:, kept], second[:, kept])
+
+
+def _tested(names: list[str], before: Array, after: Array) -> tuple[dict[str, Tested], dict[str, float]]:
+    """Return the result of each column, and how much it changed, whichever way."""
+    if not names:
+        return {}, {}
+    ratios = (np.median(after, axis=0) / np.median(before, axis=0)).tolist()
+    results = zip(names, adjusted_p(before, after).tolist(), ratios, strict=True)
+    found = {name: Tested(p, p <= ALPHA and is_large(ratio - 1)) for name, p, ratio in results}
+    return found, {name: abs(log(ratio)) for name, ratio in zip(names, ratios, strict=True)}
 
 
 def _is_twice(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:

@@ -14,13 +14,14 @@ import numpy as np
 from daskscope.model.table import Array
 
 #: Chance of naming any difference between runs of identical code, for each of two families: times, and CPU times. With five repeats
-#: each, the observed division must be one of the two most extreme of 126. Chosen with 60 recorded runs: a prefix slowed by 20 % was
-#: named in 99 of 100 comparisons, and in 93 with 0.01; identical code showed no difference in 99.
+#: each, the observed division must be one of the two most extreme of 126. Chosen with two pools of 60 recorded runs, one on a busy
+#: machine: a prefix slowed by 20 % was named in 97 to 100 of 100 comparisons, with 0.01 in 92 to 100; identical code showed no
+#: difference in 98 to 99.
 ALPHA = 0.016
 #: Permutations that are all enumerated; with more, a fixed random sample of as many is drawn.
 MAX_EXACT = 20_000
 #: Added to the standard error. Without it, a quantity that varies by 0.01 % outranks all others, and the slowed prefix was named in
-#: 95 of 100 comparisons.
+#: 92 to 98 of 100 comparisons.
 FLOOR = 0.02
 
 
@@ -41,17 +42,27 @@ def repeats_needed() -> int:
     return next(count for count in range(1, 100) if can_prove(count, count))
 
 
-def common_mode_removed(before: Array, after: Array) -> tuple[Array, Array]:
-    """Return the values of each repeat relative to its other quantities.
+def run_factors(before: Array, after: Array) -> Array:
+    """Return by which factor the quantities of each repeat are larger than usual, as a mean over all of them.
 
     A busy machine slows all prefixes of a run by about the same factor. In 30 runs of one workload beside other programs, the time
-    of a task varied by 13 to 45 % (standard deviation; five of six prefixes above 30 %), its CPU time by 7 to 23 %, and relative
-    to the CPU time of other prefixes by 2.6 to 4.2 % (from quartiles: a few runs are far out).
+    of a task varied by 13 to 45 % (standard deviation; five of six prefixes above 30 %), its CPU time by 7 to 23 %, and divided
+    by this factor by 2.6 to 4.2 % (from quartiles: a few runs are far out). With a median instead of the mean, a prefix slowed by
+    20 % was named in 91 to 96 of 100 comparisons on a busy machine instead of 99.
     """
     values = np.log(np.concatenate((before, after)))
-    values = values - np.median(values, axis=0)
-    relative = np.exp(values - np.median(values, axis=1, keepdims=True))
-    return relative[: len(before)], relative[len(before) :]
+    factors: Array = np.exp((values - values.mean(axis=0)).mean(axis=1))
+    return factors
+
+
+def relative_to_others(before: Array, after: Array) -> tuple[Array, Array]:
+    """Return each quantity divided by the factor of the other quantities of the same repeat."""
+    count = before.shape[1]
+    factors = run_factors(before, after)[:, None]
+    values = np.concatenate((before, after))
+    # The factor includes the quantity itself, with a share of 1 / count.
+    values = np.exp((np.log(values) - np.log(values).mean(axis=0) - np.log(factors)) * count / (count - 1))
+    return values[: len(before)], values[len(before) :]
 
 
 def adjusted_p(before: Array, after: Array) -> Array:

@@ -22,7 +22,9 @@ export function ComparedPrefixes({ prefixes }: { prefixes: readonly ComparedPref
             <th class="num">Tasks</th>
             <th class="num">Time per task</th>
             <th class="num">Change</th>
-            <th class="num">CPU per task</th>
+            <th class="num" title="With enough repeats, corrected for how slow the machine was in each run">
+              CPU per task
+            </th>
             <th class="num">Change of CPU</th>
             <th class="num">Total time</th>
             <th>Verdict</th>
