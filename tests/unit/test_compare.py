@@ -138,6 +138,26 @@ def test_code_that_uses_more_cpu_is_named_on_a_busy_machine() -> None:
     assert "% CPU time per task)" in headline(changes)
 
 
+def test_tasks_that_wait_are_compared_by_time_on_a_busy_machine() -> None:
+    def waiting(run: Measured) -> Measured:
+        return replace(run, prefixes={**run.prefixes, "load": replace(run.prefixes["load"], cpu_us=10)})
+
+    busy = [replace(waiting(run), other_cores=1.5) for run in runs(100, slowed={"load": 1.3})]
+    changes = compare_runs(list(map(waiting, runs(0))), busy)
+    assert {prefix.prefix: prefix.time.verdict for prefix in changes.prefixes} == {
+        "load": "slower", "clean": "cannot tell", "score": "cannot tell", "store": "cannot tell",
+    }  # fmt: skip
+
+
+def test_a_load_that_varies_alike_on_both_sides_is_noise_like_any_other() -> None:
+    def loaded(side: list[Measured], loads: tuple[float, ...]) -> list[Measured]:
+        return [replace(run, other_cores=load) for run, load in zip(side, loads, strict=True)]
+
+    before, after = loaded(runs(0), (0.0, 1.0, 0.0, 1.0, 0.0)), loaded(runs(100), (1.0, 0.0, 1.0, 0.0, 1.0))
+    assert compare_runs(before, after).is_load_different is False
+    assert compare_runs(loaded(runs(0), (0.0,) * 5), loaded(runs(100), (1.0,) * 5)).is_load_different is True
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(1.5, "cannot tell"), (2.5, "slower"), (0.3, "faster")])
 def test_one_prefix_on_a_busy_machine_must_change_by_more_than_a_neighbour_can_cause(
     factor: float, verdict: str

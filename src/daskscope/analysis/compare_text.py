@@ -69,8 +69,8 @@ def notes(changes: Changes) -> tuple[str, ...]:
             found.append(f"The results of {prefix.prefix} have {_step(prefix.nbytes, units.nbytes)}.")
     if changes.is_load_different:
         found.append(
-            f"Other programs on the hosts used {_step(changes.other_cores, _cores)}, so only CPU times are compared. "
-            "Repeat the runs in turns, or on a machine that is otherwise idle."
+            f"Other programs on the hosts used {_step(changes.other_cores, _cores)}, so times that depend on the CPU prove "
+            "nothing; CPU times do. Repeat the runs in turns, or on a machine that is otherwise idle."
         )
     for change, unit in ((changes.threads, "threads"), (changes.errors, "failed tasks")):
         if _are_apart(change):

@@ -29,6 +29,8 @@ MIN_RELATIVE = 3
 MIN_LOADED_EFFECT = 1.0
 #: Times prove nothing if other programs used so many more cores on one side, as a part of the workers' threads.
 MAX_LOAD_DIFFERENCE = 0.1
+#: A load that varies alike on both sides is noise like any other, and the test of times counts with it.
+MAX_LOAD_P = 0.1
 #: One run each: standard errors of the median, and relative change, that are worth a hint.
 HINT_ERRORS, HINT_EFFECT = 5.0, 0.1
 #: Earlier runs that a single run is ranked among.
@@ -69,7 +71,11 @@ def is_large(ratio: float, limit: float = MIN_EFFECT) -> bool:
 def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
     """Judge two sets of runs, each of which is one repeat."""
     tested = [name for name in sorted(before[0].prefixes) if _is_tested(name, before, after)]
-    computing = [name for name in tested if _computes(name, before, after)]
+    computing = [
+        name
+        for name in _using_cpu(before, after, tested)
+        if all(run.prefixes[name].cpu_us > 0 for run in (*before, *after))
+    ]
     is_loaded = _is_load_different(before, after)
     slowness = np.ones(len(before) + len(after))
     if not can_prove(len(before), len(after)):
@@ -78,7 +84,8 @@ def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
         times = _test_times(before, after, tested)
         cpu, slowness = _test_cpu(before, after, computing)
         if is_loaded:
-            times = dict.fromkeys(times, UNKNOWN)
+            # A thread that sleeps or waits for data needs no core.
+            times |= dict.fromkeys(("", *_using_cpu(before, after, tested)), UNKNOWN)
             if len(computing) < MIN_RELATIVE:
                 cpu = {name: found if _is_twice(name, before, after) else UNKNOWN for name, found in cpu.items()}
     divided = slowness[: len(before)].tolist(), slowness[len(before) :].tolist()
@@ -98,11 +105,18 @@ def _is_tested(name: str, before: Sequence[Measured], after: Sequence[Measured])
     return max(share(before), share(after)) >= MIN_SHARE
 
 
-def _computes(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
-    """Return whether a prefix uses the CPU in all runs, and for a fair part of its time in one of them."""
-    found = [run.prefixes[name] for run in (*before, *after)]
-    shares = [times.cpu_us * times.count / max(1, times.total_us) for times in found]
-    return all(times.cpu_us > 0 for times in found) and max(shares) >= MIN_CPU_SHARE
+def _using_cpu(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> list[str]:
+    """Return the prefixes that use the CPU for a fair part of their time in one run, or may do so: their CPU time is unknown."""
+
+    def share(times: PrefixTimes) -> float:
+        return times.cpu_us * times.count / max(1, times.total_us)
+
+    found = {name: [run.prefixes[name] for run in (*before, *after)] for name in names}
+    return [
+        name
+        for name, runs in found.items()
+        if max(map(share, runs)) >= MIN_CPU_SHARE or not any(times.cpu_us for times in runs)
+    ]
 
 
 def _matrix(runs: Sequence[Measured], names: Sequence[str], value: Callable[[PrefixTimes], float]) -> Array:
@@ -166,7 +180,13 @@ def _is_load_different(before: Sequence[Measured], after: Sequence[Measured]) ->
     threads = median(run.threads for run in (*before, *after))
     if not all(loads) or not threads:
         return False
-    return abs(median(loads[1]) - median(loads[0])) > MAX_LOAD_DIFFERENCE * threads
+    if abs(median(loads[1]) - median(loads[0])) <= MAX_LOAD_DIFFERENCE * threads:
+        return False
+    if not can_prove(len(before), len(after)):
+        return True
+    # The test takes logarithms, and a load may be 0.
+    first, second = (1.0 + np.array(side)[:, None] for side in loads)
+    return bool(adjusted_p(first, second)[0] <= MAX_LOAD_P)
 
 
 def _hints(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from daskscope.model.table import Array
 
 #: Chance of naming any difference between runs of identical code, for each of two families: times, and CPU times. With five repeats
 #: each, the observed division must be one of the two most extreme of 126. Chosen with two pools of 60 recorded runs, one on a busy
-#: machine: a prefix slowed by 20 % was named in 97 to 100 of 100 comparisons, with 0.01 in 92 to 100; identical code showed no
-#: difference in 98 to 99.
+#: machine: a prefix that computes 20 % more was named in 98 to 100 of 100 comparisons, with 0.01 in 92 to 100; one that sleeps 20 %
+#: longer in 100, with 0.01 in 93 to 97; identical code showed no difference in 97 to 98 either way.
 ALPHA = 0.016
 #: Permutations that are all enumerated; with more, a fixed random sample of as many is drawn.
 MAX_EXACT = 20_000
