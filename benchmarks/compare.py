@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from benchmarks.compare_workload import SLOWED, record_pool
+from benchmarks.compare_workload import COMPUTING, WAITING, record_pool
 from benchmarks.result import Result
 from daskscope.analysis.compare import Changes, compare_runs
 from daskscope.analysis.measured import Measured, measure
@@ -18,7 +18,7 @@ from daskscope.analysis.summary import extent
 from daskscope.wire.file import read_recording
 
 RUNS, REPEATS, PAIRS = 30, 5, 40
-#: Work of the slowed prefix.
+#: How much longer the slowed prefixes take.
 FACTOR = 1.2
 NEEDED = 38
 
@@ -26,22 +26,28 @@ NEEDED = 38
 def run() -> list[Result]:
     """Record the runs and compare them."""
     with tempfile.TemporaryDirectory(prefix="daskscope-bench-") as directory:
-        same, slowed = ([_measured(path) for path in paths] for paths in record_pool(Path(directory), RUNS, FACTOR))
-    random, equal, found, others = Random(1), 0, 0, 0
+        recorded = record_pool(Path(directory), RUNS, FACTOR)
+        pools = {name: [_measured(path) for path in paths] for name, paths in recorded.items()}
+    random, same = Random(1), pools[""]
+    equal, others, found = 0, 0, dict.fromkeys((COMPUTING, WAITING), 0)
     for _ in range(PAIRS):
         drawn = random.sample(same, 2 * REPEATS)
         equal += not compare_runs(drawn[:REPEATS], drawn[REPEATS:]).is_shown
-        changes = compare_runs(drawn[:REPEATS], random.sample(slowed, REPEATS))
-        found += SLOWED in _named(changes)
-        others += bool(_named(changes) - {SLOWED})
+        for name in found:
+            named = _slower_or_faster(compare_runs(drawn[:REPEATS], random.sample(pools[name], REPEATS)))
+            found[name] += name in named
+            others += bool(named - {name})
     blocks = [same[start : start + REPEATS] for start in range(0, RUNS, REPEATS)]
     pairs = [(first, second) for at, first in enumerate(blocks) for second in blocks[at + 1 :]]
     apart = sum(not compare_runs(first, second).is_shown for first, second in pairs)
     bar = f"≥ {NEEDED} of {PAIRS}"
     return [
         Result("identical code, no difference shown", f"{equal} of {PAIRS}", bar, equal >= NEEDED, _noise(same)),
-        Result("a prefix slowed by 20 %, named", f"{found} of {PAIRS}", bar, found >= NEEDED, "five repeats each"),
-        Result("another prefix named beside it", f"{others} of {PAIRS}"),
+        *(
+            Result(f"{what} 20 % longer, named", f"{found[name]} of {PAIRS}", bar, found[name] >= NEEDED)
+            for name, what in ((COMPUTING, "a prefix that computes"), (WAITING, "a prefix that sleeps"))
+        ),
+        Result("another prefix named beside it", f"{others} of {2 * PAIRS}"),
         Result(
             "identical code at different times, no difference shown", f"{apart} of {len(pairs)}", note="not in turn"
         ),
@@ -53,7 +59,7 @@ def _measured(path: Path) -> Measured:
     return measure(recording, *extent(recording))
 
 
-def _named(changes: Changes) -> set[str]:
+def _slower_or_faster(changes: Changes) -> set[str]:
     return {prefix.prefix for prefix in changes.prefixes if prefix.verdict in ("slower", "faster")}
 
 

@@ -1,4 +1,4 @@
-"""The workload of ``scripts/bench compare``: eight task prefixes of about 1 s in total, one of which can be slowed."""
+"""The workload of ``scripts/bench compare``: eight task prefixes of about 1 s in total, two of which can be slowed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import daskscope
 
 #: Tasks of each prefix.
 TASKS = 20
-#: The prefix that is slowed.
-SLOWED = "score"
+#: The prefixes that are slowed: one computes, one sleeps.
+COMPUTING, WAITING = "score", "load"
 
 
-def load(number: int) -> int:
-    time.sleep(0.008)
+def load(number: int, factor: float) -> int:
+    time.sleep(0.008 * factor)
     return number
 
 
@@ -50,30 +50,31 @@ def store(number: int) -> int:
     return number
 
 
-def run_once(client: Client, path: Path, factor: float) -> None:
-    """Record one run; ``factor`` is how much work the slowed prefix has."""
+def run_once(client: Client, path: Path, computing: float = 1.0, waiting: float = 1.0) -> None:
+    """Record one run; the factors are how long the two slowed prefixes take."""
     with daskscope.record(path, client, name="compare"):
-        loaded = client.map(load, range(TASKS), pure=False)
+        loaded = client.map(load, range(TASKS), [waiting] * TASKS, pure=False)
         parsed = client.map(parse, loaded, pure=False)
         cleaned = client.map(clean, parsed, pure=False)
         chosen = client.map(select, cleaned, pure=False)
         enriched = client.map(enrich, chosen, pure=False)
-        scored = client.map(score, enriched, [factor] * TASKS, pure=False)
+        scored = client.map(score, enriched, [computing] * TASKS, pure=False)
         merged = client.map(merge, scored, scored[::-1], pure=False)
         client.gather(client.map(store, merged, pure=False))
 
 
-def record_pool(directory: Path, runs: int, factor: float) -> tuple[list[Path], list[Path]]:
-    """Record runs of the code and of the slowed code in turn, and return their files."""
-    same, slowed = list[Path](), list[Path]()
+def record_pool(directory: Path, runs: int, factor: float) -> dict[str, list[Path]]:
+    """Record runs of the code, and of the code with each of the slowed prefixes, in turn; return their files."""
+    variants = {"": (1.0, 1.0), COMPUTING: (factor, 1.0), WAITING: (1.0, factor)}
+    files = {name: list[Path]() for name in variants}
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         # The first run pays for imports and connections.
-        run_once(client, directory / "warm-up.daskscope", 1.0)
+        run_once(client, directory / "warm-up.daskscope")
         for number in range(runs):
-            for files, name, work in ((same, "same", 1.0), (slowed, "slowed", factor)):
-                files.append(directory / f"{name}-{number:02}.daskscope")
-                run_once(client, files[-1], work)
-    return same, slowed
+            for name, factors in variants.items():
+                files[name].append(directory / f"{name or 'same'}-{number:02}.daskscope")
+                run_once(client, files[name][-1], *factors)
+    return files
 
 
 def _count(steps: int) -> int:
