@@ -22,6 +22,7 @@ from benchmarks import (
     agent_cost,
     app,
     change_points,
+    compare,
     fleet,
     ingest,
     insights,
@@ -49,6 +50,7 @@ QUICK: dict[str, Measurement] = {
 }
 LONG: dict[str, Measurement] = {
     "accuracy": accuracy.run,
+    "compare": compare.run,
     "ingest": ingest.run,
     "insights": insights.run,
     "neighbours": neighbours.run,

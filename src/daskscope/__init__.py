@@ -1,5 +1,6 @@
 """The flight recorder for Dask."""
 
+from daskscope.client.compare import compare
 from daskscope.client.memory_sampler import MemorySampler
 from daskscope.client.metric import log_metric
 from daskscope.client.performance_report import performance_report
@@ -16,6 +17,7 @@ __all__ = [
     "MemorySampler",
     "Recording",
     "__version__",
+    "compare",
     "list_performance_reports",
     "log_metric",
     "open_recording",

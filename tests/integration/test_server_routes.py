@@ -53,6 +53,9 @@ class Secrets:
         # A new path parameter needs a value here, or the tests would prove nothing.
         path = re.sub(r"{(\w+)}", lambda part: values[part[1]], route.path)
         required = {} if route.query is None else _example(route.query)
+        if route.path == "/api/v1/compare":
+            run = f"{values['cluster']}/{values['computation']}"
+            required = {"before": run, "after": run}
         return path + ("?" + "&".join(f"{name}={value}" for name, value in required.items()) if required else "")
 
     def ask(self, route: Route, more: str = "", **caller: Any) -> HttpResponse:

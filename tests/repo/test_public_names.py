@@ -14,6 +14,7 @@ def test_the_public_names_of_the_package() -> None:
         "MemorySampler",
         "Recording",
         "__version__",
+        "compare",
         "list_performance_reports",
         "log_metric",
         "open_recording",

@@ -4,11 +4,12 @@ import "./styles/narrow.css";
 import "./styles/viewer.css";
 import "./styles/cards.css";
 import { render } from "preact";
-import { loadReport, pickSource } from "./api/source";
+import { embeddedComparison, loadReport, pickSource } from "./api/source";
 import { App } from "./app";
 import { StreamClient, warmUp } from "./charts/stream/client";
 import { startTheme } from "./charts/theme";
 import { Model } from "./model/model";
+import { ComparisonPage } from "./pages/comparison";
 import { NoReport } from "./pages/no-report";
 
 async function start(): Promise<void> {
@@ -19,6 +20,13 @@ async function start(): Promise<void> {
   startTheme();
   const root = document.getElementById("app");
   if (!root) return;
+  if (document.getElementById("daskscope-comparison")) {
+    const comparison = await embeddedComparison();
+    document.title = "Comparison · daskscope";
+    render(<ComparisonPage comparison={comparison} />, root);
+    document.documentElement.dataset.ready = "1";
+    return;
+  }
   const source = pickSource();
   if (!source) {
     render(<NoReport />, root);

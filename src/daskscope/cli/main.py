@@ -13,6 +13,7 @@ import click
 from daskscope import __version__
 from daskscope.cli import (
     audit,
+    compare,
     demo,
     doctor,
     explain,
@@ -44,6 +45,7 @@ COMMANDS: list[ModuleType] = [
     login,
     ls,
     show,
+    compare,
     explain,
     sql,
     reports,

@@ -10,6 +10,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Any
 
 from daskscope.errors import DaskscopeError
 from daskscope.report.schema import Report
@@ -20,6 +21,7 @@ REPORT_TAG = '<script type="text/plain" id="daskscope-report">'
 #: The first versions wrote plain JSON.
 PLAIN_REPORT_TAG = '<script type="application/json" id="daskscope-report">'
 BLOCK_TAG = '<script type="text/plain" id="daskscope-block-{name}">'
+COMPARISON_TAG = '<script type="text/plain" id="daskscope-comparison">'
 END_TAG = "</script>"
 
 
@@ -39,8 +41,15 @@ def render(report: Report, blocks: Mapping[str, bytes]) -> str:
     return "".join([before, *_data(report, blocks), after])
 
 
-def report_json(report: Report) -> str:
-    """Return the report as JSON that is safe inside HTML."""
+def render_comparison(comparison: Mapping[str, Any]) -> str:
+    """Return a page that shows a comparison: the same viewer, with other data."""
+    before, _, after = viewer().partition(PLACEHOLDER)
+    data = b64encode(zlib.compress(report_json(comparison).encode(), 9)).decode()
+    return f"{before}{COMPARISON_TAG}{data}{END_TAG}\n{after}"
+
+
+def report_json(report: Report | Mapping[str, Any]) -> str:
+    """Return the data of a page as JSON that is safe inside HTML."""
     # ASCII only: names may contain lone surrogates, which UTF-8 cannot encode.
     return json.dumps(report, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 

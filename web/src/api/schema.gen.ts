@@ -82,6 +82,78 @@ export interface CoffeaRun {
   worker_count: number[];
 }
 
+/** One quantity before and after: medians of the repeats and their ranges, and the relative change. */
+export interface ComparedChange {
+  name: string;
+  before: number | null;
+  after: number | null;
+  before_range: number[] | null;
+  after_range: number[] | null;
+  verdict: "slower" | "faster" | "no difference shown" | "cannot tell" | "only before" | "only after" | "";
+  p: number | null;
+  ratio: number | null;
+}
+
+/** One task prefix: time and CPU time per task, and totals. */
+export interface ComparedPrefix {
+  prefix: string;
+  time: ComparedChange;
+  cpu: ComparedChange;
+  total_us: ComparedChange;
+  count: ComparedChange;
+  nbytes: ComparedChange;
+  verdict: "slower" | "faster" | "no difference shown" | "cannot tell" | "only before" | "only after" | "";
+}
+
+/** A package or config key with different values. */
+export interface ComparedText {
+  name: string;
+  before: string;
+  after: string;
+}
+
+/**
+ * Stacks of both sides in one tree: file, function, line and owner of each frame; mean self seconds of each node.
+ *
+ * A node refers to a frame, and to its parent by index plus one; 0 for roots.
+ */
+export interface ComparedFlame {
+  frames: ([string, string, number, "user" | "lib" | "native" | "dask"])[];
+  nodes: number[];
+  parents: number[];
+  before: number[];
+  after: number[];
+}
+
+/** A comparison of two sets of runs. */
+export interface Comparison {
+  before: string[];
+  after: string[];
+  headline: string;
+  notes: string[];
+  repeats_before: number;
+  repeats_after: number;
+  can_prove: boolean;
+  wall: ComparedChange;
+  prefixes: ComparedPrefix[];
+  thread_us: ComparedChange[];
+  spans_us: ComparedChange[];
+  peak_memory: ComparedChange;
+  memory_before: number[];
+  memory_after: number[];
+  transferred: ComparedChange;
+  workers: ComparedChange;
+  threads: ComparedChange;
+  errors: ComparedChange;
+  other_cores: ComparedChange;
+  is_load_different: boolean;
+  versions: ComparedText[];
+  config: ComparedText[];
+  code: string;
+  hints: string[];
+  flame: ComparedFlame;
+}
+
 /**
  * A binary column: zlib over the byte planes of little-endian values (``utf8``: over lines of text).
  *

@@ -1,6 +1,6 @@
 import { decodeLines, decodeNumbers, inflate, type Numbers, type Raw } from "./decode";
 import { pageHeaders } from "./page-secret";
-import { type Block, type Report, SCHEMA } from "./schema.gen";
+import { type Block, type Comparison, type Report, SCHEMA } from "./schema.gen";
 
 /** Where a report comes from: the page itself or a server. */
 export interface Source {
@@ -106,6 +106,12 @@ export function pickSource(): Source | null {
   if (packed) return new EmbeddedSource(packed);
   const prefix = document.querySelector('meta[name="daskscope-source"]')?.getAttribute("content");
   return prefix ? new HttpSource(prefix) : null;
+}
+
+/** Return the comparison embedded in the page. */
+export async function embeddedComparison(): Promise<Comparison> {
+  const packed = document.getElementById("daskscope-comparison")?.textContent.trim() ?? "";
+  return JSON.parse(new TextDecoder().decode(await inflate(packed))) as Comparison;
 }
 
 export async function loadReport(source: Source): Promise<Report> {

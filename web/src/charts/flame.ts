@@ -1,4 +1,4 @@
-import type { FlameNode } from "../model/flame";
+import { changeStep, type FlameNode } from "../model/flame";
 import { percent } from "../model/format";
 import { surface, truncate } from "./canvas";
 import { css, font } from "./theme";
@@ -32,6 +32,14 @@ export function layOutFlame(focus: FlameNode, width: number): { boxes: FlameBox[
   return { boxes, rows };
 }
 
+const CHANGE_COLOURS = ["--df-less-2", "--df-less-1", "--df-same", "--df-more-1", "--df-more-2"] as const;
+
+/** Return the colours of a frame and of its text: by owner of the code, or by change in a differential graph. */
+function colours(node: FlameNode): [string, string] {
+  if (!node.sides) return [`--fl-${node.whose}`, `--fl-${node.whose}-on`];
+  return [CHANGE_COLOURS[changeStep(node.sides.before, node.sides.after) + 2], "--df-on"];
+}
+
 export function drawFlame(
   canvas: HTMLCanvasElement,
   width: number,
@@ -51,7 +59,8 @@ export function drawFlame(
   for (const { node, x, width: w, y } of boxes) {
     const match = want === "" || node.name.toLowerCase().includes(want) || node.file.toLowerCase().includes(want);
     g.globalAlpha = match ? 1 : 0.25;
-    g.fillStyle = css(`--fl-${node.whose}`);
+    const [fill, text] = colours(node);
+    g.fillStyle = css(fill);
     g.fillRect(x, y * FLAME_ROW, Math.max(0.6, w - (w > 3 ? 1 : 0)), FLAME_ROW - 1);
     if (node === hovered) {
       g.strokeStyle = css("--brush-line");
@@ -60,8 +69,8 @@ export function drawFlame(
     }
     if (w > 26) {
       if (!match) g.globalAlpha = 0.7;
-      g.fillStyle = css(match ? `--fl-${node.whose}-on` : "--text-3");
-      const share = w > 150 && all > 0 ? ` ${percent(node.total / all)}` : "";
+      g.fillStyle = css(match ? text : "--text-3");
+      const share = w > 150 && all > 0 && !node.sides ? ` ${percent(node.total / all)}` : "";
       const name = truncate(g, node.name, w - 10 - share.length * 6.6);
       g.fillText(name, x + 5, y * FLAME_ROW + 10);
       if (share && name === node.name) {

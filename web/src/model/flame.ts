@@ -15,6 +15,8 @@ export interface FlameNode {
   self: number;
   /** Start position in samples. */
   at: number;
+  /** In a differential graph: the total before and after. */
+  sides?: { before: number; after: number };
 }
 
 export interface LineTime {
@@ -92,6 +94,32 @@ export function topDown(stacks: Stacks, self: Float64Array, name: string): Flame
     if (p < 0) top.total += total[i];
   }
   return place(top);
+}
+
+/** Build one graph of two sides: a frame is as wide as both together, so that code that is gone is still visible. */
+export function differential(stacks: Stacks, before: Float64Array, after: Float64Array, name: string): FlameNode {
+  const top = topDown(
+    stacks,
+    before.map((seconds, i) => seconds + after[i]),
+    name,
+  );
+  const pairs: [FlameNode, FlameNode | undefined][] = [[top, topDown(stacks, before, name)]];
+  for (let pair = pairs.pop(); pair; pair = pairs.pop()) {
+    const [node, old] = pair;
+    const total = old?.total ?? 0;
+    node.sides = { before: total, after: Math.max(0, node.total - total) };
+    for (const c of node.children) pairs.push([c, old?.children.find((o) => o.name === c.name && o.file === c.file)]);
+  }
+  return top;
+}
+
+/** Return how much more or less time a frame takes, from -2 (much less) to 2 (much more). */
+export function changeStep(before: number, after: number): -2 | -1 | 0 | 1 | 2 {
+  const both = before + after;
+  const change = both > 0 ? (after - before) / both : 0;
+  // 0.025 of both is a change of 5 %, 0.1 of 22 %.
+  const size = Math.abs(change) < 0.025 ? 0 : Math.abs(change) < 0.1 ? 1 : 2;
+  return (change < 0 ? -size : size) as -2 | -1 | 0 | 1 | 2;
 }
 
 /** Build the graph from the running functions, with their callers below. */

@@ -2,6 +2,7 @@ import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
 import { CardTable } from "../widgets/card-table";
 import { callText } from "./cluster-text";
+import { compared } from "./compare-runs";
 import { HistoryOfComputation } from "./computation-history";
 import { useCan, useTeam } from "./context";
 import { LiveView } from "./lazy-live-view";
@@ -88,6 +89,9 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                             <th class="num">Duration</th>
                             <th class="num">Tasks</th>
                             <th>Cluster</th>
+                            <th>
+                              <span class="sr">Compare</span>
+                            </th>
                           </tr>
                         </thead>
                         <tbody>
@@ -108,11 +112,23 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                                   <span class="cut">{e.cluster_name || e.cluster_id}</span>
                                 </Link>
                               </td>
+                              <td>
+                                <Link to={[account, "compare"]} params={compared([e], c)}>
+                                  Compare
+                                </Link>
+                              </td>
                             </tr>
                           ))}
                         </tbody>
                       </CardTable>
                     </ScrollRegion>
+                    {c.earlier.length > 1 && (
+                      <p class="callout">
+                        <Link to={[account, "compare"]} params={compared(c.earlier, c)} testid="compare-all">
+                          Compare with all {count(c.earlier.length)} earlier runs
+                        </Link>
+                      </p>
+                    )}
                   </details>
                 )}
               </div>

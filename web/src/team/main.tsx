@@ -40,6 +40,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
     return [section, <ComputationPage cluster={id} id={item} key={item} />];
   const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
   if (section === "clusters" && tab) return [section, <ClusterPage id={id} tab={tab} key={id} />];
+  if (section === "compare") return [section, <CompareSection />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];
@@ -67,9 +68,16 @@ function ExplorePage() {
   return <Loaded from={page}>{({ Explore }) => <Explore />}</Loaded>;
 }
 
+/** Comparisons, which have their own file as well. */
+function CompareSection() {
+  const page = useResource(() => import("./compare"), []);
+  return <Loaded from={page}>{({ ComparePage }) => <ComparePage />}</Loaded>;
+}
+
 const TITLES: Record<string, string> = {
   "": "Home",
   clusters: "Clusters",
+  compare: "Compare",
   errors: "Errors",
   reports: "Reports",
   usage: "Usage",

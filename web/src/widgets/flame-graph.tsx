@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { drawFlame, FLAME_ROW, flameAt, layOutFlame } from "../charts/flame";
+import { changeText } from "../model/comparison";
 import { type FlameNode, flatten, shortFile } from "../model/flame";
 import { count, duration, percent } from "../model/format";
 import { useCanvas } from "./use-canvas";
@@ -10,6 +11,12 @@ interface Props {
   /** Seconds per sample; 0 if samples cannot be converted to time. */
   perSample: number;
   maxRows?: number;
+}
+
+/** Return the time of a frame before and after, in seconds per run. */
+function sidesText({ before, after }: { before: number; after: number }): string {
+  const change = before > 0 ? ` (${changeText({ ratio: after / before - 1 })})` : "";
+  return `${duration(before * 1e6)} before, ${duration(after * 1e6)} after${change}`;
 }
 
 /** A flame graph. A click zooms into a frame, a click on a frame above it zooms out. */
@@ -65,7 +72,7 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
     event.preventDefault();
   };
   const shown = hovered ?? focus;
-  const time = perSample > 0 ? `${duration(shown.total * perSample * 1e6)}, ` : "";
+  const time = perSample > 0 && !shown.sides ? `${duration(shown.total * perSample * 1e6)}, ` : "";
   return (
     <>
       <div class="flame" ref={box}>
@@ -75,7 +82,7 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
           tabIndex={0}
           role="img"
           style={{ height: `${rows * FLAME_ROW}px` }}
-          aria-label={`Flame graph of ${count(top.total)} samples${top.children[0] ? `; hottest: ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms. The table below lists the same samples.`}
+          aria-label={`${top.sides ? "Differential flame graph" : `Flame graph of ${count(top.total)} samples`}${top.children[0] ? `; hottest: ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms. The table below lists the same samples.`}
           onPointerMove={(e) => setHovered(flameAt(boxes, e.offsetX, e.offsetY))}
           onPointerLeave={() => setHovered(null)}
           onClick={(e) => zoom(flameAt(boxes, e.offsetX, e.offsetY))}
@@ -84,7 +91,9 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
       </div>
       <p class="flamestatus" aria-live="polite">
         <span class="mono">{shown.name}</span> {shown.file && <span class="faint">{shortFile(shown.file)}</span>} {time}
-        {percent(top.total ? shown.total / top.total : 0)} total, {percent(top.total ? shown.self / top.total : 0)} self
+        {shown.sides
+          ? sidesText(shown.sides)
+          : `${percent(top.total ? shown.total / top.total : 0)} total, ${percent(top.total ? shown.self / top.total : 0)} self`}
         {matched !== null && (
           <>
             ; “{search}” matches {percent(top.total ? matched / top.total : 0)}

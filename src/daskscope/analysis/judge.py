@@ -1,0 +1,222 @@
+"""Judge which differences between two sets of runs are more than noise, and collect hints where nothing can be proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from statistics import median
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.measured import Measured, PrefixTimes
+from daskscope.analysis.noise import ALPHA, adjusted_p, can_prove, relative_to_others, run_factors
+from daskscope.model.table import Array
+
+#: Smaller changes are not named, even if they are proven: nobody acts on 3 %, and neighbours on a machine cause as much.
+MIN_EFFECT = 0.05
+#: Prefixes with a smaller share of the compute time on both sides are listed but not tested.
+MIN_SHARE = 0.01
+#: Prefixes with a smaller CPU share of their time are not tested for CPU time: there is none to speak of.
+MIN_CPU_SHARE = 0.2
+#: Share of prefixes whose CPU times may change for the others to tell how fast the machine was.
+MAX_CHANGED = 1 / 3
+#: CPU times are compared relative to those of other prefixes if there are at least as many; two would explain each other.
+MIN_RELATIVE = 3
+#: Smallest change of CPU times on a machine that was busier on one side, without other prefixes to compare with: a neighbour on the
+#: same core at most doubles them.
+MIN_LOADED_EFFECT = 1.0
+#: Times prove nothing if other programs used so many more cores on one side, as a part of the workers' threads.
+MAX_LOAD_DIFFERENCE = 0.1
+#: A load that varies alike on both sides is noise like any other, and the test of times counts with it.
+MAX_LOAD_P = 0.1
+#: One run each: standard errors of the median, and relative change, that are worth a hint.
+HINT_ERRORS, HINT_EFFECT = 5.0, 0.1
+#: Earlier runs that a single run is ranked among.
+MIN_HISTORY = 5
+#: Standard error of a median in quartile distances, before the division by the root of the count (normal values).
+MEDIAN_ERROR = 0.93
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The result of a test; without ``p``, the runs cannot tell."""
+
+    p: float | None
+    is_proven: bool
+
+
+UNKNOWN = Tested(None, is_proven=False)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Results for the total time, and for the time and the CPU time of each prefix that was tested."""
+
+    wall: Tested
+    times: dict[str, Tested]
+    cpu: dict[str, Tested]
+    #: How slow the machine was in each run, before and after: CPU times are divided by it.
+    slowness: tuple[list[float], list[float]]
+    is_load_different: bool
+    hints: tuple[str, ...]
+
+
+def is_large(ratio: float, limit: float = MIN_EFFECT) -> bool:
+    """Return whether a relative change is worth naming; 1.05 and 1 / 1.05 are equally large."""
+    return ratio <= -1 or abs(log(1 + ratio)) >= log(1 + limit) * (1 - 1e-9)
+
+
+def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
+    """Judge two sets of runs, each of which is one repeat."""
+    tested = [name for name in sorted(before[0].prefixes) if _is_tested(name, before, after)]
+    computing = [
+        name
+        for name in _using_cpu(before, after, tested)
+        if all(run.prefixes[name].cpu_us > 0 for run in (*before, *after))
+    ]
+    is_loaded = _is_load_different(before, after)
+    slowness = np.ones(len(before) + len(after))
+    if not can_prove(len(before), len(after)):
+        times, cpu = dict.fromkeys(("", *tested), UNKNOWN), dict.fromkeys(computing, UNKNOWN)
+    else:
+        times = _test_times(before, after, tested)
+        cpu, slowness = _test_cpu(before, after, computing)
+        if is_loaded:
+            # A thread that sleeps or waits for data needs no core.
+            times |= dict.fromkeys(("", *_using_cpu(before, after, tested)), UNKNOWN)
+            if len(computing) < MIN_RELATIVE:
+                cpu = {name: found if _is_twice(name, before, after) else UNKNOWN for name, found in cpu.items()}
+    divided = slowness[: len(before)].tolist(), slowness[len(before) :].tolist()
+    return Judgement(times.pop(""), times, cpu, divided, is_loaded, _hints(before, after, tested))
+
+
+def _is_tested(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+    """Return whether a prefix ran in all runs, and is a fair part of the compute time on one side."""
+
+    def share(runs: Sequence[Measured]) -> float:
+        return median(
+            run.prefixes[name].total_us / max(1, sum(times.total_us for times in run.prefixes.values())) for run in runs
+        )
+
+    if any(name not in run.prefixes or run.prefixes[name].median_us <= 0 for run in (*before, *after)):
+        return False
+    return max(share(before), share(after)) >= MIN_SHARE
+
+
+def _using_cpu(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> list[str]:
+    """Return the prefixes that use the CPU for a fair part of their time in one run, or may do so: their CPU time is unknown."""
+
+    def share(times: PrefixTimes) -> float:
+        return times.cpu_us * times.count / max(1, times.total_us)
+
+    found = {name: [run.prefixes[name] for run in (*before, *after)] for name in names}
+    return [
+        name
+        for name, runs in found.items()
+        if max(map(share, runs)) >= MIN_CPU_SHARE or not any(times.cpu_us for times in runs)
+    ]
+
+
+def _matrix(runs: Sequence[Measured], names: Sequence[str], value: Callable[[PrefixTimes], float]) -> Array:
+    return np.array([[float(value(run.prefixes[name])) for name in names] for run in runs])
+
+
+def _test_times(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> dict[str, Tested]:
+    """Test the total time, under an empty name, and the median time of each prefix."""
+
+    def values(runs: Sequence[Measured]) -> Array:
+        walls = np.array([[float(max(1, run.wall_us))] for run in runs])
+        return np.concatenate((walls, _matrix(runs, names, lambda times: times.median_us)), axis=1)
+
+    found = adjusted_p(values(before), values(after))
+    return {name: Tested(p, p <= ALPHA) for name, p in zip(("", *names), found.tolist(), strict=True)}
+
+
+def _test_cpu(
+    before: Sequence[Measured], after: Sequence[Measured], names: list[str]
+) -> tuple[dict[str, Tested], Array]:
+    """Test the CPU time of each prefix, relative to that of the other prefixes if there are enough.
+
+    Return the results, and how slow the machine was in each run. A prefix that changed is taken out before the others are tested
+    again: otherwise it shifts what they are compared with. If many changed, the others cannot tell how slow the machine was.
+    """
+    found, tested, rest = dict[str, Tested](), dict[str, Tested](), list(names)
+    while len(rest) >= MIN_RELATIVE:
+        first, second = (_matrix(runs, rest, lambda times: times.cpu_us) for runs in (before, after))
+        tested, moved = _tested(rest, *relative_to_others(first, second))
+        changed = [name for name in rest if tested[name].is_proven]
+        if not changed:
+            break
+        largest = max(changed, key=lambda name: moved[name])
+        found[largest] = tested[largest]
+        rest.remove(largest)
+    first, second = (_matrix(runs, names, lambda times: times.cpu_us) for runs in (before, after))
+    if len(names) < MIN_RELATIVE or len(found) > MAX_CHANGED * len(names):
+        return _tested(names, first, second)[0], np.ones(len(before) + len(after))
+    unchanged = {name: Tested(tested[name].p, is_proven=False) for name in rest}
+    kept = [names.index(name) for name in rest]
+    return {**unchanged, **found}, run_factors(first[:, kept], second[:, kept])
+
+
+def _tested(names: list[str], before: Array, after: Array) -> tuple[dict[str, Tested], dict[str, float]]:
+    """Return the result of each column, and how much it changed, whichever way."""
+    if not names:
+        return {}, {}
+    ratios = (np.median(after, axis=0) / np.median(before, axis=0)).tolist()
+    results = zip(names, adjusted_p(before, after).tolist(), ratios, strict=True)
+    found = {name: Tested(p, p <= ALPHA and is_large(ratio - 1)) for name, p, ratio in results}
+    return found, {name: abs(log(ratio)) for name, ratio in zip(names, ratios, strict=True)}
+
+
+def _is_twice(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+    first, second = (median(run.prefixes[name].cpu_us for run in runs) for runs in (before, after))
+    return is_large(second / first - 1, MIN_LOADED_EFFECT)
+
+
+def _is_load_different(before: Sequence[Measured], after: Sequence[Measured]) -> bool:
+    loads = [[run.other_cores for run in runs if run.other_cores >= 0] for runs in (before, after)]
+    threads = median(run.threads for run in (*before, *after))
+    if not all(loads) or not threads:
+        return False
+    if abs(median(loads[1]) - median(loads[0])) <= MAX_LOAD_DIFFERENCE * threads:
+        return False
+    if not can_prove(len(before), len(after)):
+        return True
+    # The test takes logarithms, and a load may be 0.
+    first, second = (1.0 + np.array(side)[:, None] for side in loads)
+    return bool(adjusted_p(first, second)[0] <= MAX_LOAD_P)
+
+
+def _hints(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> tuple[str, ...]:
+    if len(before) == len(after) == 1:
+        return tuple(filter(None, (_spread_hint(name, before[0], after[0]) for name in names)))
+    if len(after) == 1 and len(before) >= MIN_HISTORY and not can_prove(len(before), 1):
+        walls = [run.wall_us for run in before]
+        found = [_rank_hint("The run", after[0].wall_us, walls)]
+        for name in names:
+            medians = [run.prefixes[name].median_us for run in before]
+            found.append(_rank_hint(f"A {name} task", after[0].prefixes[name].median_us, medians))
+        return tuple(filter(None, found))
+    return ()
+
+
+def _spread_hint(name: str, before: Measured, after: Measured) -> str:
+    """Compare the medians of one run each with the spread of their executions."""
+    first, second = before.prefixes[name], after.prefixes[name]
+    error = sum((MEDIAN_ERROR * (t.high_us - t.low_us)) ** 2 / t.count for t in (first, second)) ** 0.5
+    moved, ratio = second.median_us - first.median_us, second.median_us / first.median_us - 1
+    if abs(moved) <= HINT_ERRORS * max(1.0, error) or abs(ratio) < HINT_EFFECT:
+        return ""
+    word = "longer" if moved > 0 else "shorter"
+    return f"A {name} task took {units.percent(abs(ratio))} {word}, more than the tasks of one run differ."
+
+
+def _rank_hint(subject: str, value: float, history: Sequence[float]) -> str:
+    """Compare a value with a history: it is worth a hint outside of all of it."""
+    word = "longer" if value > max(history) else "shorter" if value < min(history) else ""
+    ratio = value / median(history) - 1 if median(history) > 0 else 0.0
+    if not word or not is_large(ratio):
+        return ""
+    return f"{subject} took {word} than in all {len(history)} earlier runs ({units.percent(abs(ratio))} from their median)."

@@ -1,0 +1,102 @@
+"""Compare computations or clusters of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+import msgspec
+
+from daskscope import units
+from daskscope.analysis.comparison import Part, compare_parts
+from daskscope.server.building import TASK_NBYTES
+from daskscope.server.http.errors import bad_request, not_found, too_large
+from daskscope.server.http.parameters import find_cluster
+from daskscope.server.http.routing import Call, Route
+from daskscope.server.rendering import NoSuchComputation, Subject, read
+from daskscope.storage.computations import list_computations
+
+#: Runs of one side, and tasks of all runs. Comparing a million tasks takes 0.8 s, without reading them.
+MAX_RUNS, MAX_TASKS = 20, 1_000_000
+
+#: Twenty runs have 1,700 characters. An encoded character takes up to 12 bytes of a URL, which the server limits to 64 KiB.
+Runs = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
+
+
+class CompareQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Each side is a list of runs, separated by commas: a cluster ID, or a cluster ID, a slash and a computation ID.
+
+    Other commas, slashes and percent signs in an ID are percent-encoded.
+    """
+
+    before: Runs
+    after: Runs
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run to compare, and its number of tasks."""
+
+    subject: Subject
+    name: str
+    tasks: int
+
+
+def compare(call: Call) -> dict[str, Any]:
+    query: CompareQuery = call.query
+    sides = [[_find(call, text) for text in _listed(texts)] for texts in (query.before, query.after)]
+    tasks = sum(run.tasks for side in sides for run in side)
+    if tasks > MAX_TASKS:
+        raise too_large(
+            f"These runs have {units.count(tasks)} tasks; a page compares up to {units.count(MAX_TASKS)}. "
+            "Download the recordings and run daskscope compare."
+        )
+    largest = max(run.tasks for side in sides for run in side)
+    # One recording at a time is in memory.
+    with call.services.build_memory.reserve(largest * TASK_NBYTES):
+        try:
+            found = compare_parts(*(_parts(call, side) for side in sides))
+        except NoSuchComputation:
+            raise not_found("such computation") from None
+    return found.to_dict()
+
+
+def _listed(texts: str) -> list[str]:
+    found = [text for text in texts.split(",") if text]
+    if not 0 < len(found) <= MAX_RUNS:
+        raise bad_request(f"Give 1 to {MAX_RUNS} runs before and after, separated by commas.")
+    return found
+
+
+def _find(call: Call, text: str) -> Found:
+    cluster, _, computation = (unquote(part) for part in text.partition("/"))
+    row = find_cluster(call, cluster or "-")
+    title, tasks = row.name or row.cluster, row.tasks
+    if computation:
+        with call.services.archive.read() as tx:
+            found = list_computations(tx, call.account.id, run=row.id, computation=computation)
+        if not found:
+            raise not_found("such computation")
+        title, tasks = f"{title} {computation} of {row.cluster}", found[0].tasks
+    return Found(Subject(call.account.id, row.id, row.name, computation), title, tasks)
+
+
+def _parts(call: Call, side: list[Found]) -> Iterator[Part]:
+    for run in side:
+        recording, start_us, stop_us = read(call.services.archive, run.subject)
+        yield replace(recording, source=run.name), start_us, stop_us
+
+
+ROUTES = [
+    Route(
+        "GET",
+        "/api/v1/compare",
+        compare,
+        "read",
+        "Compare computations or clusters",
+        query=CompareQuery,
+        heavy=True,
+    ),
+]

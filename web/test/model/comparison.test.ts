@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { changeText, quantityText } from "../../src/model/comparison";
+import { changeStep, differential, type Stacks } from "../../src/model/flame";
+import { duration } from "../../src/model/format";
+
+const stacks: Stacks = {
+  frames: [
+    ["f.py", "main", 0, "user"],
+    ["f.py", "old", 0, "user"],
+    ["f.py", "new", 0, "user"],
+  ],
+  nodes: new Uint8Array([0, 1, 2]),
+  parents: new Uint8Array([0, 1, 1]),
+};
+
+describe("differential flame graph", () => {
+  const top = differential(stacks, Float64Array.from([1, 2, 0]), Float64Array.from([1, 0, 4]), "all");
+
+  test("a frame is as wide as both sides together", () => {
+    expect([top.total, top.children[0].total]).toEqual([8, 8]);
+    expect(top.children[0].children.map((c) => [c.name, c.total])).toEqual([
+      ["new", 4],
+      ["old", 2],
+    ]);
+  });
+
+  test("each frame has the time of both sides", () => {
+    expect(top.sides).toEqual({ before: 3, after: 5 });
+    expect(top.children[0].children.map((c) => c.sides)).toEqual([
+      { before: 0, after: 4 },
+      { before: 2, after: 0 },
+    ]);
+  });
+
+  test("swapping the sides turns every change around", () => {
+    for (const [before, after] of [
+      [1, 1],
+      [1, 1.04],
+      [1, 1.1],
+      [1, 2],
+      [0, 1],
+    ])
+      expect(changeStep(after, before) + changeStep(before, after)).toBe(0);
+    expect([changeStep(1, 1.04), changeStep(1, 1.1), changeStep(1, 2), changeStep(0, 0)]).toEqual([0, 1, 2, 0]);
+  });
+});
+
+test("changes have a sign, and missing values a dash", () => {
+  expect([0.2, -0.05, 0.0001, null].map((ratio) => changeText({ ratio }))).toEqual(["+20 %", "-5.0 %", "0 %", "–"]);
+  expect([quantityText(null, duration), quantityText(2e6, duration)]).toEqual(["–", "2.00 s"]);
+});
