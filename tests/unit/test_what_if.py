@@ -1,0 +1,209 @@
+"""What-if predictions: checked against the recorded run, and declined where the recording is not enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from daskscope.analysis.cost import Prices
+from daskscope.analysis.what_if import Changes, Prediction, WhatIf, knee, what_if
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Completeness, Recording
+from daskscope.testing import make_recording
+
+T = 1_700_000_000_000_000
+MS = 1_000
+S = 1_000_000
+
+
+def row(id_: int, start: int, stop: int, **columns: Any) -> dict[str, Any]:
+    """Return an execution on the only thread of the only worker; times in milliseconds."""
+    row = {
+        "id": id_, "key": f"load-{id_}", "group": "load", "prefix": "load", "worker": "tcp://10.0.0.1:1", "thread": 1,
+        "computation": "c", "status": "ok", "queued_us": T, "assigned_us": T, "nbytes": 1000,
+        "start_us": T + start * MS, "stop_us": T + stop * MS,
+    }  # fmt: skip
+    return {**row, **columns}
+
+
+def worker(number: int = 1, **columns: Any) -> dict[str, Any]:
+    address, host = f"tcp://10.0.0.{number}:1", f"10.0.0.{number}"
+    base = {
+        "worker": address,
+        "server_id": address,
+        "host": host,
+        "nthreads": 1,
+        "start_us": T,
+        "memory_limit": 1 << 30,
+    }
+    return {**base, **columns}
+
+
+def eight_tasks(**tables: Any) -> Recording:
+    """Return a recording of eight tasks of one second on one thread, and their sum of half a second."""
+    rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(8)]
+    rows.append(row(8, 8000, 8500, key="sum", group="sum", prefix="sum", queued_us=0, assigned_us=T + 8 * S))
+    return make_recording(
+        {
+            "tasks": rows,
+            "edges": [{"task": 8, "dependency": i} for i in range(8)],
+            "workers": [worker()],
+            "computations": [{"computation": "c", "start_us": T, "stop_us": T + 8500 * MS, "state": "done"}],
+            "processes": [{"time_us": T, "worker": "tcp://10.0.0.1:1", "cores": 4}],
+            **tables,
+        }
+    )
+
+
+def seconds(found: WhatIf) -> dict[int, float]:
+    return {prediction.workers: round(prediction.wall_us / S, 1) for prediction in found.predictions}
+
+
+def test_more_workers_divide_the_tasks_and_not_the_chain() -> None:
+    found = what_if(eight_tasks(), workers=[8, 1, 2, 4, 4, 16])
+
+    assert seconds(found) == {1: 8.5, 2: 4.5, 4: 2.5, 8: 1.5, 16: 1.5}
+    assert found.knee == 8
+    assert found.bound_us == 1500 * MS
+    assert found.check == "The replay of the recorded run takes 8.51 s; the run took 8.50 s."
+    assert found.prefixes == ("load", "sum")
+    assert found.assumptions == (
+        "All workers are there from the start, and tasks do the same work as in the run.",
+        "A host has 1 of the workers, and 4 cores.",
+        "Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+    )
+    assert repr(found) == (
+        "<WhatIf 1 × 1: 8.51 s, 2 × 1: 4.51 s, 4 × 1: 2.51 s, 8 × 1: 1.51 s, 16 × 1: 1.51 s. "
+        "The replay of the recorded run takes 8.51 s; the run took 8.50 s.>"
+    )
+
+
+def test_a_prediction_has_the_cost_and_the_memory_of_its_cluster() -> None:
+    (found,) = what_if(eight_tasks(), workers=[2], prices=Prices(3600.0, 0.0, "test")).predictions
+
+    assert found.cost == pytest.approx(2 * found.wall_us / S)
+    assert found == Prediction(
+        workers=2, threads=1, wall_us=found.wall_us, speedup=round(8500 * MS / found.wall_us, 3),
+        efficiency=round(8.5 * S / 2 / found.wall_us, 3), cost=found.cost,
+        # Half of the results, copies of the other half, and the sum.
+        peak_worker_nbytes=9000, peak_nbytes=13_000, transferred_nbytes=4000, exceeds_memory=False,
+    )  # fmt: skip
+
+
+def test_threads_and_faster_prefixes_change_the_prediction() -> None:
+    run = eight_tasks()
+
+    assert seconds(what_if(run, workers=[1], threads=4)) == {1: 2.5}
+    assert seconds(what_if(run, workers=[1], changes=Changes({"load": 2.0}))) == {1: 4.5}
+    assert seconds(what_if(run, workers=[4], changes=Changes({"sum": 0.5}))) == {4: 3.0}
+
+
+def test_without_stragglers_the_slowest_twentieth_is_as_fast_as_the_others() -> None:
+    rows = [row(i, 100 * i, 100 * i + 100) for i in range(39)] + [row(39, 3900, 7900)]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[2])) == {2: 5.9}
+    assert seconds(what_if(run, workers=[2], changes=Changes(no_stragglers=True))) == {2: 2.0}
+
+
+def test_without_spilling_inputs_are_not_read_from_disk() -> None:
+    read = {"interval_action": ["disk-read"], "interval_start_us": [T + S], "interval_stop_us": [T + 2 * S]}
+    rows = [row(0, 0, 1000), row(1, 2000, 3000, **{**read, "interval_source": [""]})]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[1])) == {1: 3.0}
+    assert seconds(what_if(run, workers=[1], changes=Changes(no_spill=True))) == {1: 2.0}
+
+
+def test_without_transfers_inputs_are_everywhere() -> None:
+    big = [row(i, 1000 * i, 1000 * i + 1000, nbytes=400_000_000) for i in range(8)]
+    last = row(8, 8000, 8500, key="sum", group="sum", prefix="sum", queued_us=0, assigned_us=T + 8 * S)
+    run = eight_tasks(tasks=[*big, last])
+
+    assert seconds(what_if(run, workers=[2])) == {2: 4.5 + 16.0}
+    assert seconds(what_if(run, workers=[2], changes=Changes(no_transfers=True))) == {2: 4.5}
+    assert what_if(run, workers=[2]).predictions[0].exceeds_memory
+
+
+def test_workers_on_one_machine_share_its_cores() -> None:
+    metrics = [
+        {"time_us": T, "context": "execute", "prefix": name, "activity": "thread-cpu", "unit": "seconds", "value": 8.0}
+        for name in ("load", "sum")
+    ]
+    run = eight_tasks(workers=[worker(host="127.0.0.1")], activities=metrics)
+
+    assert seconds(what_if(run, workers=[4, 8])) == {4: 2.5, 8: 2.5}
+    assert "All workers share the 4 cores of one machine." in what_if(run).assumptions
+
+
+def test_a_client_that_waits_between_submissions_waits_again() -> None:
+    rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(4)]
+    late = {"queued_us": T + 5 * S, "assigned_us": T + 5 * S}
+    rows += [row(4 + i, 5000 + 1000 * i, 6000 + 1000 * i, **late) for i in range(4)]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[1, 2, 4])) == {1: 9.0, 2: 5.0, 4: 3.0}
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"tasks": []}, "No task of this computation has finished."),
+        ({"workers": []}, "The recording does not say which workers there were."),
+        ({"workers": [worker(end_us=T + S)]}, "A worker left while it ran, and in a replay all stay."),
+        ({"computations": [{"computation": "c", "state": "running"}]}, "The computation is still running."),
+        (
+            {"tasks": [row(0, 0, 1000), row(1, 1000, 1000, status="killed")]},
+            "A worker was lost while it ran, and a replay loses none.",
+        ),
+        (
+            {"events": [{"time_us": T + S // 2, "kind": "seceded", "detail": "load-0"}]},
+            "Its tasks start other tasks and wait for them, which a replay can't follow.",
+        ),
+        (
+            # Nobody knows why the second one waited.
+            {"tasks": [row(0, 0, 1000), row(1, 5000, 6000)]},
+            "The replay of the recorded run takes 2.00 s; the run took 6.00 s. They differ by more than 20 %, so that a "
+            "prediction would not be reliable.",
+        ),
+    ],
+)
+def test_there_is_no_prediction_without_the_whole_story(tables: dict[str, Any], reason: str) -> None:
+    found = what_if(eight_tasks(**tables), computation="c")
+
+    assert (found.reason, found.predictions, found.knee) == (reason, (), 0)
+    assert repr(found) == f"<WhatIf: {reason}>"
+
+
+def test_there_is_no_prediction_if_rows_are_missing() -> None:
+    whole = eight_tasks()
+    parts = Recording(whole.source, whole.tables, {"edges": Completeness(rows=5, dropped=3)})
+
+    assert what_if(parts).reason == "The recording is incomplete: 3 tasks or dependencies are missing."
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"workers": [0]}, "0 workers can't be replayed. Give a number from 1 to 10,000."),
+        ({"workers": []}, "Give 1 to 20 numbers of workers."),
+        ({"threads": 2000}, "2000 threads can't be replayed. Give a number from 1 to 1,000."),
+        ({"changes": Changes({"lod": 2.0})}, "No task has the prefix 'lod'. The prefixes are load, sum."),
+        ({"changes": Changes({"load": 0.0})}, "load can't be 0.0 times faster. Give a number above 0."),
+    ],
+)
+def test_impossible_questions_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DaskscopeError) as refused:
+        what_if(eight_tasks(), **options)
+
+    assert str(refused.value) == problem
+
+
+def test_the_knee_is_where_more_workers_stop_to_pay_off() -> None:
+    def points(*walls: tuple[int, int]) -> list[Prediction]:
+        return [Prediction(n, 1, wall, 1.0, 1.0, None, 0, 0, 0, False) for n, wall in walls]
+
+    assert knee(points((1, 100), (2, 50), (4, 30), (8, 25), (16, 12))) == 4
+    assert knee(points((4, 100), (8, 90))) == 4
+    assert knee(points((4, 100))) == 4
