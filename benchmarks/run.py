@@ -32,6 +32,7 @@ from benchmarks import (
     report,
     traffic,
     volume,
+    what_if,
     wire_size,
 )
 from benchmarks.result import Result
@@ -57,6 +58,7 @@ LONG: dict[str, Measurement] = {
     "traffic": traffic.run,
     "report": report.run,
     "volume": volume.run,
+    "what_if": what_if.run,
 }
 
 

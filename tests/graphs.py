@@ -47,7 +47,7 @@ def make_graph(tasks: Sequence[Task], submissions: Sequence[Submission] | None =
 
 def _group(tasks: Sequence[Task], name: str) -> Group:
     mine = [task for task in tasks if task.group == name]
-    above = {tasks[given].group for task in mine for given in task.inputs} - {name}
+    above = {tasks[given].group for task in mine for given in task.inputs}
     return Group(
         size=len(mine),
         input_groups=len(above),

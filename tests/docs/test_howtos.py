@@ -29,6 +29,7 @@ OUTPUT = {
     "record": ["events", "1200000.0"],
     "team-server": ["n_tasks"],
     "preload": ["6"],
+    "what-if": ["The replay of the recorded run takes", "All workers are there from the start"],
 }
 
 

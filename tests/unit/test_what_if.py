@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.samples import write_frames
 
+import daskscope
 from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if import Changes, Prediction, WhatIf, knee, what_if
+from daskscope.cli.main import main
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.testing import make_recording
+from daskscope.testing import make_frames, make_recording
 
 T = 1_700_000_000_000_000
 MS = 1_000
@@ -41,19 +46,20 @@ def worker(number: int = 1, **columns: Any) -> dict[str, Any]:
 
 
 def eight_tasks(**tables: Any) -> Recording:
-    """Return a recording of eight tasks of one second on one thread, and their sum of half a second."""
+    return make_recording({**eight_task_rows(), **tables})
+
+
+def eight_task_rows() -> dict[str, list[dict[str, Any]]]:
+    """Return the tables of eight tasks of one second on one thread, and their sum of half a second."""
     rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(8)]
     rows.append(row(8, 8000, 8500, key="sum", group="sum", prefix="sum", queued_us=0, assigned_us=T + 8 * S))
-    return make_recording(
-        {
-            "tasks": rows,
-            "edges": [{"task": 8, "dependency": i} for i in range(8)],
-            "workers": [worker()],
-            "computations": [{"computation": "c", "start_us": T, "stop_us": T + 8500 * MS, "state": "done"}],
-            "processes": [{"time_us": T, "worker": "tcp://10.0.0.1:1", "cores": 4}],
-            **tables,
-        }
-    )
+    return {
+        "tasks": rows,
+        "edges": [{"task": 8, "dependency": i} for i in range(8)],
+        "workers": [worker()],
+        "computations": [{"computation": "c", "start_us": T, "stop_us": T + 8500 * MS, "state": "done"}],
+        "processes": [{"time_us": T, "worker": "tcp://10.0.0.1:1", "cores": 4, "wall_us": S}],
+    }
 
 
 def seconds(found: WhatIf) -> dict[int, float]:
@@ -70,7 +76,7 @@ def test_more_workers_divide_the_tasks_and_not_the_chain() -> None:
     assert found.prefixes == ("load", "sum")
     assert found.assumptions == (
         "All workers are there from the start, and tasks do the same work as in the run.",
-        "A host has 1 of the workers, and 4 cores.",
+        "A host has 1 worker and 4 cores.",
         "Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
     )
     assert repr(found) == (
@@ -146,12 +152,33 @@ def test_a_client_that_waits_between_submissions_waits_again() -> None:
     assert seconds(what_if(run, workers=[1, 2, 4])) == {1: 9.0, 2: 5.0, 4: 3.0}
 
 
+def test_other_programs_use_some_of_the_cores() -> None:
+    metrics = [
+        {"time_us": T, "context": "execute", "prefix": name, "activity": "thread-cpu", "unit": "seconds", "value": 8.0}
+        for name in ("load", "sum")
+    ]
+    usage = {"cores": 4, "wall_us": 10 * S, "cpu_us": 9 * S, "host_cpu_us": 29 * S}
+    run = eight_tasks(
+        workers=[worker(host="127.0.0.1")],
+        activities=metrics,
+        processes=[{"time_us": T, "worker": "tcp://10.0.0.1:1", **usage}],
+    )
+
+    # Two cores are left, and the system gives four workers and the others the same share: two thirds of a core each.
+    assert seconds(what_if(run, workers=[2, 4])) == {2: 4.5, 4: 3.5}
+    assert what_if(run).assumptions[1] == "All workers share the 4 cores of one machine, of which other programs use 2."
+
+
 @pytest.mark.parametrize(
     ("tables", "reason"),
     [
         ({"tasks": []}, "No task of this computation has finished."),
         ({"workers": []}, "The recording does not say which workers there were."),
         ({"workers": [worker(end_us=T + S)]}, "A worker left while it ran, and in a replay all stay."),
+        (
+            {"edges": [], "groups": [{"computation": "c", "group": "sum", "dependencies": ["load"]}]},
+            "Dependencies between tasks were not recorded.",
+        ),
         ({"computations": [{"computation": "c", "state": "running"}]}, "The computation is still running."),
         (
             {"tasks": [row(0, 0, 1000), row(1, 1000, 1000, status="killed")]},
@@ -207,3 +234,52 @@ def test_the_knee_is_where_more_workers_stop_to_pay_off() -> None:
     assert knee(points((1, 100), (2, 50), (4, 30), (8, 25), (16, 12))) == 4
     assert knee(points((4, 100), (8, 90))) == 4
     assert knee(points((4, 100))) == 4
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.daskscope"
+    write_frames(path, make_frames(eight_task_rows()))
+    return path
+
+
+def test_a_file_is_predicted_by_its_name(path: Path) -> None:
+    found = daskscope.what_if(path, workers=[2], faster={"sum": 5.0}, no_transfers=True)
+
+    assert seconds(found) == {2: 4.1}
+
+
+def test_the_command_prints_a_table_and_its_assumptions(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--workers", "1,2,16", "--faster", "load=2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "workers  threads  wall time  speed-up  efficiency  memory of a worker  transferred",
+        "      1        1     4.51 s    1.89 ×       >99 %            8.79 KiB          0 B",
+        "      2        1     2.51 s    3.38 ×        90 %            8.79 KiB     3.91 KiB",
+        "     16        1     1.01 s    8.40 ×        28 %            8.79 KiB     6.84 KiB",
+        "",
+        "The replay of the recorded run takes 8.51 s; the run took 8.50 s. It had 1 worker with 1 thread.",
+        "Beyond 2 workers, more of them give less than half of the speed-up they could.",
+        "With any number of workers it takes at least 1.00 s.",
+        "- All workers are there from the start, and tasks do the same work as in the run.",
+        "- A host has 1 worker and 4 cores.",
+        "- Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+    ]
+
+
+def test_the_command_prints_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--workers", "2", "--threads", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    assert found["check"] == "The replay of the recorded run takes 8.51 s; the run took 8.50 s."
+    assert [(item["workers"], item["threads"]) for item in found["predictions"]] == [(2, 2)]
+
+
+def test_the_command_says_why_there_is_no_prediction(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--computation", "none"]) == 1
+    assert capsys.readouterr().out == "No prediction. No task of this computation has finished.\n"
+
+
+@pytest.mark.parametrize("arguments", [("--workers", "2,x"), ("--faster", "load"), ("--faster", "load=fast")])
+def test_the_command_refuses_arguments_that_make_no_sense(path: Path, arguments: tuple[str, str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["what-if", str(path), *arguments])

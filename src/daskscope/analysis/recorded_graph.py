@@ -123,6 +123,10 @@ def _check(recording: Recording, computation: str, rows: Array) -> None:
     if lost or recording.damage or recording.missing_batches:
         count = f"{lost:,} tasks or dependencies" if lost else "some rows"
         raise CannotReplay(f"The recording is incomplete: {count} are missing.")
+    groups = recording["groups"]
+    of_groups = groups.lists("dependencies").lengths[where(groups.strings("computation"), computation)]
+    if not recording["edges"].rows and (of_groups > 0).any():
+        raise CannotReplay("Dependencies between tasks were not recorded.")
     computations = recording["computations"]
     state = computations["state"][where(computations.strings("computation"), computation)].tolist()
     if "running" in state:
@@ -165,6 +169,7 @@ def _workers(recording: Recording, start_us: int, stop_us: int) -> Table:
 
 def _setup(recording: Recording, workers: Table, first_us: int) -> Setup:
     hosts = {host: code for code, host in enumerate(dict.fromkeys(workers["host"].tolist()))}
+    cores, others = _cores(recording["processes"], workers.rows / len(hosts))
     config: dict[str, Any] = {}
     for text in recording["clusters"]["config"].tolist():
         config.update(parse_object(text))
@@ -172,7 +177,8 @@ def _setup(recording: Recording, workers: Table, first_us: int) -> Setup:
         threads=np.clip(workers["nthreads"], 1, MAX_THREADS).tolist(),
         joins_us=np.maximum(workers["start_us"] - first_us, 0).astype(float).tolist(),
         hosts=[hosts[host] for host in workers["host"].tolist()],
-        cores=float(_cores(recording["processes"])),
+        cores=cores,
+        others=others,
         saturation=_saturation(config.get("distributed.scheduler.worker-saturation")),
         has_stealing=config.get("distributed.scheduler.work-stealing") is not False,
     )
@@ -186,9 +192,15 @@ def _saturation(value: Any) -> float:
     return number if number > 0 else SATURATION
 
 
-def _cores(processes: Table) -> float:
-    known = processes["cores"][processes["cores"] > 0]
-    return float(known.max()) if len(known) else math.inf
+def _cores(processes: Table, workers_per_host: float) -> tuple[float, float]:
+    """Return the cores of a host, infinite if not known, and how many of them programs other than its workers used."""
+    known = processes.take((processes["cores"] > 0) & (processes["wall_us"] > 0))
+    if not known.rows:
+        return math.inf, 0.0
+    # All workers of a host read the same CPU time of the host.
+    host, own = (float(known[name].sum() / known["wall_us"].sum()) for name in ("host_cpu_us", "cpu_us"))
+    cores = float(known["cores"].max())
+    return cores, min(max(host - own * workers_per_host, 0.0), cores)
 
 
 def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, Array, Array]:
@@ -208,8 +220,8 @@ def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, 
     gil_wait = waits[:, GIL] if threads > 1 else np.zeros(len(cpu))
     per_host = max(np.bincount(np.array(setup.hosts), weights=np.array(setup.threads)).tolist())
     mean_cpu = float((cpu[codes] * us).sum() / max(us.sum(), 1.0))
-    # If the tasks fit into the cores, other programs took them, and will again.
-    core_wait = waits[:, CORE] if per_host * mean_cpu > setup.cores else np.zeros(len(cpu))
+    # If everything fits into the cores, waiting for one has other causes, such as the host of a virtual machine.
+    core_wait = waits[:, CORE] if per_host * mean_cpu + setup.others > setup.cores else np.zeros(len(cpu))
     own = np.clip(1.0 - gil_wait - core_wait, 0.05, 1.0)
     measured = np.minimum(1.0, 1.0 / (threads * (1.0 - np.minimum(gil_wait, 0.99))))
     gil = np.where(gil_wait >= MIN_GIL_WAIT, measured, np.where(loops >= MIN_JUMPS, cpu, 0.0))
@@ -228,9 +240,8 @@ def _graph(
     used, group = np.unique(groups.codes[rows], return_inverse=True)
     sizes = np.bincount(group, minlength=len(used))
     means = np.bincount(group, weights=us, minlength=len(used)) / np.maximum(sizes, 1)
-    # Edges between groups, each once.
+    # Edges between groups, each once. For Dask a group depends on itself if one of its tasks has an input there.
     pairs = np.unique(group[dependents].astype(np.int64) * len(used) + group[inputs])
-    pairs = pairs[pairs // len(used) != pairs % len(used)]
     above = np.bincount(pairs // len(used), minlength=len(used))
     tasks_above = np.bincount(pairs // len(used), weights=sizes[pairs % len(used)], minlength=len(used))
     prefix = np.zeros(len(used), dtype=np.int64)

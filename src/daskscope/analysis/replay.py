@@ -67,10 +67,10 @@ class _Replay:
         #: For each group the worker of the current block, and how many tasks are left for it.
         self.block = [(-1, 0)] * len(graph.groups)
         per_host = max(setup.hosts.count(host) for host in set(setup.hosts)) * max(setup.threads)
-        crowded = per_host * max((g.cpu_share for g in graph.groups), default=0.0) > setup.cores or (
+        crowded = per_host * max((g.cpu_share for g in graph.groups), default=0.0) > setup.cores - setup.others or (
             max(setup.threads) * max((g.gil_share for g in graph.groups), default=0.0) > 1.0
         )
-        self.shared = SharedCores(setup.hosts, setup.cores) if crowded else None
+        self.shared = SharedCores(setup.hosts, setup.cores, setup.others) if crowded else None
 
     def _init_workers(self, workers: int) -> None:
         setup = self.setup

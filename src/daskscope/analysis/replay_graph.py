@@ -26,7 +26,7 @@ class Group:
     """A task group."""
 
     size: int
-    #: Groups that its tasks take inputs from, and the number of their tasks.
+    #: Groups that its tasks take inputs from, which may include itself, and the number of their tasks.
     input_groups: int
     input_tasks: int
     #: What the scheduler expects a task to take.
@@ -78,8 +78,9 @@ class Setup:
     joins_us: Sequence[float]
     #: The host of each worker, numbered from 0.
     hosts: Sequence[int]
-    #: Cores of each host.
+    #: Cores of each host, and how many of them other programs would use.
     cores: float = float("inf")
+    others: float = 0.0
     #: ``distributed.scheduler.worker-saturation``; infinite without queuing.
     saturation: float = 1.1
     has_stealing: bool = True
@@ -93,6 +94,7 @@ class Setup:
         *,
         per_host: int = 1,
         cores: float = float("inf"),
+        others: float = 0.0,
         saturation: float = 1.1,
         has_stealing: bool = True,
         has_transfers: bool = True,
@@ -100,7 +102,7 @@ class Setup:
         """Return a cluster of equal workers that are there from the beginning."""
         hosts = [number // per_host for number in range(workers)]
         return cls(
-            [threads] * workers, [0.0] * workers, hosts, cores, saturation, has_stealing, has_transfers
+            [threads] * workers, [0.0] * workers, hosts, cores, others, saturation, has_stealing, has_transfers
         )  # fmt: skip
 
 

@@ -16,13 +16,14 @@ MIN_CPU_SHARE = 0.5
 class SharedCores:
     """The clocks of all workers."""
 
-    def __init__(self, hosts: Sequence[int], cores: float) -> None:
+    def __init__(self, hosts: Sequence[int], cores: float, others: float = 0.0) -> None:
         self._hosts, self._cores = hosts, cores
         self._workers: list[list[int]] = [[] for _ in range(max(hosts) + 1)]
         for worker, host in enumerate(hosts):
             self._workers[host].append(worker)
         count = len(hosts)
-        self._cpu = [0.0] * len(self._workers)
+        #: Cores that all programs of each host would use. The system gives each program its share.
+        self._cpu = [others] * len(self._workers)
         self._gil = [0.0] * count
         self._clock = [0.0] * count
         self._read_us = [0.0] * count

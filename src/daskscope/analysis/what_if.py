@@ -94,6 +94,17 @@ class WhatIf:
         took, ran = units.duration(self.replayed_us), units.duration(self.wall_us)
         return f"The replay of the recorded run takes {took}; the run took {ran}."
 
+    @property
+    def advice(self) -> str:
+        """Return up to how many workers more of them pay off, as a sentence."""
+        if len(self.predictions) < 2:
+            return ""
+        if self.knee == self.predictions[-1].workers:
+            return f"More workers pay off up to the {self.knee:,} that were asked for."
+        return (
+            f"Beyond {units.counted(self.knee, 'worker')}, more of them give less than half of the speed-up they could."
+        )
+
     def __repr__(self) -> str:
         if self.reason:
             return f"<WhatIf: {self.reason}>"
@@ -222,6 +233,7 @@ def _predict(
         threads,
         per_host=workers if recorded.is_local else recorded.workers_per_host,
         cores=recorded.setup.cores,
+        others=recorded.setup.others,
         saturation=recorded.setup.saturation,
         has_stealing=recorded.setup.has_stealing,
         has_transfers=not changes.no_transfers,
@@ -266,14 +278,16 @@ def _prefixes(recorded: Recorded) -> tuple[str, ...]:
 
 def _assumptions(recorded: Recorded, changes: Changes, threads: int) -> tuple[str, ...]:
     """Return what the predictions take for granted, as sentences."""
-    cores, overheads = recorded.setup.cores, recorded.overheads
+    cores, others, overheads = recorded.setup.cores, recorded.setup.others, recorded.overheads
+    busy = f", of which other programs use {others:.2g}" if others >= 0.05 else ""
     found = ["All workers are there from the start, and tasks do the same work as in the run."]
     if not math.isfinite(cores):
         found.append("The number of cores is not known: each thread has one.")
     elif recorded.is_local:
-        found.append(f"All workers share the {cores:g} cores of one machine.")
+        found.append(f"All workers share the {cores:g} cores of one machine{busy}.")
     else:
-        found.append(f"A host has {recorded.workers_per_host} of the workers, and {cores:g} cores.")
+        count = "1 worker" if recorded.workers_per_host == 1 else f"{recorded.workers_per_host} workers"
+        found.append(f"A host has {count} and {cores:g} cores{busy}.")
     if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
         found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")
     if not recorded.has_transfers and not changes.no_transfers:
