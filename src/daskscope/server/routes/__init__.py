@@ -25,6 +25,7 @@ from daskscope.server.routes import (
     tokens,
     usage,
     users,
+    what_if,
 )
 
 ROUTES: list[Route] = [
@@ -35,6 +36,7 @@ ROUTES: list[Route] = [
         overview,
         clusters,
         computations,
+        what_if,
         progress,
         running,
         rows,
