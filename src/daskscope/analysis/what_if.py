@@ -100,7 +100,7 @@ class WhatIf:
         if len(self.predictions) < 2:
             return ""
         if self.knee == self.predictions[-1].workers:
-            return f"More workers pay off up to the {self.knee:,} that were asked for."
+            return f"Every step up to {self.knee:,} workers pays off."
         return (
             f"Beyond {units.counted(self.knee, 'worker')}, more of them give less than half of the speed-up they could."
         )
