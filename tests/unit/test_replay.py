@@ -142,6 +142,8 @@ def test_python_code_runs_on_one_thread_of_a_worker_at_a_time() -> None:
 
     assert replay(graph, Setup.uniform(1, 2, cores=8), FREE).wall_us == pytest.approx(40.0)
     assert replay(graph, Setup.uniform(2, 1, cores=8), FREE).wall_us == pytest.approx(20.0)
+    # One thread at a time competes for the core with another program.
+    assert replay(graph, Setup.uniform(1, 2, cores=1, others=1), FREE).wall_us == pytest.approx(80.0)
 
 
 def test_the_client_submits_more_after_everything_has_ended() -> None:

@@ -226,7 +226,7 @@ def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, 
     measured = np.minimum(1.0, 1.0 / (threads * (1.0 - np.minimum(gil_wait, 0.99))))
     own_cpu = np.clip(cpu / own, 0.0, 1.0)
     gil = np.where(gil_wait >= MIN_GIL_WAIT, measured, np.where(loops >= MIN_JUMPS, own_cpu, 0.0))
-    shares = np.column_stack((own_cpu, gil))
+    shares = np.column_stack((own_cpu, np.minimum(gil, own_cpu)))
     owners, actions, start, stop = task_intervals(tasks, rows)
     disk = where(actions, "disk-read", "disk-write")
     all_disk = sums(owners[disk], np.clip(stop - start, 0, LARGEST)[disk], tasks.rows)

@@ -86,7 +86,7 @@ def _scheduler_us(recording: Recording, rows: Array) -> float:
     if not len(found):
         return SCHEDULER_US
     share = float(np.clip(np.nan_to_num(found), 0.0, 100.0).mean()) / 100
-    return min(share * (stop - start) / len(rows), MAX_SCHEDULER_US)
+    return min(max(share * (stop - start) / len(rows), 0.0), MAX_SCHEDULER_US)
 
 
 def _transfers(transfers: Table, *, is_local: bool) -> tuple[float, float, bool]:
@@ -100,5 +100,5 @@ def _transfers(transfers: Table, *, is_local: bool) -> tuple[float, float, bool]
     if np.count_nonzero(large) >= MIN_MEASUREMENTS:
         # Only what takes longer than a small transfer moves bytes.
         moving_us = np.maximum(us[large] - latency, 0.2 * us[large])
-        return float(nbytes[large].sum() / moving_us.sum()), latency, True
+        return float(nbytes[large].sum(dtype=np.float64) / moving_us.sum(dtype=np.float64)), latency, True
     return (LOCAL_BANDWIDTH if is_local else NETWORK_BANDWIDTH), latency, False

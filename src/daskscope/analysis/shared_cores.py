@@ -47,8 +47,10 @@ class SharedCores:
 
     def add(self, worker: int, cpu: float, gil: float) -> None:
         """Count an execution that starts or, with negative shares, ends."""
-        self._cpu[self._hosts[worker]] += cpu
+        before = min(self._gil[worker], 1.0)
         self._gil[worker] += gil
+        # Of the threads that want the lock of a worker, one at a time wants a core.
+        self._cpu[self._hosts[worker]] += cpu - gil + min(self._gil[worker], 1.0) - before
         self._touched.add(worker)
 
     def update(self, now: float) -> list[int]:
@@ -60,7 +62,7 @@ class SharedCores:
         for host in {self._hosts[worker] for worker in self._touched}:
             available = self._cores / max(self._cpu[host], 1e-9)
             for worker in self._workers[host]:
-                rate = min(1.0, available, 1.0 / max(self._gil[worker], 1e-9))
+                rate = min(1.0, available) / max(1.0, self._gil[worker])
                 if worker not in self._touched and abs(rate - self._rate[worker]) < 1e-9:
                     continue
                 self._advance(worker, now)
