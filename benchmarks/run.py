@@ -36,6 +36,7 @@ from benchmarks import (
     sql,
     traffic,
     volume,
+    what_if,
     wire_size,
 )
 from benchmarks.result import Result
@@ -65,6 +66,7 @@ LONG: dict[str, Measurement] = {
     "report": report.run,
     "sql": sql.run,
     "volume": volume.run,
+    "what_if": what_if.run,
 }
 
 

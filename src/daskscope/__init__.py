@@ -7,6 +7,7 @@ from daskscope.client.performance_report import performance_report
 from daskscope.client.profile import profile
 from daskscope.client.record import open_recording, record
 from daskscope.client.reports import list_performance_reports
+from daskscope.client.what_if import what_if
 from daskscope.errors import DaskscopeError
 from daskscope.live_page import watch
 from daskscope.model.recording import Recording
@@ -25,6 +26,7 @@ __all__ = [
     "profile",
     "record",
     "watch",
+    "what_if",
 ]
 
 

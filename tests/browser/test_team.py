@@ -28,6 +28,7 @@ PAGES = {
     "cluster": "/ours/clusters/one",
     "cluster-report": "/ours/clusters/one/report",
     "computation": "/ours/clusters/one/computations/sample-comp",
+    "what-if": "/ours/clusters/one/computations/sample-comp/what-if",
     "errors": "/ours/errors",
     "reports": "/ours/reports",
     "usage": "/ours/usage",

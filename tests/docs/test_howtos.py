@@ -30,6 +30,7 @@ OUTPUT = {
     "compare": ["; total time "],
     "team-server": ["n_tasks"],
     "preload": ["6"],
+    "what-if": ["The replay of the recorded run takes", "All workers are there from the start"],
 }
 
 

@@ -22,6 +22,7 @@ def test_the_public_names_of_the_package() -> None:
         "profile",
         "record",
         "watch",
+        "what_if",
     ]
 
 

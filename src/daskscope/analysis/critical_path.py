@@ -84,7 +84,7 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
         return UNKNOWN
     # A killed or cancelled execution produced nothing.
     ran = ~where(tasks.strings("status"), "killed", "cancelled")
-    name = _longest(tasks, ran) if computation is None else computation
+    name = longest_computation(tasks, ran) if computation is None else computation
     rows = np.flatnonzero(ran & where(tasks.strings("computation"), name))
     dependents, inputs = edge_rows(recording)
     if not (inputs != dependents).any() or not len(rows):
@@ -95,8 +95,8 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
     forward = (tasks["id"][inputs] < tasks["id"][dependents]) & inside[dependents] & inside[inputs]
     dependents, inputs = dependents[forward], inputs[forward]
     durations = np.maximum(tasks["stop_us"] - tasks["start_us"], 0)
-    previous = _previous_on_thread(tasks, rows)
-    path = _walk(tasks, rows, _last_inputs(tasks, dependents, inputs), previous)
+    previous = previous_on_thread(tasks, rows)
+    path = _walk(tasks, rows, last_inputs(tasks, dependents, inputs), previous)
     steps = _steps(tasks, path, previous)
     by_prefix: dict[str, int] = {}
     for step in steps:
@@ -117,7 +117,7 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
     )
 
 
-def _longest(tasks: Table, ran: Array) -> str:
+def longest_computation(tasks: Table, ran: Array) -> str:
     """Return the computation whose executions span the longest time."""
     names = tasks.strings("computation")
     size = len(names.values)
@@ -127,7 +127,7 @@ def _longest(tasks: Table, ran: Array) -> str:
     return str(names.values[int(np.argmax(np.where(last > 0, last - np.minimum(first, last), -1)))]) if size else ""
 
 
-def _last_inputs(tasks: Table, dependents: Array, inputs: Array) -> Array:
+def last_inputs(tasks: Table, dependents: Array, inputs: Array) -> Array:
     """Return the input of each execution that the scheduler learned of last, or -1.
 
     Only then could it assign the dependent. Times of ends come from the workers' clocks, which differ by milliseconds.
@@ -151,7 +151,7 @@ def _walk(tasks: Table, rows: Array, last_inputs: Array, previous: Array) -> lis
     return path[::-1]
 
 
-def _previous_on_thread(tasks: Table, rows: Array) -> Array:
+def previous_on_thread(tasks: Table, rows: Array) -> Array:
     """Return the execution before each one on its thread; -1 if there is none."""
     found = np.full(tasks.rows, -1, dtype=np.int64)
     rows = rows[tasks["thread"][rows] != 0]

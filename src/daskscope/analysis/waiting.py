@@ -148,6 +148,27 @@ def waiting_us(recording: Recording, waits: Waits, prefixes: Strings, process: P
     return dict(zip(REASONS, whole.tolist(), strict=True))
 
 
+def waiting_shares(recording: Recording, prefixes: Strings) -> Array:
+    """Return the share of each reason (a column) in the sampled time of each prefix (a row); 0 if it was not measured."""
+    profiles = recording["profiles"]
+    owner = _places(profiles.strings("prefix"), prefixes)
+    rows = np.flatnonzero((owner >= 0) & where(profiles.strings("kind"), "compute"))
+    wall = sums(owner[rows], np.maximum(profiles["wall_us"][rows], 0), len(prefixes.values))
+    result: Array = _sampled_reasons(profiles, prefixes) / np.maximum(wall, 1)[:, None]
+    return np.clip(result, 0.0, 1.0)
+
+
+def python_loop_shares(recording: Recording, prefixes: Strings) -> Array:
+    """Return the share of samples at a backward jump of Python code in the samples of each prefix."""
+    profiles = recording["profiles"]
+    owner = _places(profiles.strings("prefix"), prefixes)
+    own = where(profiles.strings("kind"), "compute") & where(profiles.strings("source"), "daskscope")
+    rows = np.flatnonzero((owner >= 0) & own)
+    count, looping = (sums(owner[rows], profiles[name][rows], len(prefixes.values)) for name in ("count", "looping"))
+    result: Array = np.clip(looping / np.maximum(count, 1), 0.0, 1.0)
+    return result
+
+
 def _sampled_share(profiles: Table, prefixes: Strings) -> Array:
     """Return the share of CPU time in the sampled time of each prefix; 1 if it was not measured."""
     owner = _places(profiles.strings("prefix"), prefixes)

@@ -32,12 +32,13 @@ from daskscope.cli import (
     top,
     user,
     watch,
+    what_if,
 )
 from daskscope.cli.expiry import warn_of_expiry
 from daskscope.cli.output import write_message
 from daskscope.errors import DaskscopeError
 
-#: Every command, in the order of the help text. The module has the name of the command.
+#: Every command, in the order of the help text. The module has the name of the command, with an underscore for a dash.
 COMMANDS: list[ModuleType] = [
     demo,
     watch,
@@ -48,6 +49,7 @@ COMMANDS: list[ModuleType] = [
     compare,
     explain,
     sql,
+    what_if,
     reports,
     open,
     export,
@@ -108,7 +110,7 @@ def build_parser(prog: str = "daskscope") -> argparse.ArgumentParser:
 
 
 def command_name(module: ModuleType) -> str:
-    return module.__name__.rpartition(".")[2].rstrip("_")
+    return module.__name__.rpartition(".")[2].rstrip("_").replace("_", "-")
 
 
 @click.command("scope", context_settings={"ignore_unknown_options": True}, add_help_option=False)

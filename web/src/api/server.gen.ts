@@ -227,6 +227,36 @@ export interface ComputationHistory {
   changes: HistoryChange[];
 }
 
+/** A computation on a number of equal workers. */
+export interface PredictedCluster {
+  workers: number;
+  threads: number;
+  duration: number;
+  speedup: number;
+  efficiency: number;
+  cost: number | null;
+  peak_worker_memory: number;
+  peak_memory: number;
+  transferred: number;
+  exceeds_memory: boolean;
+}
+
+/** Predictions of a computation, by number of workers. */
+export interface WhatIf {
+  reason: string;
+  check: string;
+  advice: string;
+  workers: number;
+  threads: number;
+  duration: number;
+  replayed: number;
+  bound: number;
+  knee: number;
+  predictions: PredictedCluster[];
+  assumptions: string[];
+  prefixes: string[];
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;

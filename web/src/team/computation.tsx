@@ -40,7 +40,14 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
       <div class="crumbs wide" data-testid="page-computation">
         <Link to={[account, "clusters"]}>Clusters</Link> /{" "}
         <Link to={[account, "clusters", cluster]}>{found.value?.cluster_name || cluster}</Link> / <span>{id}</span>
-        <div class="right">{canWrite && <ShareComputation path={path} />}</div>
+        <div class="right">
+          {found.value && found.value.state !== "running" && (
+            <Link to={[account, "clusters", cluster, "computations", id, "what-if"]} class="btn sm">
+              What if
+            </Link>
+          )}
+          {canWrite && <ShareComputation path={path} />}
+        </div>
       </div>
       <div class="wide headroom">
         <Loaded from={found} lines={3}>

@@ -33,9 +33,11 @@ import { UsagePage } from "./usage";
 
 /** Return the page of a path and the section it belongs to. */
 function pageOf(parts: readonly string[]): [section: string, page: preact.ComponentChildren] {
-  const [section = "", id, kind, item] = parts.slice(1);
+  const [section = "", id, kind, item, part] = parts.slice(1);
   if (section === "") return ["", <Home />];
   if (section === "clusters" && !id) return [section, <Clusters />];
+  if (section === "clusters" && kind === "computations" && item && part === "what-if")
+    return [section, <WhatIf cluster={id} id={item} key={item} />];
   if (section === "clusters" && kind === "computations" && item)
     return [section, <ComputationPage cluster={id} id={item} key={item} />];
   const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
@@ -72,6 +74,12 @@ function ExplorePage() {
 function CompareSection() {
   const page = useResource(() => import("./compare"), []);
   return <Loaded from={page}>{({ ComparePage }) => <ComparePage />}</Loaded>;
+}
+
+/** Predictions, with a file of their own: they need the code of plots, and few people open them. */
+function WhatIf(props: { cluster: string; id: string }) {
+  const page = useResource(() => import("./what-if"), []);
+  return <Loaded from={page}>{({ WhatIfPage }) => <WhatIfPage {...props} />}</Loaded>;
 }
 
 const TITLES: Record<string, string> = {

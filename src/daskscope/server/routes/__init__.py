@@ -28,6 +28,7 @@ from daskscope.server.routes import (
     tokens,
     usage,
     users,
+    what_if,
 )
 
 ROUTES: list[Route] = [
@@ -40,6 +41,7 @@ ROUTES: list[Route] = [
         computations,
         history,
         compare,
+        what_if,
         progress,
         running,
         rows,

@@ -122,4 +122,5 @@ ROUTES = [
     _page_of("/{account}/clusters/{cluster}/live"),
     _page_of("/{account}/clusters/{cluster}/report"),
     _page_of("/{account}/clusters/{cluster}/computations/{computation}"),
+    _page_of("/{account}/clusters/{cluster}/computations/{computation}/what-if"),
 ]

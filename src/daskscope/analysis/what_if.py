@@ -1,0 +1,298 @@
+"""Predict wall time, cost and memory of a computation on another cluster, or with faster tasks, by replaying its graph.
+
+Every answer comes with a check: the replay of the recorded cluster, beside what the run took. There are no predictions if the two
+differ by more than a fifth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.cost import Prices, choose_prices, estimate, own_prices
+from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph, with_us, without_disk
+from daskscope.analysis.replay import replay
+from daskscope.analysis.replay_graph import Replayed, Setup
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Recording
+
+#: Largest accepted difference between the replay of the recorded cluster and the run.
+MAX_DEVIATION = 0.2
+#: A step to more workers is worth it if it gives this share of the speed-up that the workers could give.
+MIN_RETURN = 0.5
+MAX_WORKERS, MAX_THREADS, MAX_COUNTS = 10_000, 1_000, 20
+#: Executions of a prefix from which its slowest twentieth are stragglers.
+MIN_EXECUTIONS = 20
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs from the recorded run besides the number of workers and threads."""
+
+    #: Task prefixes, and how many times faster their tasks are.
+    faster: Mapping[str, float] = field(default_factory=dict)
+    no_transfers: bool = False
+    no_spill: bool = False
+    #: No task takes longer than 95 % of its prefix do.
+    no_stragglers: bool = False
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the computation would take on a cluster of equal workers."""
+
+    workers: int
+    #: Threads of each worker.
+    threads: int
+    wall_us: int
+    #: Wall time of the run divided by that of the prediction.
+    speedup: float
+    #: Share of thread time in which tasks run.
+    efficiency: float
+    #: In dollars; None if there are no prices.
+    cost: float | None
+    #: Memory of results: the highest of one worker, and of all together.
+    peak_worker_nbytes: int
+    peak_nbytes: int
+    transferred_nbytes: int
+    #: Whether a worker would have more results than fit into the memory of a recorded one.
+    exceeds_memory: bool
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """Predictions, and how well the replay repeats the recorded run."""
+
+    computation: str
+    #: Why there are no predictions; empty if there are.
+    reason: str
+    #: Workers, threads of each, and wall time of the run; and the wall time of its replay.
+    workers: int = 0
+    threads: int = 0
+    wall_us: int = 0
+    replayed_us: int = 0
+    #: Wall time that the longest chain of dependencies takes, with any number of workers.
+    bound_us: int = 0
+    #: By number of workers.
+    predictions: tuple[Prediction, ...] = ()
+    #: The last number of workers up to which more of them pay off; 0 without predictions.
+    knee: int = 0
+    assumptions: tuple[str, ...] = ()
+    #: Task prefixes, longest total time first.
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def check(self) -> str:
+        """Return how well the replay repeats the recorded run, as a sentence."""
+        if not self.wall_us:
+            return ""
+        took, ran = units.duration(self.replayed_us), units.duration(self.wall_us)
+        return f"The replay of the recorded run takes {took}; the run took {ran}."
+
+    @property
+    def advice(self) -> str:
+        """Return up to how many workers more of them pay off, as a sentence."""
+        if len(self.predictions) < 2:
+            return ""
+        if self.knee == self.predictions[-1].workers:
+            return f"Every step up to {self.knee:,} workers pays off."
+        return (
+            f"Beyond {units.counted(self.knee, 'worker')}, more of them give less than half of the speed-up they could."
+        )
+
+    def __repr__(self) -> str:
+        if self.reason:
+            return f"<WhatIf: {self.reason}>"
+        parts = [f"{p.workers} × {p.threads}: {units.duration(p.wall_us)}" for p in self.predictions]
+        return f"<WhatIf {', '.join(parts)}. {self.check}>"
+
+
+def what_if(
+    recording: Recording,
+    *,
+    workers: Sequence[int] | None = None,
+    threads: int | None = None,
+    changes: Changes | None = None,
+    computation: str | None = None,
+    prices: Prices | None = None,
+) -> WhatIf:
+    """Predict a computation, by default the one that took longest, for each number of workers.
+
+    By default there are as many threads as recorded, and from a quarter to eight times as many workers.
+    """
+    try:
+        recorded = recorded_graph(recording, computation)
+    except CannotReplay as error:
+        return WhatIf(computation or "", str(error))
+    changes = changes or Changes()
+    changed = _changed(recorded, changes)
+    counts = _worker_counts(workers, recorded.workers)
+    per_worker = _checked("threads", threads or recorded.threads, MAX_THREADS)
+    check_us = round(recorded.before_us + _replayed(recorded, recorded.setup).wall_us)
+    found = WhatIf(
+        computation=recorded.computation,
+        reason="",
+        workers=recorded.workers,
+        threads=recorded.threads,
+        wall_us=recorded.wall_us,
+        replayed_us=check_us,
+        bound_us=round(recorded.before_us + longest_chain_us(changed)),
+        prefixes=_prefixes(recorded),
+    )
+    if abs(check_us - recorded.wall_us) > MAX_DEVIATION * recorded.wall_us:
+        reason = (
+            f"{found.check} They differ by more than {MAX_DEVIATION:.0%}, so that a prediction would not be reliable."
+        )
+        return replace(found, reason=reason.replace("%", " %"))
+    prices = prices or _recorded_prices(recording)
+    predictions = tuple(_predict(recorded, changed, changes, count, per_worker, prices) for count in counts)
+    return replace(
+        found, predictions=predictions, knee=knee(predictions), assumptions=_assumptions(recorded, changes, per_worker)
+    )
+
+
+def knee(predictions: Sequence[Prediction]) -> int:
+    """Return the last number of workers up to which each step gives half of the speed-up that its workers could give."""
+    found = predictions[0].workers
+    for before, after in pairwise(predictions):
+        gain = before.wall_us / max(after.wall_us, 1) - 1
+        if gain < MIN_RETURN * (after.workers / before.workers - 1):
+            break
+        found = after.workers
+    return found
+
+
+def longest_chain_us(recorded: Recorded) -> float:
+    """Return the time of the longest chain of executions: no cluster is faster."""
+    graph = recorded.graph
+    missing = np.diff(graph.inputs_from).tolist()
+    ready = [task for task, count in enumerate(missing) if not count]
+    chain = [0.0] * len(missing)
+    longest = 0.0
+    while ready:
+        task = ready.pop()
+        end = chain[task] + graph.us[task]
+        longest = max(longest, end)
+        for dependent in graph.dependents[graph.dependents_from[task] : graph.dependents_from[task + 1]]:
+            chain[dependent] = max(chain[dependent], end)
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                ready.append(dependent)
+    return longest
+
+
+def _changed(recorded: Recorded, changes: Changes) -> Recorded:
+    """Return the computation with changed durations."""
+    result = without_disk(recorded) if changes.no_spill else recorded
+    us = np.array(result.graph.us)
+    for prefix, times in changes.faster.items():
+        if prefix not in recorded.prefixes or not (recorded.prefix == recorded.prefixes.index(prefix)).any():
+            known = ", ".join(_prefixes(recorded)[:10])
+            raise DaskscopeError(f"No task has the prefix {prefix!r}. The prefixes are {known}.")
+        if not (math.isfinite(times) and times > 0):
+            raise DaskscopeError(f"{prefix} can't be {times} times faster. Give a number above 0.")
+        rows = recorded.prefix == recorded.prefixes.index(prefix)
+        us[rows] /= times
+    if changes.no_stragglers:
+        for code in np.unique(recorded.prefix).tolist():
+            rows = np.flatnonzero(recorded.prefix == code)
+            if len(rows) >= MIN_EXECUTIONS:
+                us[rows] = np.minimum(us[rows], np.percentile(us[rows], 95))
+    return with_us(result, us)
+
+
+def _worker_counts(workers: Sequence[int] | None, recorded: int) -> list[int]:
+    if workers is None:
+        counts = {max(1, recorded // 4), max(1, recorded // 2), recorded, 2 * recorded, 4 * recorded, 8 * recorded}
+        return sorted(min(count, MAX_WORKERS) for count in counts)
+    if not workers or len(workers) > MAX_COUNTS:
+        raise DaskscopeError(f"Give 1 to {MAX_COUNTS} numbers of workers.")
+    return sorted({_checked("workers", count, MAX_WORKERS) for count in workers})
+
+
+def _checked(what: str, count: int, limit: int) -> int:
+    if not 1 <= count <= limit:
+        raise DaskscopeError(f"{count} {what} can't be replayed. Give a number from 1 to {limit:,}.")
+    return count
+
+
+def _replayed(recorded: Recorded, setup: Setup) -> Replayed:
+    return replay(recorded.graph, setup, recorded.overheads)
+
+
+def _predict(
+    recorded: Recorded, changed: Recorded, changes: Changes, workers: int, threads: int, prices: Prices | None
+) -> Prediction:
+    setup = Setup.uniform(
+        workers,
+        threads,
+        per_host=workers if recorded.is_local else recorded.workers_per_host,
+        cores=recorded.setup.cores,
+        others=recorded.setup.others,
+        saturation=recorded.setup.saturation,
+        has_stealing=recorded.setup.has_stealing,
+        has_transfers=not changes.no_transfers,
+    )
+    found = _replayed(changed, setup)
+    wall_us = recorded.before_us + found.wall_us
+    thread_s = workers * threads * wall_us / 1e6
+    cost = None
+    if prices is not None:
+        cost = estimate(
+            prices,
+            thread_s=thread_s,
+            memory_byte_s=workers * recorded.memory_limit * wall_us / 1e6,
+            compute_s=found.busy_us / 1e6,
+            threads=workers * threads,
+            memory_limit=workers * recorded.memory_limit,
+        ).total
+    return Prediction(
+        workers=workers,
+        threads=threads,
+        wall_us=round(wall_us),
+        speedup=round(recorded.wall_us / max(wall_us, 1.0), 3),
+        efficiency=round(min(1.0, found.busy_us / 1e6 / thread_s), 3) if thread_s else 0.0,
+        cost=cost,
+        peak_worker_nbytes=found.peak_worker_nbytes,
+        peak_nbytes=found.peak_nbytes,
+        transferred_nbytes=found.transferred,
+        exceeds_memory=0 < recorded.memory_limit < found.peak_worker_nbytes,
+    )
+
+
+def _recorded_prices(recording: Recording) -> Prices | None:
+    own = own_prices(recording)
+    return choose_prices({"core_hour": 0.0, "gib_hour": 0.0}, own, []) if own else None
+
+
+def _prefixes(recorded: Recorded) -> tuple[str, ...]:
+    totals = np.bincount(recorded.prefix, weights=recorded.graph.us, minlength=len(recorded.prefixes))
+    present = np.bincount(recorded.prefix, minlength=len(recorded.prefixes)) > 0
+    return tuple(recorded.prefixes[code] for code in np.argsort(-totals, kind="stable").tolist() if present[code])
+
+
+def _assumptions(recorded: Recorded, changes: Changes, threads: int) -> tuple[str, ...]:
+    """Return what the predictions take for granted, as sentences."""
+    cores, others, overheads = recorded.setup.cores, recorded.setup.others, recorded.overheads
+    busy = f", of which other programs use {others:.2g}" if others >= 0.05 else ""
+    found = ["All workers are there from the start, and tasks do the same work as in the run."]
+    if not math.isfinite(cores):
+        found.append("The number of cores is not known: each thread has one.")
+    elif recorded.is_local:
+        found.append(f"All workers share the {cores:g} cores of one machine{busy}.")
+    else:
+        count = "1 worker" if recorded.workers_per_host == 1 else f"{recorded.workers_per_host} workers"
+        found.append(f"A host has {count} and {cores:g} cores{busy}.")
+    if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
+        found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")
+    if not recorded.has_transfers and not changes.no_transfers:
+        found.append(
+            f"Too few transfers were recorded to measure them: {overheads.bandwidth:,.0f} MB/s and "
+            f"{units.duration(overheads.transfer_us)} each are assumed."
+        )
+    return tuple(found)

@@ -1,0 +1,64 @@
+"""Predictions of a real computation: never faster than the work that the workload itself measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import pytest
+
+import daskscope
+
+# Untyped in distributed.
+LocalCluster: Any = distributed.LocalCluster
+Client: Any = distributed.Client
+
+
+def rest(seconds: float) -> float:
+    """Sleep, and return how long it took by this thread's own clock."""
+    began = time.perf_counter()
+    time.sleep(seconds)
+    return time.perf_counter() - began
+
+
+def total(slept: list[float]) -> float:
+    return sum(slept)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.daskscope"
+    with daskscope.record(path):
+        began = time.perf_counter()
+        slept = client.submit(total, client.map(rest, [0.2] * 12, pure=False)).result()
+        waited = time.perf_counter() - began
+
+    found = daskscope.what_if(path, workers=[1, 3, 12, 24])
+
+    assert found.reason == ""
+    assert (found.workers, found.threads) == (1, 1)
+    assert found.wall_us / 1e6 <= waited
+    # Durations are recorded from the same calls, with what Dask takes around them.
+    bounds = {workers: slept / min(workers, 12) for workers in (1, 3, 12, 24)}
+    times = {prediction.workers: prediction.wall_us / 1e6 for prediction in found.predictions}
+    assert [workers for workers in bounds if times[workers] < bounds[workers] - 1e-3] == []
+    assert times[1] > times[3] > times[12]
+    assert found.knee == 12
+    assert found.prefixes[0] == "rest"
+
+
+def test_without_dependencies_in_the_recording_there_is_no_prediction(client: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.daskscope"
+    with daskscope.record(path, edges=False):
+        client.submit(total, client.map(rest, [0.01] * 3, pure=False)).result()
+
+    assert daskscope.what_if(path).reason == "Dependencies between tasks were not recorded."

@@ -1,0 +1,246 @@
+"""What-if predictions: checked against the recorded run, and declined where the recording is not enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
+from tests.samples import write_frames
+
+import daskscope
+from daskscope.analysis.cost import Prices
+from daskscope.analysis.what_if import Changes, Prediction, WhatIf, knee, what_if
+from daskscope.cli.main import main
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Completeness, Recording
+from daskscope.testing import make_frames, make_recording
+
+
+def eight_tasks(**tables: Any) -> Recording:
+    return make_recording({**eight_task_rows(), **tables})
+
+
+def seconds(found: WhatIf) -> dict[int, float]:
+    return {prediction.workers: round(prediction.wall_us / S, 1) for prediction in found.predictions}
+
+
+def test_more_workers_divide_the_tasks_and_not_the_chain() -> None:
+    found = what_if(eight_tasks(), workers=[8, 1, 2, 4, 4, 16])
+
+    assert seconds(found) == {1: 8.5, 2: 4.5, 4: 2.5, 8: 1.5, 16: 1.5}
+    assert found.knee == 8
+    assert found.bound_us == 1500 * MS
+    assert found.check == "The replay of the recorded run takes 8.51 s; the run took 8.50 s."
+    assert found.prefixes == ("load", "sum")
+    assert found.assumptions == (
+        "All workers are there from the start, and tasks do the same work as in the run.",
+        "A host has 1 worker and 4 cores.",
+        "Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+    )
+    assert repr(found) == (
+        "<WhatIf 1 × 1: 8.51 s, 2 × 1: 4.51 s, 4 × 1: 2.51 s, 8 × 1: 1.51 s, 16 × 1: 1.51 s. "
+        "The replay of the recorded run takes 8.51 s; the run took 8.50 s.>"
+    )
+
+
+def test_a_prediction_has_the_cost_and_the_memory_of_its_cluster() -> None:
+    (found,) = what_if(eight_tasks(), workers=[2], prices=Prices(3600.0, 0.0, "test")).predictions
+
+    assert found.cost == pytest.approx(2 * found.wall_us / S)
+    assert found == Prediction(
+        workers=2, threads=1, wall_us=found.wall_us, speedup=round(8500 * MS / found.wall_us, 3),
+        efficiency=round(8.5 * S / 2 / found.wall_us, 3), cost=found.cost,
+        # Half of the results, copies of the other half, and the sum.
+        peak_worker_nbytes=9000, peak_nbytes=13_000, transferred_nbytes=4000, exceeds_memory=False,
+    )  # fmt: skip
+
+
+def test_threads_and_faster_prefixes_change_the_prediction() -> None:
+    run = eight_tasks()
+
+    assert seconds(what_if(run, workers=[1], threads=4)) == {1: 2.5}
+    assert seconds(what_if(run, workers=[1], changes=Changes({"load": 2.0}))) == {1: 4.5}
+    assert seconds(what_if(run, workers=[4], changes=Changes({"sum": 0.5}))) == {4: 3.0}
+
+
+def test_without_stragglers_the_slowest_twentieth_is_as_fast_as_the_others() -> None:
+    rows = [row(i, 100 * i, 100 * i + 100) for i in range(39)] + [row(39, 3900, 7900)]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[2])) == {2: 5.9}
+    assert seconds(what_if(run, workers=[2], changes=Changes(no_stragglers=True))) == {2: 2.0}
+
+
+def test_without_spilling_inputs_are_not_read_from_disk() -> None:
+    read = {"interval_action": ["disk-read"], "interval_start_us": [T + S], "interval_stop_us": [T + 2 * S]}
+    rows = [row(0, 0, 1000), row(1, 2000, 3000, **{**read, "interval_source": [""]})]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[1])) == {1: 3.0}
+    assert seconds(what_if(run, workers=[1], changes=Changes(no_spill=True))) == {1: 2.0}
+
+
+def test_without_transfers_inputs_are_everywhere() -> None:
+    big = [row(i, 1000 * i, 1000 * i + 1000, nbytes=400_000_000) for i in range(8)]
+    last = row(8, 8000, 8500, key="sum", group="sum", prefix="sum", queued_us=0, assigned_us=T + 8 * S)
+    run = eight_tasks(tasks=[*big, last])
+
+    assert seconds(what_if(run, workers=[2])) == {2: 4.5 + 16.0}
+    assert seconds(what_if(run, workers=[2], changes=Changes(no_transfers=True))) == {2: 4.5}
+    assert what_if(run, workers=[2]).predictions[0].exceeds_memory
+
+
+def test_workers_on_one_machine_share_its_cores() -> None:
+    metrics = [
+        {"time_us": T, "context": "execute", "prefix": name, "activity": "thread-cpu", "unit": "seconds", "value": 8.0}
+        for name in ("load", "sum")
+    ]
+    run = eight_tasks(workers=[worker(host="127.0.0.1")], activities=metrics)
+
+    assert seconds(what_if(run, workers=[4, 8])) == {4: 2.5, 8: 2.5}
+    assert "All workers share the 4 cores of one machine." in what_if(run).assumptions
+
+
+def test_a_client_that_waits_between_submissions_waits_again() -> None:
+    rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(4)]
+    late = {"queued_us": T + 5 * S, "assigned_us": T + 5 * S}
+    rows += [row(4 + i, 5000 + 1000 * i, 6000 + 1000 * i, **late) for i in range(4)]
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[1, 2, 4])) == {1: 9.0, 2: 5.0, 4: 3.0}
+
+
+def test_other_programs_use_some_of_the_cores() -> None:
+    metrics = [
+        {"time_us": T, "context": "execute", "prefix": name, "activity": "thread-cpu", "unit": "seconds", "value": 8.0}
+        for name in ("load", "sum")
+    ]
+    usage = {"cores": 4, "wall_us": 10 * S, "cpu_us": 9 * S, "host_cpu_us": 29 * S}
+    run = eight_tasks(
+        workers=[worker(host="127.0.0.1")],
+        activities=metrics,
+        processes=[{"time_us": T, "worker": "tcp://10.0.0.1:1", **usage}],
+    )
+
+    # Two cores are left, and the system gives four workers and the others the same share: two thirds of a core each.
+    assert seconds(what_if(run, workers=[2, 4])) == {2: 4.5, 4: 3.5}
+    assert what_if(run).assumptions[1] == "All workers share the 4 cores of one machine, of which other programs use 2."
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ({"tasks": []}, "No task of this computation has finished."),
+        ({"workers": []}, "The recording does not say which workers there were."),
+        ({"workers": [worker(end_us=T + S)]}, "A worker left while it ran, and in a replay all stay."),
+        (
+            {"edges": [], "groups": [{"computation": "c", "group": "sum", "dependencies": ["load"]}]},
+            "Dependencies between tasks were not recorded.",
+        ),
+        ({"computations": [{"computation": "c", "state": "running"}]}, "The computation is still running."),
+        (
+            {"tasks": [row(0, 0, 1000), row(1, 1000, 1000, status="killed")]},
+            "A worker was lost while it ran, and a replay loses none.",
+        ),
+        (
+            {"events": [{"time_us": T + S // 2, "kind": "seceded", "detail": "load-0"}]},
+            "Its tasks start other tasks and wait for them, which a replay can't follow.",
+        ),
+        (
+            # Nobody knows why the second one waited.
+            {"tasks": [row(0, 0, 1000), row(1, 5000, 6000)]},
+            "The replay of the recorded run takes 2.00 s; the run took 6.00 s. They differ by more than 20 %, so that a "
+            "prediction would not be reliable.",
+        ),
+    ],
+)
+def test_there_is_no_prediction_without_the_whole_story(tables: dict[str, Any], reason: str) -> None:
+    found = what_if(eight_tasks(**tables), computation="c")
+
+    assert (found.reason, found.predictions, found.knee) == (reason, (), 0)
+    assert repr(found) == f"<WhatIf: {reason}>"
+
+
+def test_there_is_no_prediction_if_rows_are_missing() -> None:
+    whole = eight_tasks()
+    parts = Recording(whole.source, whole.tables, {"edges": Completeness(rows=5, dropped=3)})
+
+    assert what_if(parts).reason == "The recording is incomplete: 3 tasks or dependencies are missing."
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"workers": [0]}, "0 workers can't be replayed. Give a number from 1 to 10,000."),
+        ({"workers": []}, "Give 1 to 20 numbers of workers."),
+        ({"threads": 2000}, "2000 threads can't be replayed. Give a number from 1 to 1,000."),
+        ({"changes": Changes({"lod": 2.0})}, "No task has the prefix 'lod'. The prefixes are load, sum."),
+        ({"changes": Changes({"load": 0.0})}, "load can't be 0.0 times faster. Give a number above 0."),
+    ],
+)
+def test_impossible_questions_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DaskscopeError) as refused:
+        what_if(eight_tasks(), **options)
+
+    assert str(refused.value) == problem
+
+
+def test_the_knee_is_where_more_workers_stop_to_pay_off() -> None:
+    def points(*walls: tuple[int, int]) -> list[Prediction]:
+        return [Prediction(n, 1, wall, 1.0, 1.0, None, 0, 0, 0, False) for n, wall in walls]
+
+    assert knee(points((1, 100), (2, 50), (4, 30), (8, 25), (16, 12))) == 4
+    assert knee(points((4, 100), (8, 90))) == 4
+    assert knee(points((4, 100))) == 4
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.daskscope"
+    write_frames(path, make_frames(eight_task_rows()))
+    return path
+
+
+def test_a_file_is_predicted_by_its_name(path: Path) -> None:
+    found = daskscope.what_if(path, workers=[2], faster={"sum": 5.0}, no_transfers=True)
+
+    assert seconds(found) == {2: 4.1}
+
+
+def test_the_command_prints_a_table_and_its_assumptions(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--workers", "1,2,16", "--faster", "load=2"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "workers  threads  wall time  speed-up  efficiency  memory of a worker  transferred",
+        "      1        1     4.51 s    1.89 ×       >99 %            8.79 KiB          0 B",
+        "      2        1     2.51 s    3.38 ×        90 %            8.79 KiB     3.91 KiB",
+        "     16        1     1.01 s    8.40 ×        28 %            8.79 KiB     6.84 KiB",
+        "",
+        "The replay of the recorded run takes 8.51 s; the run took 8.50 s. It had 1 worker with 1 thread.",
+        "Beyond 2 workers, more of them give less than half of the speed-up they could.",
+        "With any number of workers it takes at least 1.00 s.",
+        "- All workers are there from the start, and tasks do the same work as in the run.",
+        "- A host has 1 worker and 4 cores.",
+        "- Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+    ]
+
+
+def test_the_command_prints_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--workers", "2", "--threads", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+
+    assert found["check"] == "The replay of the recorded run takes 8.51 s; the run took 8.50 s."
+    assert [(item["workers"], item["threads"]) for item in found["predictions"]] == [(2, 2)]
+
+
+def test_the_command_says_why_there_is_no_prediction(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", str(path), "--computation", "none"]) == 1
+    assert capsys.readouterr().out == "No prediction. No task of this computation has finished.\n"
+
+
+@pytest.mark.parametrize("arguments", [("--workers", "2,x"), ("--faster", "load"), ("--faster", "load=fast")])
+def test_the_command_refuses_arguments_that_make_no_sense(path: Path, arguments: tuple[str, str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["what-if", str(path), *arguments])

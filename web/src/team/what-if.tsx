@@ -1,0 +1,233 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Query } from "../api/server";
+import type { PredictedCluster, WhatIf } from "../api/server.gen";
+import { count, counted, dollars, duration, durationOrDash, nbytes, percent } from "../model/format";
+import { useParam } from "../model/hooks";
+import { MAX_THREADS, MAX_WORKERS, perfectScaling, wholeNumber, workerCounts } from "../model/what-if";
+import { Empty, Panel } from "../widgets/basics";
+import { CardTable } from "../widgets/card-table";
+import { CurvePlot } from "../widgets/curve-plot";
+import { Pick } from "../widgets/inputs";
+import { useTeam } from "./context";
+import { Link } from "./link";
+import { Loaded } from "./loaded";
+import { useResource } from "./resources";
+import { ScrollRegion } from "./scroll-region";
+
+/** Until when a reader types a number, in ms: each request replays the graph. */
+const SETTLE_MS = 400;
+
+/** Return a value once it has not changed for a while. */
+function useSettled<T>(value: T): T {
+  const [settled, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(value), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+const time = (seconds: number) => duration(1e6 * seconds);
+
+/** The page that predicts a computation with other workers, threads, or a faster prefix. */
+export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
+  const { api, account } = useTeam();
+  const [workers, setWorkers] = useParam("workers");
+  const [threads, setThreads] = useParam("threads");
+  const [prefix, setPrefix] = useParam("prefix");
+  const [times, setTimes] = useParam("times", "2");
+  const [local, setLocal] = useParam("transfers");
+  const max = wholeNumber(workers, 0, MAX_WORKERS);
+  const asked = useSettled(
+    JSON.stringify({
+      workers: max ? workerCounts(max).join(",") : undefined,
+      threads: wholeNumber(threads, 0, MAX_THREADS) || undefined,
+      prefix: prefix || undefined,
+      times: prefix ? times : undefined,
+      no_transfers: local ? true : undefined,
+    }),
+  );
+  const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
+  const found = useResource<WhatIf>(() => api.get(path, JSON.parse(asked) as Query), [path, asked, account]);
+  const run = found.value;
+  return (
+    <>
+      <div class="crumbs wide" data-testid="page-what-if">
+        <Link to={[account, "clusters"]}>Clusters</Link> / <Link to={[account, "clusters", cluster]}>{cluster}</Link> /{" "}
+        <Link to={[account, "clusters", cluster, "computations", id]}>{id}</Link> / <span>What if</span>
+      </div>
+      <main class="wide headroom" aria-busy={found.loading}>
+        <div class="title">
+          <h1>What if</h1>
+          {run && !run.reason && (
+            <span class="faint">
+              recorded with {counted(run.workers, "worker")}, {counted(run.threads, "thread")} each
+            </span>
+          )}
+        </div>
+        <Panel>
+          <div class="filters" style="border-bottom:0" data-testid="what-if-inputs">
+            <NumberInput
+              label="Workers, up to"
+              value={workers || String(run?.predictions.at(-1)?.workers ?? "")}
+              max={MAX_WORKERS}
+              onInput={setWorkers}
+              testid="what-if-workers"
+            />
+            <NumberInput
+              label="Threads per worker"
+              value={threads || String(run?.threads || "")}
+              max={MAX_THREADS}
+              onInput={setThreads}
+              testid="what-if-threads"
+            />
+            <Pick
+              label="Faster prefix"
+              all="none"
+              value={prefix}
+              options={(run?.prefixes ?? []).map((name) => [name, name] as const)}
+              onChange={setPrefix}
+              testid="what-if-prefix"
+            />
+            {prefix && (
+              <label class="lab">
+                {`${times} × faster`}
+                <input
+                  type="range"
+                  min="1"
+                  max="10"
+                  step="0.5"
+                  value={times}
+                  data-testid="what-if-times"
+                  onInput={(e) => setTimes(e.currentTarget.value)}
+                />
+              </label>
+            )}
+            <label class="lab">
+              <input
+                type="checkbox"
+                checked={local !== ""}
+                onChange={(e) => setLocal(e.currentTarget.checked ? "none" : "")}
+              />
+              No transfers
+            </label>
+          </div>
+        </Panel>
+        <Loaded from={found} lines={6}>
+          {(answer) => <Answer answer={answer} />}
+        </Loaded>
+      </main>
+    </>
+  );
+}
+
+function NumberInput(props: {
+  label: string;
+  value: string;
+  max: number;
+  onInput: (text: string) => void;
+  testid: string;
+}) {
+  return (
+    <label class="lab">
+      {props.label}
+      <input
+        class="txt"
+        type="number"
+        min="1"
+        max={props.max}
+        style="width:6em"
+        value={props.value}
+        data-testid={props.testid}
+        onInput={(e) => props.onInput(e.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+function Answer({ answer }: { answer: WhatIf }) {
+  if (answer.reason)
+    return (
+      <Panel class="mt" testid="what-if-reason">
+        <Empty title="No prediction">{answer.reason}</Empty>
+      </Panel>
+    );
+  return (
+    <>
+      <Panel
+        title="Wall time by number of workers"
+        note={answer.advice}
+        class="mt"
+        testid="what-if-curve"
+        foot={`${answer.check} Dashed: perfect scaling.`}
+      >
+        <Curves predictions={answer.predictions} />
+      </Panel>
+      <Panel title="Predictions" class="mt" testid="what-if-table">
+        <Predictions answer={answer} />
+      </Panel>
+      <Panel title="Assumptions" class="mt">
+        <ul class="plain" data-testid="what-if-assumptions">
+          {answer.assumptions.map((text) => (
+            <li key={text}>{text}</li>
+          ))}
+          <li>Cost and memory are estimates. Memory is that of task results.</li>
+        </ul>
+      </Panel>
+    </>
+  );
+}
+
+function Curves({ predictions }: { predictions: readonly PredictedCluster[] }) {
+  const x = useMemo(() => predictions.map((p) => p.workers), [predictions]);
+  const curves = useMemo(
+    () => [
+      { label: "perfect scaling", values: perfectScaling(predictions), colour: "--text-3", dash: true },
+      { label: "predicted", values: predictions.map((p) => p.duration), colour: "--accent" },
+    ],
+    [predictions],
+  );
+  if (x.length < 2) return null;
+  const [first] = predictions;
+  const last = predictions[predictions.length - 1];
+  const label = `From ${time(first.duration)} with ${counted(first.workers, "worker")} to ${time(last.duration)} with ${count(last.workers)}. Dashed: perfect scaling.`;
+  return <CurvePlot label={label} x={x} curves={curves} format={(seconds) => durationOrDash(1e6 * seconds)} />;
+}
+
+function Predictions({ answer }: { answer: WhatIf }) {
+  return (
+    <ScrollRegion label="Predictions">
+      <CardTable class="compact">
+        <thead>
+          <tr>
+            <th class="num">Workers</th>
+            <th class="num">Threads each</th>
+            <th class="num">Wall time</th>
+            <th class="num">Speed-up</th>
+            <th class="num">Efficiency</th>
+            <th class="num">Est. cost</th>
+            <th class="num">Worker memory</th>
+            <th class="num">Transferred</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.predictions.map((p) => (
+            <tr key={p.workers} data-testid="what-if-row">
+              <td class="num">{count(p.workers)}</td>
+              <td class="num">{count(p.threads)}</td>
+              <td class="num">{time(p.duration)}</td>
+              <td class="num">{p.speedup.toFixed(2)} ×</td>
+              <td class="num">{percent(p.efficiency)}</td>
+              <td class="num">{p.cost === null ? "–" : dollars(p.cost)}</td>
+              <td class="num">
+                {nbytes(p.peak_worker_memory)}
+                {p.exceeds_memory && " (too much)"}
+              </td>
+              <td class="num">{nbytes(p.transferred)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </CardTable>
+    </ScrollRegion>
+  );
+}

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { perfectScaling, wholeNumber, workerCounts } from "../../src/model/what-if";
+
+test("a curve has powers of two up to the largest number, and that number", () => {
+  expect(workerCounts(1)).toEqual([1]);
+  expect(workerCounts(8)).toEqual([1, 2, 4, 8]);
+  expect(workerCounts(12)).toEqual([1, 2, 4, 8, 12]);
+  expect(workerCounts(1000)).toEqual([8, 16, 32, 64, 128, 256, 512, 1000]);
+});
+
+test("a number that a reader types stays within its limits", () => {
+  expect(["7", "0", "-3", "2.6", "99999", "", " ", "x"].map((text) => wholeNumber(text, 5, 1000))).toEqual([
+    7, 1, 1, 3, 1000, 5, 5, 5,
+  ]);
+});
+
+test("perfect scaling divides the time of the smallest cluster", () => {
+  const predictions = [
+    { workers: 2, duration: 10 },
+    { workers: 4, duration: 7 },
+    { workers: 8, duration: 6 },
+  ];
+  expect(perfectScaling(predictions)).toEqual([10, 5, 2.5]);
+});
