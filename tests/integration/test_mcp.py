@@ -63,20 +63,25 @@ def call(server: HostedServer, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
 
 
 def test_every_tool_only_reads_and_answers(server: HostedServer, recording: Path) -> None:
-    listed, story, local, served, columns, names = call(
+    listed, story, compared, predicted, local, served, columns, names = call(
         server,
         ("list_clusters", {}),
         ("explain", {"run": str(recording)}),
+        ("compare", {"before": [str(recording)], "after": [str(recording)]}),
+        ("what_if", {"run": str(recording), "workers": [1, 2]}),
         ("sql", {"query": "select key from tasks", "run": str(recording)}),
         ("sql", {"query": "select cluster, count(*) as n from tasks group by 1"}),
         ("describe_tables", {"table": "edges"}),
     )
     assert [cluster["id"] for cluster in listed["result"]] == ["served-one"]
     assert story["paragraphs"][0]["heading"] == "What happened"
+    assert compared["headline"]
+    # The recording has no dependencies, and the tool says so.
+    assert (predicted["predictions"], bool(predicted["reason"])) == ([], True)
     assert (len(local["rows"]), local["is_cut"]) == (200, True)
     assert served["rows"] == [["served-one", 300]]
     assert set(columns) == {"task", "dependency", "seen_us"}
-    assert names == ["describe_tables", "explain", "list_clusters", "sql"]
+    assert names == ["compare", "describe_tables", "explain", "list_clusters", "sql", "what_if"]
 
 
 def test_an_error_says_what_to_do(server: HostedServer, recording: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import functools
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import daskscope
 from daskscope import __version__, analytics
 from daskscope.cli.explain import story_of
 from daskscope.cli.sql import query_paths
@@ -59,7 +61,7 @@ def build_server() -> MCPServer[Any]:
 
         return call
 
-    for tool in (list_clusters, explain, sql, describe_tables):
+    for tool in (list_clusters, explain, compare, what_if, sql, describe_tables):
         server.tool(annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False))(with_messages(tool))
     return server
 
@@ -72,6 +74,26 @@ def list_clusters(since: str = "7 days", user: str = "") -> list[dict[str, Any]]
 def explain(run: str) -> dict[str, Any]:
     """Tell the story of a run: how it ended, where the time went, what failed, and what to change."""
     return story_of(find_recording(run)).to_dict()
+
+
+def compare(before: list[str], after: list[str]) -> dict[str, Any]:
+    """Compare runs before and after a change: total time, task prefixes, memory, versions and code.
+
+    Each side is a list of runs; with five repeats on both sides, the verdicts tell noise from change.
+    """
+    return daskscope.compare(before, after).to_dict()
+
+
+def what_if(
+    run: str, workers: list[int] | None = None, threads: int | None = None, faster: dict[str, float] | None = None
+) -> dict[str, Any]:
+    """Predict wall time, cost and memory of a recorded computation for other numbers of workers and threads.
+
+    ``faster`` maps task prefixes to how many times faster their tasks are. ``check`` says how close a replay of the recorded
+    cluster comes to the run; ``reason`` says why there are no predictions.
+    """
+    found = daskscope.what_if(run, workers, threads, faster=faster)
+    return {**asdict(found), "check": found.check}
 
 
 def sql(query: str, run: str = "", days: float = 0.0) -> dict[str, Any]:
