@@ -71,7 +71,7 @@ def compare(workload: Workload) -> dict[tuple[int, int], list[Round]]:
 
 
 def open_client(stack: ExitStack, workers: int, threads: int) -> Client:
-    cluster = LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=None)
+    cluster = LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0")
     stack.enter_context(cluster)
     client: Client = stack.enter_context(Client(cluster, set_as_default=False))
     return client

@@ -21,6 +21,7 @@ from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, summarise
+from daskscope.analysis.what_if import what_if
 from daskscope.insights.rules import findings
 from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
@@ -83,6 +84,7 @@ def analyse(recording: Recording, bins: Bins) -> None:
         lambda: outcome(facts),
         lambda: findings(facts),
         lambda: summarise(recording),
+        lambda: what_if(recording, workers=[1, 3]),
         lambda: make_increment(recording, bins.start_us, bins.start_us, bins.stop_us),
     ]
     for call in found:
