@@ -27,7 +27,7 @@ OUTPUT = {
     "tutorial": ["'error'", "[1, 2, 4]", "ValueError", "parse", "tutorial.html"],
     "report": ["dask-report.html", "transpose"],
     "record": ["events", "1200000.0"],
-    "compare": ["; total time "],
+    "compare": ["total time "],
     "team-server": ["n_tasks"],
     "preload": ["6"],
     "what-if": ["The replay of the recorded run takes", "All workers are there from the start"],

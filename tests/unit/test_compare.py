@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.test_html import hostile_tables
 
+import daskscope
 from daskscope.analysis.compare import Changes, Difference, compare_runs
 from daskscope.analysis.compare_text import headline, notes, to_markdown
 from daskscope.analysis.measured import Measured, PrefixTimes, measure, measured_of
+from daskscope.model.recording import Recording
 from daskscope.testing import make_recording
+from daskscope.wire.file import read_recording
 
+GOLDEN = Path(__file__).parent.parent / "data" / "recordings" / "v1.daskscope"
 T = 1_700_000_000_000_000
 CLUSTER = {
     "cluster": "c", "address": "tcp://h:8786", "start_us": T,
@@ -200,6 +207,21 @@ def test_markdown_shows_names_as_they_are() -> None:
     assert text.startswith("### Benchmark\n**No difference shown in 5 and 5 repeats; total time ")
     assert "<img" not in text
     assert "| Total time | " in text
+
+
+def test_code_cannot_leave_its_block_in_markdown() -> None:
+    before, after = (runs(first, code=(f"x = {first}\n````\n<script>",)) for first in (0, 100))
+    text = to_markdown(compare_runs(before, after))
+    assert text.count("\n`````diff\n") == 1
+    assert text.count("\n`````\n") == 1
+
+
+@pytest.mark.parametrize("recording", [read_recording(GOLDEN), make_recording(hostile_tables()), make_recording({})])
+def test_any_recording_compared_with_itself_shows_no_difference(recording: Recording) -> None:
+    found = daskscope.compare([recording] * 5, [recording] * 5)
+    assert (found.is_shown, found.changes.hints) == (False, ())
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["headline"] == found.headline
+    assert found.to_markdown()
 
 
 @settings(max_examples=40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from daskscope import units
@@ -97,7 +98,7 @@ def to_markdown(changes: Changes, title: str = "") -> str:
             lines += ["", *_table([name, "Before", "After"], rows_)]
     if changes.code:
         # A longer fence than any in the code.
-        fence = "`" * max(3, 1 + max((len(run) for run in changes.code.split("\n") if set(run) == {"`"}), default=0), 4)
+        fence = "`" * (1 + max([2, *map(len, re.findall("`+", changes.code))]))
         lines += ["", f"{fence}diff", changes.code, fence]
     lines += ["", "</details>", ""]
     return "\n".join(lines).lstrip("\n")

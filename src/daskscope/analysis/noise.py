@@ -18,8 +18,9 @@ from daskscope.model.table import Array
 #: machine: a prefix that computes 20 % more was named in 98 to 100 of 100 comparisons, with 0.01 in 92 to 100; one that sleeps 20 %
 #: longer in 100, with 0.01 in 93 to 97; identical code showed no difference in 97 to 98 either way.
 ALPHA = 0.016
-#: Permutations that are all enumerated; with more, a fixed random sample of as many is drawn.
-MAX_EXACT = 20_000
+#: Divisions that are all enumerated, up to seven repeats each; of more, a fixed random sample of as many is drawn. At most 200
+#: prefixes have 1 % of the time on one of two sides, and a table of them takes 8 MB.
+MAX_EXACT = 5_000
 #: Added to the standard error. Without it, a quantity that varies by 0.01 % outranks all others, and the slowed prefix was named in
 #: 92 to 98 of 100 comparisons.
 FLOOR = 0.02
