@@ -75,7 +75,7 @@ def test_identical_code_shows_no_difference() -> None:
 
 
 def test_a_slowed_prefix_is_named() -> None:
-    changes = compare_runs(runs(0), runs(100, slowed={"score": 1.3}))
+    changes = compare_runs(runs(0), runs(100, slowed={"score": 1.4}))
     assert verdicts(changes) == {
         "": "slower", "score": "slower", "load": "no difference shown",
         "clean": "no difference shown", "store": "no difference shown",
