@@ -11,7 +11,7 @@ from benchmarks.result import Result, at_most
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.sql_process import query_in_process
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlLimits, file_path
+from daskscope.storage.sql import SqlFiles, SqlLimits
 
 RUNS, TASKS = 1_000, 10_000
 ROUNDS = 3
@@ -22,14 +22,15 @@ def run() -> list[Result]:
     data = to_parquet(synthetic.recording(TASKS)["tasks"])
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        paths = [file_path("tasks", f"cluster-{number}", 0) for number in range(RUNS)]
-        for path in paths:
-            (directory / path).parent.mkdir(parents=True)
-            (directory / path).write_bytes(data)
+        files = SqlFiles()
+        for number in range(RUNS):
+            path = directory / files.add("tasks", f"cluster-{number}")
+            path.parent.mkdir(parents=True)
+            path.write_bytes(data)
         seconds = []
         for _ in range(ROUNDS):
             began = time.monotonic()
-            found = query_in_process(ChildProcesses(), QUERY, directory, {"tasks": paths}, SqlLimits())
+            found = query_in_process(ChildProcesses(), QUERY, directory, files, SqlLimits())
             seconds.append(time.monotonic() - began)
         assert sum(row[1] for row in found.rows) > 0
     note = f"{RUNS * TASKS:,} tasks in {RUNS:,} files; with the start of its process; best of {ROUNDS}"

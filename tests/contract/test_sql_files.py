@@ -21,7 +21,7 @@ def ask(
     directory.mkdir()
     chosen = wanted or SqlFilter()
     placed = place_files(archive, account or archive.account, tables_of(query), chosen, directory)
-    return [placed.runs, placed.all_runs, run_query(query, directory, placed.files, SqlLimits()).rows]
+    return [placed.runs, placed.all_runs, run_query(query, placed.directory, placed.files, SqlLimits()).rows]
 
 
 def send(archive: Archive, cluster: str, *parts: int, account: int = 0) -> None:

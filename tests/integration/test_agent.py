@@ -435,10 +435,23 @@ def test_a_loss_is_reported_once_if_workers_share_a_process_and_a_push_is_refuse
     assert len(recorder.rows("logs")) == MAX_LINES
 
 
+def warn_about_a_file() -> None:
+    logging.getLogger("distributed.worker").warning("cannot read \udcff.csv")
+
+
+def test_a_text_that_messages_cannot_carry_arrives_as_a_body() -> None:
+    """A log line may have an undecodable file name; it must not block everything else of its worker."""
+    with recorded(processes=True, workers=1, push_interval_s=LONG) as (client, recorder):
+        client.submit(warn_about_a_file).result()
+        assert list(client.run(flush_agent).values()) == [True]
+    assert any("cannot read" in row["message"] for row in recorder.rows("logs"))
+
+
 def break_encoding(dask_worker: Any) -> None:
     """Break the encoding in a worker's shipped agent."""
     module: Any = sys.modules[type(dask_worker.plugins[NAME]).__module__]
     module.checked = broken_for("logs", module.checked)
+    module.encode_body = broken_for("logs", module.encode_body)
 
 
 def test_a_loss_reaches_the_recording_even_if_no_batch_of_its_table_follows(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_every_tool_only_reads_and_answers(server: HostedServer, recording: Path
         ("describe_tables", {"table": "edges"}),
     )
     assert [cluster["id"] for cluster in listed["result"]] == ["served-one"]
-    assert story["paragraphs"][0]["heading"] == "What happened"
+    assert story["paragraphs"][0]["heading"] == "Outcome"
     assert compared["headline"]
     # The recording has no dependencies, and the tool says so.
     assert (predicted["predictions"], bool(predicted["reason"])) == ([], True)

@@ -15,7 +15,7 @@ from daskscope.model.states import Role
 from daskscope.server import sql_process
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.routes import sql
-from daskscope.storage.sql import SqlError, SqlLimits
+from daskscope.storage.sql import SqlError, SqlFiles, SqlLimits
 from daskscope.testing.factories import make_frames
 
 
@@ -119,7 +119,7 @@ def test_a_query_that_takes_too_long_ends(server: HostedServer, olga: str, monke
 def test_a_process_that_dies_is_an_error_of_the_query(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_process, "MODULE", "daskscope.no_such_module")
     with pytest.raises(SqlError, match="too much time or memory"):
-        sql_process.query_in_process(ChildProcesses(), "select 1", tmp_path, {}, SqlLimits())
+        sql_process.query_in_process(ChildProcesses(), "select 1", tmp_path, SqlFiles(), SqlLimits())
 
 
 def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,8 @@ def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.Monk
         def run(self, module: str, job: object, timeout_s: float, environment: Any, directory: Any = None) -> None:
             given.update(environment)
 
-    with pytest.raises(SqlError, match="The server stops"):
-        sql_process.query_in_process(Noted(), "select 1", tmp_path, {}, SqlLimits())
+    with pytest.raises(SqlError, match="shutting down"):
+        sql_process.query_in_process(Noted(), "select 1", tmp_path, SqlFiles(), SqlLimits())
     assert set(given) <= set(sql_process.ENVIRONMENT)
 
 

@@ -81,7 +81,7 @@ def run(**values: object) -> PastRun:
     [
         ({}, []),
         ({"nbytes": 2 * 10**9}, ["The data grew: results of 954 MiB became 1.86 GiB."]),
-        ({"tasks": 50}, ["There are 50 instead of 100 tasks."]),
+        ({"tasks": 50, "wall_us": 5_000_000}, ["There are 50 instead of 100 tasks."]),
         ({"prefixes": {"read": (100, 75_000_000)}}, ["Tasks of read take 750 ms instead of 500 ms."]),
         ({"threads": 4}, ["The cluster has 4 instead of 8 threads."]),
         ({"wall_us": 20_000_000, "disk_us": 9_000_000}, ["Thread time on spilled results went from 0 µs to 9.00 s."]),
@@ -90,7 +90,16 @@ def run(**values: object) -> PastRun:
     ],
 )
 def test_the_cause_is_named(changed: dict[str, object], said: list[str]) -> None:
-    assert causes([run()] * 5, [run(**changed)] * 5) == said
+    assert causes([run()] * 5, [run(**{"wall_us": 15_000_000, **changed})] * 5) == said
+
+
+def test_what_went_the_other_way_is_no_cause() -> None:
+    faster = {"nbytes": 10**8, "tasks": 50, "threads": 16, "prefixes": {"read": (50, 20_000_000)}}
+    assert causes([run()] * 5, [run(wall_us=15_000_000, **faster)] * 5) == []
+
+
+def test_failures_of_some_runs_do_not_change_the_median() -> None:
+    assert causes([run()] * 3, [run(), run(), run(errors=1), run(errors=1)]) == []
 
 
 def test_a_change_without_a_level_before_is_infinite() -> None:

@@ -88,8 +88,10 @@ def test_rows_of_all_workers_share_a_batch() -> None:
         {"worker": ["w1", 5]},
         {"time_us": ["noon", "noon"]},
         {"worker": ["w1"]},
+        pytest.param({"worker": ["w1", "\udcff"]}, id="surrogate"),
+        {"cpu_us": [1, 1 << 63]},
         {"unknown": ["w1", "w1"]},
-        {"cpu_s": ["much", "much"]},
+        {"cpu_us": ["much", "much"]},
     ],
 )
 def test_rows_that_do_not_fit_are_refused_with_the_whole_push(damage: dict[str, Any]) -> None:

@@ -68,6 +68,10 @@ class TestRepeatedWork:
         tasks = [task(0, 20, "read", key="k"), task(40, 60, "read", key="k")]
         assert "repeated-work" not in by_rule(tasks=tasks)
 
+    def test_hidden_keys_are_no_evidence(self) -> None:
+        tasks = [task(n, n + 2, "read", key="g", group="g", computation=f"c{n}") for n in range(0, 60, 3)]
+        assert "repeated-work" not in by_rule(tasks=tasks)
+
     def test_other_keys(self) -> None:
         tasks = [task(0, 20, "read", key="k"), task(40, 60, "read", key="m", computation="c2")]
         assert "repeated-work" not in by_rule(tasks=tasks)
@@ -109,6 +113,9 @@ class TestSerialSections:
         beside = [task(10, 60, worker="b", key=f"other-{n}", thread=n) for n in range(4)]
         assert "serial-sections" not in by_rule(tasks=[*PARALLEL, *beside, task(10, 60, "merge")])
 
+    def test_an_execution_that_ends_before_it_starts(self) -> None:
+        assert alone_us(np.array([0, 5, 20]), np.array([30, 40, 10])).tolist() == [5, 10, 0]
+
     def test_a_single_task_is_no_section(self) -> None:
         assert "serial-sections" not in by_rule(tasks=[task(10, 60, "merge")])
 
@@ -148,6 +155,14 @@ class TestMemory:
         finding = by_rule(tasks=[task(0, 50)], samples=self.samples([200] * 20))["spare-memory"]
         assert finding.title == "No worker used more than 20 % of its memory"
 
+    def test_workers_that_share_their_memory(self) -> None:
+        """Workers of one process have the same memory and limit."""
+        samples = [{**row, "worker": name} for row in self.samples([200] * 20) for name in ("a", "b")]
+        tasks = [task(0, 50, worker=name) for name in ("a", "b")]
+        assert (
+            by_rule(tasks=tasks, samples=samples)["spare-memory"].title == "No worker used more than 20 % of its memory"
+        )
+
     def test_no_memory_to_spare(self) -> None:
         assert "spare-memory" not in by_rule(tasks=[task(0, 50)], samples=self.samples([200] * 19 + [400]))
 
@@ -160,6 +175,10 @@ class TestRetriesInVain:
     def test_retries_that_all_fail(self) -> None:
         finding = by_rule(exceptions=self.failures(1, 1, 0))["retries-in-vain"]
         assert finding.evidence == "2 retries did not prevent 1 final failure: ValueError: no."
+
+    def test_retries_that_help_most_tasks(self) -> None:
+        tasks = [task(0, 1, key="k", status="retried"), task(1, 2, key="k")]
+        assert "retries-in-vain" not in by_rule(exceptions=self.failures(1, 1, 0), tasks=tasks)
 
     @pytest.mark.parametrize("will_retry", [(0, 0), (1, 1), (1, 0, 0)])
     def test_failures_without_retries_and_retries_that_help(self, will_retry: tuple[int, ...]) -> None:
@@ -180,11 +199,11 @@ class TestGraphsAndLoops:
 
     def log(self, seconds: float) -> list[dict[str, Any]]:
         text = f"Event loop was unresponsive in Worker for {seconds:.2f}s.  This is often caused by long-running GIL-holding"
-        return [{"time_us": T, "message": text, "level": 30}] * 2
+        return [{"time_us": T, "worker": "a", "message": text, "level": 30}] * 2
 
     def test_an_event_loop_that_was_blocked(self) -> None:
         finding = by_rule(tasks=[task(0, 50)], logs=self.log(4.5))["loop-stalls"]
-        assert finding.title == "The event loop of workers was blocked for 9.00 s"
+        assert finding.title == "The event loop of a was blocked for 9.00 s"
         assert finding.evidence == "2 times, 4.50 s at most."
 
     def test_a_short_stall(self) -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from daskscope.cli.main import main
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlColumn, SqlError, SqlLimits, SqlResult, file_path, run_query, tables_of
+from daskscope.storage.sql import SqlColumn, SqlError, SqlFiles, SqlLimits, SqlResult, run_query, tables_of
 from daskscope.testing.factories import make_recording
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
 
+#: Longer than a file name may be, and with characters that mean something in SQL and in paths.
+LONG_ID = "two/x'" + 190 * "ü"
 SECRET_TEXT = "the content of another file"
 
 
@@ -24,8 +26,9 @@ def task(number: int, prefix: str) -> Row:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A directory with the tasks of two clusters, and a file that no query may read."""
-    for cluster, prefix in (("one", "inc"), ("two/x'", "sum")):
-        path = tmp_path / "job" / file_path("tasks", cluster, 0)
+    files = SqlFiles()
+    for cluster, prefix in (("one", "inc"), (LONG_ID, "sum")):
+        path = tmp_path / "job" / files.add("tasks", cluster)
         path.parent.mkdir(parents=True)
         tables = make_recording({"tasks": [task(number, prefix) for number in (1, 2, 3)]})
         path.write_bytes(to_parquet(tables["tasks"]))
@@ -35,7 +38,9 @@ def directory(tmp_path: Path) -> Path:
 
 
 def ask(directory: Path, query: str, **limits: Any) -> SqlResult:
-    files = {"tasks": [file_path("tasks", cluster, 0) for cluster in ("one", "two/x'")]}
+    files = SqlFiles()
+    for cluster in ("one", LONG_ID):
+        files.add("tasks", cluster)
     return run_query(query, directory, files, SqlLimits(**limits))
 
 
@@ -48,7 +53,7 @@ def test_a_query_reads_the_tables_of_all_clusters(directory: Path) -> None:
         SqlColumn("prefix", "VARCHAR"),
         SqlColumn("us", "HUGEINT"),
     )
-    assert found.rows == [["one", "inc", 60], ["two/x'", "sum", 60]]
+    assert found.rows == [["one", "inc", 60], [LONG_ID, "sum", 60]]
     assert not found.is_cut
 
 
@@ -59,12 +64,12 @@ def test_a_table_without_files_is_empty_and_has_all_columns(directory: Path) -> 
 
 def test_of_an_entity_the_last_row_counts(tmp_path: Path) -> None:
     rows = [{"worker": "w", "server_id": "s", "seen_us": seen, "name": name} for seen, name in ((1, "old"), (2, "new"))]
-    files = []
-    for number, row in enumerate(rows):
-        files.append(file_path("workers", "c", number))
-        (tmp_path / files[-1]).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / files[-1]).write_bytes(to_parquet(make_recording({"workers": [row]})["workers"]))
-    assert run_query("select name from workers", tmp_path, {"workers": files}, SqlLimits()).rows == [["new"]]
+    files = SqlFiles()
+    for row in rows:
+        path = tmp_path / files.add("workers", "c")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(to_parquet(make_recording({"workers": [row]})["workers"]))
+    assert run_query("select name from workers", tmp_path, files, SqlLimits()).rows == [["new"]]
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,9 @@ def test_of_an_entity_the_last_row_counts(tmp_path: Path) -> None:
         "create table x as select 1",
         "drop view tasks",
         "insert into tasks select * from tasks",
+        "select * from query_table('tasks')",
+        "select * from query('select * from tasks')",
+        "select " + "1+" * 5000 + "1",
         "select 1; copy (select 1) to '{directory}/out.csv'",
         "",
         ";",
@@ -117,6 +125,11 @@ def test_a_query_cannot_leave_the_tables(query: str, directory: Path) -> None:
 def test_more_rows_than_the_limit_are_cut(directory: Path) -> None:
     found = ask(directory, "select key from tasks order by key", rows=4)
     assert (len(found.rows), found.is_cut) == (4, True)
+
+
+def test_a_result_with_too_many_bytes_is_refused(directory: Path) -> None:
+    with pytest.raises(SqlError, match="The result is larger than"):
+        ask(directory, "select repeat('x', 400000) from range(5)", nbytes=1024 * 1024)
 
 
 def test_a_query_ends_at_its_limit_of_time(directory: Path) -> None:

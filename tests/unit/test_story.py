@@ -78,17 +78,17 @@ def test_a_run_that_finished() -> None:
     told = story()
     found = sentences(told)
     assert told.status == "finished"
-    assert found["What happened"][0] == "Finished in 10.0 s."
-    assert found["What happened"][2:] == (
+    assert found["Outcome"][0] == "Finished in 10.0 s."
+    assert found["Outcome"][2:] == (
         "2 executions of 1 computation ran on 1 worker with 1 thread in total.",
         "It cost about $1.00, 10 % of it while threads did not compute.",
     )
-    assert found["Where the time went"][0] == "Compute time by task prefix: work 67 %, sum 33 % of 9.00 s."
-    assert found["Where the time went"][1] == (
+    assert found["Time"][0] == "Compute time by task prefix: work 67 %, sum 33 % of 9.00 s."
+    assert found["Time"][1] == (
         "The critical path of the longest computation is 2 tasks and 9.00 s: 100 % of it computing."
     )
-    assert "What failed" not in found
-    assert found["How complete this is"] == ("Complete: 6 rows, none dropped or missing.",)
+    assert "Failures" not in found
+    assert found["Completeness"] == ("Complete: 6 rows, none dropped or missing.",)
 
 
 def test_a_run_that_failed() -> None:
@@ -105,22 +105,22 @@ def test_a_run_that_failed() -> None:
     }
     computations: list[Row] = [{**TABLES["computations"][0], "state": "erred"}]
     found = sentences(story(exceptions=[failure], computations=computations))
-    assert found["What happened"][0] == "Failed after 10.0 s."
-    assert found["What failed"] == ("ValueError: no in sum: 1 time, 1 task failed.",)
+    assert found["Outcome"][0] == "Failed after 10.0 s."
+    assert found["Failures"] == ("ValueError: no in sum: 1 time, 1 task failed.",)
 
 
 def test_a_recording_without_tasks() -> None:
     recording = make_recording({"clusters": TABLES["clusters"]})
     told = tell(Facts.of(recording, *extent(recording)))
     assert told.status == "idle"
-    assert [part.heading for part in told.paragraphs] == ["What happened", "How complete this is"]
+    assert [part.heading for part in told.paragraphs] == ["Outcome", "Completeness"]
 
 
 def test_the_command_prints_it_as_text_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.daskscope"
     path.write_bytes(FILE_MAGIC + b"".join(frames_of_rows(TABLES, cluster="c1", epoch=1)))
     assert main(["explain", str(path)]) == 0
-    assert "\nWhat happened\n-------------\nFinished in 10.0 s.\n" in capsys.readouterr().out
+    assert "\nOutcome\n-------\nFinished in 10.0 s.\n" in capsys.readouterr().out
     assert main(["explain", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["story"]
-    assert (told["status"], told["paragraphs"][0]["heading"]) == ("finished", "What happened")
+    assert (told["status"], told["paragraphs"][0]["heading"]) == ("finished", "Outcome")

@@ -40,14 +40,16 @@ def causes(before: Sequence[PastRun], after: Sequence[PastRun]) -> list[str]:
         return median(map(value, before)), median(map(value, after))
 
     said = []
-    tasks, nbytes = of(lambda run: run.tasks), of(lambda run: run.nbytes)
-    if _differs(*nbytes):
+    tasks, nbytes, wall = of(lambda run: run.tasks), of(lambda run: run.nbytes), of(lambda run: run.wall_us)
+    is_slower = wall[1] > wall[0]
+    # What went the other way did not cause it.
+    if _differs(*nbytes) and (nbytes[1] > nbytes[0]) == is_slower:
         said.append(f"The data {_grew(nbytes)}: results of {units.nbytes(nbytes[0])} became {units.nbytes(nbytes[1])}.")
-    if _differs(*tasks):
+    if _differs(*tasks) and (tasks[1] > tasks[0]) == is_slower:
         said.append(f"There are {units.count(round(tasks[1]))} instead of {units.count(round(tasks[0]))} tasks.")
-    said += _prefixes(before, after)
+    said += _prefixes(before, after, is_slower=is_slower)
     threads = of(lambda run: run.threads)
-    if _differs(*threads):
+    if _differs(*threads) and (threads[1] < threads[0]) == is_slower:
         said.append(
             f"The cluster has {units.count(round(threads[1]))} instead of {units.count(round(threads[0]))} threads."
         )
@@ -55,11 +57,10 @@ def causes(before: Sequence[PastRun], after: Sequence[PastRun]) -> list[str]:
         ("transfers", of(lambda run: run.transfer_us)),
         ("spilled results", of(lambda run: run.disk_us)),
     ):
-        wall = of(lambda run: run.wall_us)
         if _differs(*times) and abs(times[1] - times[0]) > MIN_EXPLAINED * abs(wall[1] - wall[0]):
             said.append(f"Thread time on {what} went from {units.duration(times[0])} to {units.duration(times[1])}.")
     errors = of(lambda run: run.errors)
-    if errors[0] != errors[1]:
+    if round(errors[0]) != round(errors[1]):
         said.append(f"Failures went from {units.count(round(errors[0]))} to {units.count(round(errors[1]))} per run.")
     return said + _versions(before[-1].versions, after[0].versions)
 
@@ -73,8 +74,8 @@ def _grew(pair: tuple[float, float]) -> str:
     return "grew" if pair[1] > pair[0] else "shrank"
 
 
-def _prefixes(before: Sequence[PastRun], after: Sequence[PastRun]) -> list[str]:
-    """Return the prefixes whose tasks became slower or faster, those that explain most first."""
+def _prefixes(before: Sequence[PastRun], after: Sequence[PastRun], *, is_slower: bool) -> list[str]:
+    """Return the prefixes whose tasks became slower or faster like the run, those that explain most first."""
 
     def per_task(runs: Sequence[PastRun], prefix: str) -> float:
         found = [us / count for count, us in (run.prefixes.get(prefix, (0, 0)) for run in runs) if count]
@@ -85,7 +86,11 @@ def _prefixes(before: Sequence[PastRun], after: Sequence[PastRun]) -> list[str]:
 
     names = {name for run in (*before, *after) for name in run.prefixes}
     changes = {name: (per_task(before, name), per_task(after, name)) for name in names}
-    effects = {name: abs(new - old) * count(name) for name, (old, new) in changes.items() if old and new}
+    effects = {
+        name: abs(new - old) * count(name)
+        for name, (old, new) in changes.items()
+        if old and new and (new > old) == is_slower
+    }
     total = sum(effects.values())
     largest = sorted(effects, key=lambda name: -effects[name])[:MAX_PREFIXES]
     return [

@@ -125,10 +125,16 @@ def _row(label: str, change: Change, text: Callable[[float], str]) -> list[str]:
     ]
 
 
+def _code_span(text: str) -> str:
+    """Return a name as code. Inside of it, only what ends the code or the cell has a meaning."""
+    plain = " ".join(text.replace("`", "'").replace("|", "\\|").split())
+    return f"`{plain or '-'}`"
+
+
 def _prefix_row(prefix: PrefixChange) -> list[str]:
     time, cpu = prefix.time, prefix.cpu
     return [
-        f"`{_plain(prefix.prefix)}`", _step(prefix.count, _whole),
+        _code_span(prefix.prefix), _step(prefix.count, _whole),
         _step(time, units.duration, percent=False), percent_text(time),
         _step(cpu, units.duration, percent=False), percent_text(cpu), prefix.verdict,
     ]  # fmt: skip

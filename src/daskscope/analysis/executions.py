@@ -52,7 +52,7 @@ def recomputed_rows(recording: Recording) -> Array:
     tasks = recording["tasks"]
     found = np.zeros(tasks.rows, dtype=bool)
     rows, keys = tasks.strings("key").repeated
-    if not len(rows) or _has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
+    if not len(rows) or has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
         return found
     ok = (where(tasks.strings("status"), "ok") & ~tasks.strings("key").is_empty)[rows]
     rows, keys = rows[ok], keys[ok]
@@ -133,7 +133,7 @@ def seceded_at_us(recording: Recording) -> Array:
     return found
 
 
-def _has_hidden_keys(tasks: Table, distinct: int) -> bool:
+def has_hidden_keys(tasks: Table, distinct: int) -> bool:
     """Return whether keys are not recorded; the name of the task group is then the key of all its executions.
 
     Tasks submitted one by one are groups of one, whose name is their key, too; these rarely run more than twice.

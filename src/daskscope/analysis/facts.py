@@ -1,4 +1,4 @@
-"""The input of the rules and of the headline: what is known about a run, computed once, and what a rule finds."""
+"""Input of the rules and the headline (``Facts``), and their output (``Finding``)."""
 
 from __future__ import annotations
 

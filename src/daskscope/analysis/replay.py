@@ -393,8 +393,13 @@ class _Replay:
     def _balance(self, now: float) -> None:
         self.is_balancing = False
         occupancy = self.occupancy
-        thieves = [w for w in self.running if self._is_unoccupied(w)]
-        victims = sorted((w for w in self.running if self.ready[w] and w not in thieves), key=lambda w: -occupancy[w])
+        # Once for all workers: with thousands of them, the sum is the most expensive part.
+        mean_us = sum(occupancy) / self.total_threads
+        thieves = [w for w in self.running if self._is_unoccupied(w, mean_us)]
+        unoccupied = set(thieves)
+        victims = sorted(
+            (w for w in self.running if self.ready[w] and w not in unoccupied), key=lambda w: -occupancy[w]
+        )
         for victim in victims[:MAX_VICTIMS] if len(thieves) < len(self.running) else ():
             ready = self.ready[victim]
             # Those with the lowest priority would wait longest. The scheduler takes them in no particular order.
@@ -406,14 +411,13 @@ class _Replay:
                     ready.remove(task)
                     self.waiting -= 1
                     self._steal(task, thief, victim, now)
-                    thieves = [w for w in thieves if w != thief or self._is_unoccupied(w)]
+                    thieves = [w for w in thieves if w != thief or self._is_unoccupied(w, mean_us)]
             ready.sort()
         if any(self.idle):
             self._want_balance(now + STEAL_EVERY_US / 2)
 
-    def _is_unoccupied(self, worker: int) -> bool:
+    def _is_unoccupied(self, worker: int, mean_us: float) -> bool:
         threads = self.setup.threads[worker]
-        mean_us = sum(self.occupancy) / self.total_threads
         return self.processing[worker] < threads or self.occupancy[worker] < threads * mean_us / 2
 
     def _is_worth_stealing(self, task: int, thief: int, victim: int) -> bool:

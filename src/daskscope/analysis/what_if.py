@@ -209,7 +209,7 @@ def _changed(recorded: Recorded, changes: Changes) -> Recorded:
 def _worker_counts(workers: Sequence[int] | None, recorded: int) -> list[int]:
     if workers is None:
         counts = {max(1, recorded // 4), max(1, recorded // 2), recorded, 2 * recorded, 4 * recorded, 8 * recorded}
-        return sorted(min(count, MAX_WORKERS) for count in counts)
+        return sorted({min(count, MAX_WORKERS) for count in counts})
     if not workers or len(workers) > MAX_COUNTS:
         raise DaskscopeError(f"Give 1 to {MAX_COUNTS} numbers of workers.")
     return sorted({_checked("workers", count, MAX_WORKERS) for count in workers})

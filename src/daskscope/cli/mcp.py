@@ -6,7 +6,6 @@ import argparse
 import functools
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import daskscope
@@ -102,7 +101,7 @@ def sql(query: str, run: str = "", days: float = 0.0) -> dict[str, Any]:
     ``days`` limits the clusters of the server to those of the last days. Returns columns, at most 200 rows, and whether there
     are more (is_cut).
     """
-    found = query_paths(query, [Path(run)], MAX_ROWS) if run else ask_sql(query, days=days)
+    found = query_paths(query, [run], MAX_ROWS) if run else ask_sql(query, days=days)
     rows = found["rows"][:MAX_ROWS]
     return {**found, "rows": rows, "is_cut": found["is_cut"] or len(rows) < len(found["rows"])}
 

@@ -18,7 +18,7 @@ from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.exports import escape_formula
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlLimits, file_path, run_query, tables_of
+from daskscope.storage.sql import SqlFiles, SqlLimits, run_query, tables_of
 
 SUFFIX = ".daskscope"
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             "--cluster, --days and --account choose clusters on a server. Leave them out, or the paths."
         )
     if args.paths:
-        result = query_paths(args.query, [Path(path) for path in args.paths], args.limit)
+        result = query_paths(args.query, args.paths, args.limit)
     else:
         result = ask_sql(args.query, args.cluster, days=args.days, account=args.account)
         is_cut = result["is_cut"] or len(result["rows"]) > args.limit
@@ -56,33 +56,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def query_paths(query: str, paths: list[Path], limit: int) -> dict[str, Any]:
-    """Run a query over recordings on this machine."""
+def query_paths(query: str, paths: list[str], limit: int) -> dict[str, Any]:
+    """Run a query over recordings: paths, IDs or URLs of clusters."""
     tables = tables_of(query)
-    files: dict[str, list[str]] = {}
+    files = SqlFiles()
     with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
         directory, count = Path(name), 0
-        for path in recordings_at(paths):
-            recording = find_recording(str(path))
+        for source in recordings_at(paths):
+            recording = find_recording(source)
             count += 1
             clusters = recording["clusters"]
             cluster = str(clusters["cluster"][0]) if clusters.rows else Path(recording.source).stem
             for table in tables:
                 if recording[table].rows:
-                    mine = files.setdefault(table, [])
-                    mine.append(file_path(table, cluster, len(mine)))
-                    (directory / mine[-1]).parent.mkdir(parents=True, exist_ok=True)
-                    (directory / mine[-1]).write_bytes(to_parquet(recording[table]))
+                    path = directory / files.add(table, cluster)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(to_parquet(recording[table]))
         found = run_query(query, directory, files, SqlLimits(seconds=3600, memory_nbytes=4 * 1024**3, rows=limit))
     columns = [{"name": column.name, "type": column.type} for column in found.columns]
     return {"columns": columns, "rows": found.rows, "is_cut": found.is_cut, "clusters": count, "all_clusters": count}
 
 
-def recordings_at(paths: list[Path]) -> Iterator[Path]:
+def recordings_at(paths: list[str]) -> Iterator[str]:
     """Yield the recordings in directories that have some, and every other path as it is."""
     for path in paths:
-        inside = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else []
-        yield from inside or [path]
+        inside = sorted(Path(path).glob(f"*{SUFFIX}")) if Path(path).is_dir() else []
+        yield from map(str, inside) if inside else [path]
 
 
 def _print(result: dict[str, Any], args: argparse.Namespace) -> None:

@@ -90,6 +90,7 @@ class WorkerRows:
             yield table, columns, len(next(iter(columns.values()))), dropped.get(table, 0)
 
 
+MAX_INTEGER = 1 << 63
 _TYPES: dict[str, type] = {"time": int, "int": int, "str": str}
 
 
@@ -104,8 +105,15 @@ def checked(table: str, columns: Mapping[str, Any]) -> Columns:
             made[column.name] = [float(value) for value in values]
             continue
         texts = (text for value in values for text in value) if column.kind == "str[]" else values
+        texts = list(texts)
         if any(type(value) is not (wanted or str) for value in texts):
             raise ValueError(f"a value of {table}.{column.name} has a wrong type")
+        if wanted is int:
+            if any(not -MAX_INTEGER <= value < MAX_INTEGER for value in texts):
+                raise ValueError(f"a value of {table}.{column.name} is too large")
+        else:
+            # Messages between workers and scheduler cannot carry lone surrogates, such as of an undecodable file name.
+            "".join(texts).encode()
         made[column.name] = list(values)
     return made
 

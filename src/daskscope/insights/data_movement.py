@@ -1,4 +1,4 @@
-"""What the rules about transfers and spilled results share."""
+"""Shared code of the rules about transfers and spilled results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules about failures share."""
+"""Shared code of the rules about failures."""
 
 from __future__ import annotations
 

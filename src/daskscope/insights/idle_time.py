@@ -1,4 +1,4 @@
-"""What the rules about idle threads share."""
+"""Shared code of the rules about idle threads."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _suspects(recording: Recording, lost: Sequence[Worker]) -> list[str]:
 RULE = Rule(
     "lost-workers",
     "Workers were lost",
-    "Results that were only on a lost worker are computed again, and the task that killed it may kill the next one.",
+    "Results that were only on a lost worker are recomputed, and the task that killed it may kill the next one.",
     "Always. Workers that were retired or closed are not lost.",
     check,
 )

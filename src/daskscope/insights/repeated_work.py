@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.executions import has_hidden_keys, recomputed_rows
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.insights.rule import Rule
@@ -20,6 +21,8 @@ ADVICE = (
 def check(facts: Facts) -> Iterator[Finding]:
     tasks = facts.recording["tasks"]
     rows, numbers = tasks.strings("key").repeated
+    if has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(numbers))):
+        return
     computation = tasks.strings("computation")
     ok = where(tasks.strings("status"), "ok")[rows] & ~computation.is_empty[rows]
     rows, numbers = rows[ok], numbers[ok]
@@ -29,12 +32,15 @@ def check(facts: Facts) -> Iterator[Finding]:
     firsts = np.unique(numbers, return_index=True)[1]
     first_of = np.repeat(firsts, np.diff(np.append(firsts, len(rows))))
     codes = computation.codes[rows]
-    again = rows[codes != codes[first_of]] if len(rows) else rows
+    is_again = codes != codes[first_of] if len(rows) else np.zeros(0, dtype=bool)
+    # Results that were lost with their worker are another matter.
+    is_again &= ~recomputed_rows(facts.recording)[rows[first_of]] if len(rows) else is_again
+    again = rows[is_again]
     us = int(np.maximum(tasks["stop_us"] - tasks["start_us"], 0)[again].sum())
     if not facts.is_relevant(us):
         return
     names = _largest(facts, again)
-    count = len(np.unique(computation.codes[again])) + 1
+    count = len(np.unique(codes[np.isin(numbers, numbers[is_again])]))
     yield facts.finding(
         "overhead",
         f"{units.counted(len(again), 'task')} ran again in another computation",

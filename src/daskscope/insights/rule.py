@@ -1,4 +1,4 @@
-"""What a rule is: a check with an ID, and what its page in the documentation says."""
+"""A rule: a check with an ID and its documentation."""
 
 from __future__ import annotations
 

@@ -49,6 +49,14 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def alone_us(starts: Array, stops: Array) -> Array:
     """Return for how long each execution was the only one."""
+    # Clocks may have been set back while it ran.
+    rows = np.flatnonzero(stops > starts)
+    alone = np.zeros(len(starts), dtype=np.int64)
+    alone[rows] = _alone_us(starts[rows], stops[rows])
+    return alone
+
+
+def _alone_us(starts: Array, stops: Array) -> Array:
     times = np.concatenate((starts, stops))
     changes = np.concatenate((np.ones(len(starts), dtype=np.int64), -np.ones(len(stops), dtype=np.int64)))
     # An execution that starts when another ends is alone: ends first.

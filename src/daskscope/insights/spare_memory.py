@@ -18,7 +18,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     known = [worker for worker in facts.workers if worker.memory_limit > 0 and worker.peak_memory > 0 and worker.tasks]
     if not known or facts.run_us < MIN_RUN_US or any(worker.spilled for worker in known):
         return
-    peak, worker = max((worker.peak_memory / worker.memory_limit, worker) for worker in known)
+    worker = max(known, key=lambda one: one.peak_memory / one.memory_limit)
+    peak = worker.peak_memory / worker.memory_limit
     if peak < MAX_PEAK:
         yield facts.finding(
             "memory",

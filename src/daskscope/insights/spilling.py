@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Finding]:
 RULE = Rule(
     "spilling",
     "Threads spend much of their time on spilled results",
-    "Reading a result back from disk takes about as long as computing it.",
+    "A thread that reads spilled results from disk computes nothing meanwhile.",
     WHEN,
     check,
 )

@@ -50,11 +50,11 @@ def tell(facts: Facts) -> Story:
     """Tell the story of a run. Paragraphs without anything to say are left out."""
     ended = outcome(facts)
     told = (
-        Paragraph("What happened", (ended.headline, ended.reason, *_size(facts))),
-        Paragraph("Where the time went", tuple(_time(facts))),
-        Paragraph("What failed", tuple(_failures(facts))),
-        Paragraph("What to change", tuple(_suggestions(findings(facts)))),
-        Paragraph("How complete this is", (summarise(facts.recording).statement,)),
+        Paragraph("Outcome", (ended.headline, ended.reason, *_size(facts))),
+        Paragraph("Time", tuple(_time(facts))),
+        Paragraph("Failures", tuple(_failures(facts))),
+        Paragraph("Suggestions", tuple(_suggestions(findings(facts)))),
+        Paragraph("Completeness", (summarise(facts.recording).statement,)),
     )
     return Story(facts.recording.source, ended.status, tuple(part for part in told if part.sentences))
 
@@ -97,7 +97,7 @@ def _path(path: CriticalPath) -> str:
         "scheduling": path.scheduler_us,
     }
     main = max(waits, key=waits.__getitem__)
-    rest = f", and most of the rest {main}" if waits[main] > 0.05 * path.length_us else ""
+    rest = f", and most of the rest {main}" if 2 * waits[main] > path.wait_us > 0.05 * path.length_us else ""
     computed = units.percent(path.compute_us / path.length_us)
     steps = units.counted(len(path.steps), "task")
     return (

@@ -1,4 +1,4 @@
-"""What the rules about waiting tasks share."""
+"""Shared code of the rules about waiting tasks."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import msgspec
 from daskscope.errors import DaskscopeError
 from daskscope.server.build_process import NICE, limit_memory
 from daskscope.server.child_processes import ChildProcesses
-from daskscope.storage.sql import SqlColumn, SqlError, SqlLimits, SqlResult, run_query
+from daskscope.storage.sql import SqlColumn, SqlError, SqlFiles, SqlLimits, SqlResult, run_query
 
 MODULE = "daskscope.server.sql_process"
 #: Added to the limits of a query: Python, DuckDB itself, and starting them.
@@ -32,7 +32,8 @@ class SqlJob(msgspec.Struct, frozen=True):
 
     query: str
     directory: str
-    files: dict[str, list[str]]
+    clusters: list[str]
+    paths: dict[str, list[str]]
     seconds: float
     memory_nbytes: int
     rows: int
@@ -48,14 +49,14 @@ class SqlReply(msgspec.Struct, frozen=True):
 
 
 def query_in_process(
-    processes: ChildProcesses, query: str, directory: Path, files: dict[str, list[str]], limits: SqlLimits
+    processes: ChildProcesses, query: str, directory: Path, files: SqlFiles, limits: SqlLimits
 ) -> SqlResult:
     """Return the result of a query that runs in another process."""
-    job = SqlJob(query, str(directory), files, limits.seconds, limits.memory_nbytes, limits.rows)
+    job = SqlJob(query, str(directory), files.clusters, files.paths, limits.seconds, limits.memory_nbytes, limits.rows)
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     ended = processes.run(MODULE, job, limits.seconds + START_S, environment, directory)
     if ended is None:
-        raise SqlError("The server stops. Try again soon.")
+        raise SqlError("The server is shutting down. Try again in a minute.")
     try:
         reply = msgspec.json.decode(ended[0], type=SqlReply)
     except msgspec.DecodeError:
@@ -66,9 +67,9 @@ def query_in_process(
 
 
 def _reply(job: SqlJob) -> SqlReply:
-    limits = SqlLimits(job.seconds, job.memory_nbytes, job.rows, threads=1)
+    limits, files = SqlLimits(job.seconds, job.memory_nbytes, job.rows, threads=1), SqlFiles(job.clusters, job.paths)
     try:
-        result = run_query(job.query, Path(job.directory), job.files, limits)
+        result = run_query(job.query, Path(job.directory), files, limits)
     except DaskscopeError as error:
         return SqlReply(error=str(error))
     except MemoryError:

@@ -3,22 +3,22 @@
 A query sees the files it is given and nothing else. DuckDB may not open other files, connect anywhere, load extensions or look at
 Python's variables, and its configuration is locked before the query is read. It has limits of memory, time and rows.
 
-A file's path names its cluster (``tasks/cluster=ID/0.parquet``), which becomes a column of every row.
+A file's path has the number of its cluster (``tasks/place=3/0.parquet``), whose ID becomes a column of every row. The ID itself may
+be longer than a file name, and DuckDB gives some texts in paths a meaning.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from daskscope import units
 from daskscope.errors import DaskscopeError, MissingExtra
@@ -30,6 +30,8 @@ TYPES = {"time": "BIGINT", "int": "BIGINT", "float": "DOUBLE", "str": "VARCHAR"}
 #: JavaScript reads larger integers inexactly.
 MAX_EXACT = 2**53
 MIB = 1024 * 1024
+#: Functions whose arguments name tables, which would be read without being given.
+HIDING = frozenset({"query", "query_table"})
 
 
 class SqlError(DaskscopeError):
@@ -38,11 +40,13 @@ class SqlError(DaskscopeError):
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """What a query may use."""
+    """Limits of a query."""
 
     seconds: float = 30.0
     memory_nbytes: int = 512 * MIB
     rows: int = 10_000
+    #: Of the result as JSON.
+    nbytes: int = 32 * MIB
     threads: int = 2
 
 
@@ -64,9 +68,20 @@ class SqlResult:
     is_cut: bool
 
 
-def file_path(table: str, cluster: str, number: int) -> str:
-    """Return where to place a Parquet file of a cluster, below the directory of a query."""
-    return f"{table}/cluster={quote(cluster, safe='')}/{number}.parquet"
+@dataclass
+class SqlFiles:
+    """Parquet files of tables, by paths below the directory of a query, and the clusters whose numbers the paths have."""
+
+    clusters: list[str] = field(default_factory=list)
+    paths: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, table: str, cluster: str) -> str:
+        """Return the path of another file of a cluster."""
+        if cluster not in self.clusters[-1:]:
+            self.clusters.append(cluster)
+        mine = self.paths.setdefault(table, [])
+        mine.append(f"{table}/place={len(self.clusters) - 1}/{len(mine)}.parquet")
+        return mine[-1]
 
 
 def tables_of(query: str) -> set[str]:
@@ -78,36 +93,46 @@ def tables_of(query: str) -> set[str]:
             (text,) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
         except duckdb.Error as error:
             raise _refused(error, SqlLimits()) from None
-    parsed = json.loads(text)
+    try:
+        parsed = json.loads(text)
+        names, functions = _names(parsed, "BASE_TABLE", "table_name"), _names(parsed, "FUNCTION", "function_name")
+    except RecursionError:
+        raise SqlError("The query is nested too deeply.") from None
     if parsed["error"] and parsed["error_type"] == "parser":
         raise SqlError(f"The query is not valid: {' '.join(parsed['error_message'].split())}.")
     if parsed["error"] or len(parsed["statements"]) != 1:
         raise SqlError("Give one SELECT statement. Recordings cannot be changed.")
-    return {name.lower() for name in _table_names(parsed)} & TABLES.keys()
+    if functions & HIDING:
+        raise SqlError("query() and query_table() are not available: name the tables in FROM.")
+    return names & TABLES.keys()
 
 
-def _table_names(node: Any) -> Iterator[str]:
-    """Yield the names of the tables in a parsed query."""
+def _names(node: Any, kind: str, name: str) -> set[str]:
+    """Return the names in all nodes of a kind of a parsed query."""
+    found: set[str] = set()
     if isinstance(node, dict):
-        if node.get("type") == "BASE_TABLE":
-            yield str(node["table_name"])
+        if node.get("type") == kind:
+            found.add(str(node.get(name, "")).lower())
         node = list(node.values())
     if isinstance(node, list):
         for part in node:
-            yield from _table_names(part)
+            found |= _names(part, kind, name)
+    return found
 
 
-def run_query(query: str, directory: Path, files: Mapping[str, Sequence[str]], limits: SqlLimits) -> SqlResult:
+def run_query(query: str, directory: Path, files: SqlFiles, limits: SqlLimits) -> SqlResult:
     """Run one SELECT over the files of each table, which have paths below the directory."""
     duckdb = _duckdb()
-    known = {table: [str(directory / path) for path in files.get(table, ())] for table in tables_of(query)}
+    known = {table: [str(directory / path) for path in files.paths.get(table, ())] for table in tables_of(query)}
     with duckdb.connect(":memory:") as connection:
         _lock(connection, [path for paths in known.values() for path in paths], limits)
         timer = threading.Timer(limits.seconds, connection.interrupt)
         timer.start()
         try:
             for table in TABLES:
-                connection.execute(f'CREATE VIEW "{table}" AS {_view(TABLES[table], known.get(table, ()))}')
+                connection.execute(
+                    f'CREATE VIEW "{table}" AS {_view(TABLES[table], known.get(table, ()), files.clusters)}'
+                )
             cursor = connection.execute(query)
             columns = tuple(SqlColumn(str(column[0]), str(column[1])) for column in cursor.description or ())
             rows = cursor.fetchmany(limits.rows + 1)
@@ -115,7 +140,18 @@ def run_query(query: str, directory: Path, files: Mapping[str, Sequence[str]], l
             raise _refused(error, limits) from None
         finally:
             timer.cancel()
-    return SqlResult(columns, [[_json(value) for value in row] for row in rows[: limits.rows]], len(rows) > limits.rows)
+    return SqlResult(columns, _limited(rows[: limits.rows], limits.nbytes), len(rows) > limits.rows)
+
+
+def _limited(rows: Sequence[Sequence[Any]], nbytes: int) -> list[list[Any]]:
+    """Return rows as JSON values. Refuse a result with too many bytes: few rows may have very long texts."""
+    made, size = [], 0
+    for row in rows:
+        made.append([_json(value) for value in row])
+        size += sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in made[-1])
+        if size > nbytes:
+            raise SqlError(f"The result is larger than {units.nbytes(nbytes)}. Ask for fewer or shorter columns.")
+    return made
 
 
 def _duckdb() -> Any:
@@ -135,7 +171,7 @@ def _lock(connection: Any, paths: Sequence[str], limits: SqlLimits) -> None:
         "allow_community_extensions = false",
         f"memory_limit = '{limits.memory_nbytes // MIB}MiB'",
         f"threads = {limits.threads}",
-        # It would write what does not fit into memory.
+        # No spilling: DuckDB would write to the server's disk.
         "temp_directory = ''",
         f"allowed_paths = {_list(paths)}",
         "enable_external_access = false",
@@ -148,18 +184,16 @@ def _list(texts: Sequence[str]) -> str:
     return "[" + ", ".join("'" + text.replace("'", "''") + "'" for text in texts) + "]"
 
 
-def _view(definition: TableDef, paths: Sequence[str]) -> str:
+def _view(definition: TableDef, paths: Sequence[str], clusters: Sequence[str]) -> str:
     """Return the query of a table's view: all columns of the definition, also those that no file has."""
     columns = _columns(definition)
     nothing = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns)
     empty = f"SELECT {nothing} WHERE false"
     if not paths:
         return empty
-    # The path of a cluster's own table names it once more.
-    hive = "hive_partitioning = false" if "cluster" in definition.names else (
-        "hive_partitioning = true, hive_types = {'cluster': VARCHAR}"
-    )  # fmt: skip
-    found = f"SELECT * FROM read_parquet({_list(paths)}, union_by_name = true, {hive})"
+    cluster = "" if "cluster" in definition.names else f", ({_list(clusters)})[place + 1] AS cluster"
+    hive = "hive_partitioning = true, hive_types = {'place': BIGINT}"
+    found = f"SELECT * EXCLUDE (place){cluster} FROM read_parquet({_list(paths)}, union_by_name = true, {hive})"
     names = ", ".join(f'"{name}"' for name, _ in columns)
     return f"SELECT {names} FROM ({empty} UNION ALL BY NAME {found}){_latest(definition)}"
 

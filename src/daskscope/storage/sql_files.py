@@ -19,7 +19,7 @@ from daskscope.storage.blobs import LocalStore, MissingBlob
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.runs import ATTEMPTS, open_batch
-from daskscope.storage.sql import SqlError, file_path
+from daskscope.storage.sql import SqlError, SqlFiles
 
 #: Maximum runs of a query; the newest are read.
 MAX_RUNS = 5_000
@@ -41,12 +41,24 @@ class SqlFilter:
 
 
 @dataclass
-class SqlFiles:
-    """The files by table, and how many of the matching runs they are from."""
+class PlacedFiles:
+    """The files in a directory, and how many of the matching runs they are from."""
 
+    directory: Path
     runs: int = 0
     all_runs: int = 0
-    files: dict[str, list[str]] = field(default_factory=dict)
+    files: SqlFiles = field(default_factory=SqlFiles)
+
+    def add(self, table: str, cluster: str) -> Path:
+        """Return where to put another file of a cluster."""
+        target = self.directory / self.files.add(table, cluster)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return target
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no file was deleted since, because a compaction joined it with others."""
+        return all((self.directory / path).exists() for paths in self.files.paths.values() for path in paths)
 
 
 def check_tables(tables: Collection[str]) -> None:
@@ -61,7 +73,7 @@ def check_tables(tables: Collection[str]) -> None:
 
 def place_files(
     archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
-) -> SqlFiles:
+) -> PlacedFiles:
     """Place the files of some tables below a directory. A compaction at the same time may replace some: then start again."""
     check_tables(tables)
     for attempt in range(ATTEMPTS):
@@ -75,10 +87,11 @@ def place_files(
 
 def _place_files(
     archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
-) -> SqlFiles:
+) -> PlacedFiles:
+    directory.mkdir()
     with archive.snapshot() as tx:
         runs, all_runs = _runs(tx, account, wanted)
-        placed = SqlFiles(len(runs), all_runs)
+        placed = PlacedFiles(directory, len(runs), all_runs)
         left = MAX_DOWNLOAD
         for name, run, path, nbytes in _files(tx, runs, tables):
             local = _local(tx, path)
@@ -87,13 +100,13 @@ def _place_files(
                 raise SqlError(
                     f"The query needs more than {units.nbytes(MAX_DOWNLOAD)} of files. Ask for fewer clusters."
                 )
-            target = _target(placed, directory, name, runs[run])
+            target = placed.add(name, runs[run])
             if local:
                 target.symlink_to(local)
             else:
                 target.write_bytes(tx.store.get(path))
         for name, run, table in _buffered(tx, account, runs, tables):
-            _target(placed, directory, name, runs[run]).write_bytes(to_parquet(table))
+            placed.add(name, runs[run]).write_bytes(to_parquet(table))
     return placed
 
 
@@ -152,12 +165,3 @@ def _add(parts: dict[str, list[Table]], name: str, batch: Any) -> None:
     except WireError:
         # Compaction will report it.
         pass
-
-
-def _target(placed: SqlFiles, directory: Path, table: str, cluster: str) -> Path:
-    mine = placed.files.setdefault(table, [])
-    mine.append(file_path(table, cluster, len(mine)))
-    target = directory / mine[-1]
-    mine[-1] = str(Path(directory.name) / mine[-1])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    return target

@@ -23,7 +23,7 @@ export function HistoryOfComputation({ cluster, id }: { cluster: string; id: str
           />
           {changes.length === 0 ? (
             <p class="faint">
-              {runs.length < 15 ? "A change is reported from 15 finished runs on." : "No change of the duration."}
+              {runs.length < 15 ? "Changes appear after 15 finished runs." : "The duration has not changed."}
             </p>
           ) : (
             <ul>

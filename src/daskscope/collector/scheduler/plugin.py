@@ -346,7 +346,7 @@ class ClusterPlugin(SchedulerPlugin):
     # -- ticks -----------------------------------------------------------------------------------------------------
 
     async def _ticks(self) -> None:
-        period, flushed, sampled, stated, profiled = TICK, 0.0, 0.0, 0.0, 0.0
+        period, flushed, handed, sampled, stated, profiled = TICK, 0.0, 0.0, 0.0, 0.0, 0.0
         settings = self.settings
         while not self.guard.is_open:
             asleep = time.monotonic()
@@ -363,9 +363,9 @@ class ClusterPlugin(SchedulerPlugin):
                 self.state()
             self.advance()
             executions = self.recorder.executions.rows()
-            if self.is_flush_due(now - flushed, executions):
-                # A task that ends after a quiet moment is shown at once, even if a sample was handed over just before.
-                flushed = now if executions or not self.is_followed else flushed
+            # A task that ends after a quiet moment is shown at once, even if a sample was handed over just before.
+            if self.is_flush_due(now - (flushed if executions else handed), executions):
+                handed, flushed = now, now if executions else flushed
                 has_rested = now - profiled >= rest
                 profiled = now if has_rested else profiled
                 self.flush(profile=has_rested)

@@ -122,8 +122,13 @@ class Agent(WorkerPlugin):
         rows = max(map(len, columns.values()))
         try:
             scrubbed = self._probes.scrubber.scrub_columns(columns)
-            if rows <= FEW_ROWS:
-                self._pending.add_rows(table, checked(table, scrubbed))
+            try:
+                few = checked(table, scrubbed) if rows <= FEW_ROWS else None
+            except ValueError:
+                # A body may carry what a message cannot; if it cannot either, these rows are lost and no others.
+                few = None
+            if few is not None:
+                self._pending.add_rows(table, few)
             else:
                 self._pending.add_body(encode_body(table, scrubbed))
         except Exception as error:  # noqa: BLE001 - the rows are drained already and cannot be collected again

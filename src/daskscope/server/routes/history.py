@@ -57,8 +57,7 @@ def _change(change: ChangePoint, before: list[PastRun], after: list[PastRun]) ->
             f"{share} {word}: {units.duration(change.after)} instead of {units.duration(change.before)} "
             f"(medians of {len(after)} and {len(before)} runs)."
         ),
-        "causes": causes(before, after)
-        or ["Nothing else that is recorded changed: the code or the machines may have."],
+        "causes": causes(before, after) or ["No recorded cause. The code or the machines may have changed."],
     }
 
 

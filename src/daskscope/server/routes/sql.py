@@ -17,8 +17,9 @@ from daskscope.server.http.routing import Call, Route
 from daskscope.server.sql_contract import SqlAnswer, SqlTables
 from daskscope.server.sql_process import PROCESS_NBYTES, query_in_process
 from daskscope.storage.ingest import SECRET
+from daskscope.storage.runs import ATTEMPTS
 from daskscope.storage.sql import SqlError, SqlLimits, SqlResult, tables_of
-from daskscope.storage.sql_files import SqlFiles, SqlFilter, place_files
+from daskscope.storage.sql_files import PlacedFiles, SqlFilter, place_files
 
 LIMITS = SqlLimits()
 MAX_QUERY = 20_000
@@ -51,15 +52,23 @@ def run_sql(call: Call) -> SqlAnswer:
     }
 
 
-def _run(call: Call, body: SqlBody) -> tuple[SqlResult, SqlFiles]:
+def _run(call: Call, body: SqlBody) -> tuple[SqlResult, PlacedFiles]:
     services, tables = call.services, tables_of(body.query)
     since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
     wanted = SqlFilter(since_us, body.cluster)
-    with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
-        directory = Path(name)
-        placed = place_files(services.archive, call.account.id, tables, wanted, directory)
-        with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES):
-            result = query_in_process(services.child_processes, body.query, directory, placed.files, LIMITS)
+    with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES):
+        for attempt in range(ATTEMPTS):
+            with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
+                placed = place_files(services.archive, call.account.id, tables, wanted, Path(name))
+                try:
+                    result = query_in_process(
+                        services.child_processes, body.query, placed.directory, placed.files, LIMITS
+                    )
+                    break
+                except SqlError:
+                    # Files of the store are linked, and a compaction may join and delete them meanwhile.
+                    if placed.is_complete or attempt == ATTEMPTS - 1:
+                        raise
     return result, placed
 
 
