@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from daskscope import insights
 from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.summary import extent
 from daskscope.insights.rule import Rule
 from daskscope.insights.rules import RULES, findings
-from daskscope.insights.serial_sections import alone_us
 from daskscope.testing import make_recording
 
 S = 1_000_000
@@ -114,7 +114,8 @@ class TestSerialSections:
         assert "serial-sections" not in by_rule(tasks=[*PARALLEL, *beside, task(10, 60, "merge")])
 
     def test_an_execution_that_ends_before_it_starts(self) -> None:
-        assert alone_us(np.array([0, 5, 20]), np.array([30, 40, 10])).tolist() == [5, 10, 0]
+        starts, stops = np.array([0, 5, 20]), np.array([30, 40, 10])
+        assert [alone_us(starts, stops, row) for row in range(3)] == [5, 10, 0]
 
     def test_a_single_task_is_no_section(self) -> None:
         assert "serial-sections" not in by_rule(tasks=[task(10, 60, "merge")])
@@ -129,7 +130,7 @@ def test_the_time_alone_is_that_of_counting_second_by_second(spans: list[tuple[i
         running = [n for n in range(len(spans)) if starts[n] <= second < stops[n]]
         if len(running) == 1:
             expected[running[0]] += 1
-    assert alone_us(starts, stops).tolist() == expected
+    assert [alone_us(starts, stops, row) for row in range(len(spans))] == expected
 
 
 class TestMemory:

@@ -96,6 +96,14 @@ def day_shares(starts: Array, stops: Array, first_day: int, days: int) -> Array:
     return np.where(empty, on_day, overlaps_us(starts, stops, edges) / np.where(empty, 1.0, lengths))
 
 
+def alone_us(starts: Array, stops: Array, row: int) -> int:
+    """Return for how long an interval was the only one."""
+    start, stop = int(starts[row]), int(stops[row])
+    beside = (starts < stop) & (stops > start)
+    beside[row] = False
+    return max(0, stop - start - union_us(np.maximum(starts[beside], start), np.minimum(stops[beside], stop)))
+
+
 @dataclass(frozen=True)
 class Spread:
     """Microseconds by group and bin: one row per non-empty cell, ordered by group and bin."""

@@ -10,9 +10,8 @@ from daskscope import units
 from daskscope.analysis.executions import EXECUTED, first_on_worker
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
-from daskscope.analysis.intervals import union_us
+from daskscope.analysis.intervals import alone_us
 from daskscope.insights.rule import Rule
-from daskscope.model.table import Array
 
 #: A straggler takes more than 10 times the median of its prefix, and more than 10 % of the run.
 STRAGGLER_RATIO = 10
@@ -42,13 +41,6 @@ def check(facts: Facts) -> Iterator[Finding]:
             advice = "Split its input, or partition the data more evenly."
             start, stop = int(tasks["start_us"][row]), int(tasks["stop_us"][row])
             yield Finding("straggler", title, evidence, advice, "stream", start, stop, saved)
-
-
-def alone_us(starts: Array, stops: Array, row: int) -> int:
-    """Return for how long an execution was the only one computing."""
-    start, stop = int(starts[row]), int(stops[row])
-    others = np.delete(np.arange(len(starts)), row)
-    return max(0, stop - start - union_us(np.maximum(starts[others], start), np.minimum(stops[others], stop)))
 
 
 RULE = Rule(
