@@ -24,7 +24,8 @@ from daskscope.collector.delivery.poster import poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool
 from daskscope.server.http.identity import Identity
-from daskscope.server.routes.ingest import parse, split
+from daskscope.server.parse_process import roll_up_frames
+from daskscope.server.routes.ingest import batches_of, split
 from daskscope.storage.accounts import Account, get_account
 from daskscope.testing import make_columns, make_frames
 from daskscope.wire.encode import encode_body, seal
@@ -265,7 +266,8 @@ class TestLimits:
 
     def test_a_batch_is_stored_even_if_its_sender_disconnects(self, server: HostedServer) -> None:
         identity = Identity("local", account=local_account(server))
-        waiting = server.services.writer.submit(parse(split(sample_frames("left-behind")), identity))
+        frames = split(sample_frames("left-behind"))
+        waiting = server.services.writer.submit(batches_of(frames, roll_up_frames(frames), identity))
         assert not waiting.cancel()
         assert waiting.result(10).fresh == 7
         assert server.send(sample_frames("after")).status == 200

@@ -16,17 +16,18 @@ from tests.hosted import HostedServer
 from tests.processes import until
 from tests.samples import sample_frames, sample_recording, sample_tables
 
+from daskscope.analysis.rollup import RollUp
 from daskscope.collector.delivery import poster
+from daskscope.server import parsing
 from daskscope.server.http import protocol
-from daskscope.server.http.identity import Identity
 from daskscope.server.limits import InFlight, NewNames
+from daskscope.server.parse_process import roll_up_frames
 from daskscope.server.pools import HEAVY, READ
 from daskscope.server.routes import ingest
-from daskscope.server.routes.ingest import MAX_CLUSTERS, parse
+from daskscope.server.routes.ingest import MAX_CLUSTERS
 from daskscope.server.settings import Settings
 from daskscope.storage import postgresql
 from daskscope.storage.database import LOCK_S
-from daskscope.storage.ingest import Batch
 from daskscope.testing import make_frames
 from daskscope.wire.decode import Frame
 
@@ -215,11 +216,11 @@ class TestBacklog:
     ) -> None:
         decoded: list[int] = []
 
-        def counted(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
+        def counted(frames: list[Frame]) -> list[RollUp]:
             decoded.append(len(frames))
-            return parse(frames, identity, delay_us)
+            return roll_up_frames(frames)
 
-        monkeypatch.setattr(ingest, "parse", counted)
+        monkeypatch.setattr(parsing, "roll_up_frames", counted)
         monkeypatch.setattr(ingest, "BUSY", 0)
         with HostedServer(tmp_path) as server:
             first = server.send(sample_frames("c")).json()
@@ -239,11 +240,11 @@ class TestBacklog:
     ) -> None:
         decoded: list[int] = []
 
-        def counted(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
+        def counted(frames: list[Frame]) -> list[RollUp]:
             decoded.append(len(frames))
-            return parse(frames, identity, delay_us)
+            return roll_up_frames(frames)
 
-        monkeypatch.setattr(ingest, "parse", counted)
+        monkeypatch.setattr(parsing, "roll_up_frames", counted)
         rows = [
             {**task, "key": f"{random.Random(n).random()}"}
             for n in range(10_000)

@@ -260,7 +260,7 @@ def _sum_intervals(intervals: Intervals, groups: Array, count: int) -> dict[str,
 
 def _sum_by_row(intervals: Intervals, action: str, count: int) -> Array:
     rows, actions, lengths = intervals
-    mine = np.isin(actions.codes, [code for code, value in enumerate(actions.values) if value == action])
+    mine = np.array([value == action for value in actions.values], dtype=bool)[actions.codes]
     return np.bincount(rows[mine], weights=lengths[mine], minlength=count)
 
 
@@ -299,11 +299,14 @@ def _by_bucket(result: RollUp, stop: Array, values: tuple[Array, ...]) -> None:
 
 def _activities(table: Table, result: RollUp) -> None:
     names = [_clean_names(table.strings(column)) for column in ("span", "context", "prefix", "activity", "unit")]
-    combined = np.zeros(table.rows, dtype=np.int64)
+    combined, size = np.zeros(table.rows, dtype=np.int64), 1
     for strings in names:
-        # Renumber after each column, so that the product of five dictionaries cannot overflow.
-        combined, _ = _dense(combined * len(strings.values) + strings.codes)
-    first = np.unique(combined, return_index=True)[1]
+        size *= len(strings.values)
+        if size > LARGEST:
+            combined, used = _dense(combined)
+            size = len(used) * len(strings.values)
+        combined = combined * len(strings.values) + strings.codes
+    _, first, combined = np.unique(combined, return_index=True, return_inverse=True)
     values = np.where(np.isfinite(table["value"]), np.clip(table["value"], -LARGEST, LARGEST), 0.0)
     sums = np.bincount(combined, weights=values)
     for row, value in zip(first.tolist(), sums.tolist(), strict=True):
@@ -427,7 +430,7 @@ def _rows(table: Table, names: tuple[str, ...], count: int) -> Iterator[dict[str
 
 def _clean_names(strings: Strings) -> Strings:
     """Return a column with cleaned names, those beyond the first ``MAX_NAMES`` replaced by ``(other)``."""
-    codes, names = _dense(strings.codes)
+    codes, names = _used(strings)
     values = [clean_name(str(value)) for value in strings.values[names][:MAX_NAMES]]
     if len(names) > MAX_NAMES:
         codes = np.minimum(codes, MAX_NAMES)
@@ -437,6 +440,18 @@ def _clean_names(strings: Strings) -> Strings:
     if len(index) < len(values):
         codes = np.array([index[value] for value in values])[codes]
     return Strings(codes, object_array(list(index)))
+
+
+def _used(strings: Strings) -> tuple[Array, Array]:
+    """Return the codes of a column renumbered without gaps, and the old code of each new one."""
+    if len(strings.values) == 1:
+        return strings.codes, np.zeros(1, dtype=np.int64)
+    counts = np.bincount(strings.codes, minlength=len(strings.values))
+    names = counts.nonzero()[0]
+    if len(names) == len(counts):
+        # Nearly every column: a recorder sends the values that its rows have.
+        return strings.codes, names
+    return ((counts > 0).cumsum() - 1)[strings.codes], names
 
 
 def _dense(codes: Array) -> tuple[Array, Array]:

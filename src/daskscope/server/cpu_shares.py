@@ -21,7 +21,7 @@ MIN_RATE = 0.05
 #: An account is active for this long after a request.
 ACTIVE_S = 3.0
 #: CPU time that an account may use at once.
-BURST_S = 0.02
+BURST_S = 0.1
 MAX_DELAY_S = 2.0
 #: What a request costs besides the work in threads that is measured: the event loop and the protocol.
 REQUEST_S = 0.0015

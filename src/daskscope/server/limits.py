@@ -124,6 +124,11 @@ class StorageQuota:
         self.clock = clock
         self._sizes: dict[int, tuple[float, int]] = {}
 
+    def has_room(self, account: int) -> bool:
+        """Return whether an account was measured in the last minute and was below the limit, or there is none."""
+        at, size = self._sizes.get(account, (-MEASURE_EVERY_S, 0))
+        return not self.limit or (size < self.limit and self.clock() - at < MEASURE_EVERY_S)
+
     def used(self, account: int, measure: Callable[[], int]) -> int:
         """Return the bytes an account uses, measured at most once a minute; 0 without a limit."""
         if not self.limit:

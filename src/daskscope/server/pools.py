@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import ParamSpec, TypeVar
 
 import anyio
@@ -23,9 +24,12 @@ HEAVY = "heavy"
 #: Decoding batches, on half of the cores. A body may claim 256 MB, and threads that contend for the interpreter lock
 #: slow down the writer: on two cores, one thread takes 8 % less time for the same batches than two.
 PARSE = "parse"
+PARSERS = max(1, min(4, (os.cpu_count() or 2) // 2))
+#: Decoding batches in other processes. Each has a second request waiting, so that it is never idle on a busy server.
+APART = "apart"
 #: Hashing passwords: 19 MiB and 28 ms each.
 PASSWORD = "password"
-SIZES = {READ: 20, HEAVY: 4, PARSE: max(1, min(4, (os.cpu_count() or 2) // 2)), PASSWORD: 2}
+SIZES = {READ: 20, HEAVY: 4, PARSE: PARSERS, APART: 2 * PARSERS, PASSWORD: 2}
 #: Maximum passwords waiting for a thread. More only come from guessing.
 MAX_PASSWORDS = 32
 #: The account of requests that name none.
@@ -51,15 +55,10 @@ class Pools:
             await anyio.sleep(delay_s)
 
     async def run(self, kind: str, account: int, function: Callable[P, T], *args: P.args, **_: P.kwargs) -> T:
-        limit = self._limits.get(kind)
-        if limit is None:
-            limit = self._limits[kind] = anyio.CapacityLimiter(SIZES[kind])
+        """Call a function in a thread of a kind."""
+        limit = self._limit(kind)
         if kind == PASSWORD and limit.statistics().tasks_waiting >= MAX_PASSWORDS:
             raise too_many("Too many sign-ins at the moment. Try again in a few seconds.", 5)
-        key = kind, account
-        share = self._shares.get(key)
-        if share is None:
-            share = self._shares[key] = anyio.CapacityLimiter(max(1, SIZES[kind] // 2))
 
         def measured() -> T:
             began = time.thread_time()
@@ -68,9 +67,31 @@ class Pools:
             finally:
                 self.shares.charge(account, time.thread_time() - began)
 
+        async with self._share(kind, account):
+            return await anyio.to_thread.run_sync(measured, limiter=limit)
+
+    @asynccontextmanager
+    async def hold(self, kind: str, account: int) -> AsyncIterator[None]:
+        """Occupy a place of a kind that is not a thread."""
+        async with self._share(kind, account), self._limit(kind):
+            yield
+
+    def _limit(self, kind: str) -> anyio.CapacityLimiter:
+        limit = self._limits.get(kind)
+        if limit is None:
+            limit = self._limits[kind] = anyio.CapacityLimiter(SIZES[kind])
+        return limit
+
+    @asynccontextmanager
+    async def _share(self, kind: str, account: int) -> AsyncIterator[None]:
+        """Occupy one of the places of a kind that an account may use at once."""
+        key = kind, account
+        share = self._shares.get(key)
+        if share is None:
+            share = self._shares[key] = anyio.CapacityLimiter(max(1, SIZES[kind] // 2))
         try:
             async with share:
-                return await anyio.to_thread.run_sync(measured, limiter=limit)
+                yield
         finally:
             if not share.borrowed_tokens and not share.statistics().tasks_waiting:
                 # Accounts come and go. A request that holds this share already is counted above.

@@ -19,6 +19,7 @@ from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, 
 from daskscope.server.live import Live
 from daskscope.server.local_secret import LocalSecret, load_secret
 from daskscope.server.outdated import Outdated
+from daskscope.server.parsing import Parsing
 from daskscope.server.pools import Pools
 from daskscope.server.readiness import Check
 from daskscope.server.recorded import Recorded
@@ -66,6 +67,8 @@ class Services:
     settings: Settings
     archive: Archive
     writer: Writer
+    pools: Pools
+    parsing: Parsing
     quotas: Quotas
     new_names: NewNames
     storage_quota: StorageQuota
@@ -90,7 +93,6 @@ class Services:
     problems: dict[str, str] = field(default_factory=dict)
     #: Checks of the parts for /readyz; made by its first call.
     checks: list[Check] = field(default_factory=list)
-    pools: Pools = field(default_factory=Pools)
     token_cache: TokenCache = field(default_factory=TokenCache)
     recorded: Recorded = field(default_factory=Recorded)
     earlier_runs: EarlierRuns = field(default_factory=EarlierRuns)
@@ -131,8 +133,9 @@ class Services:
         return words
 
     def abort(self) -> None:
-        """End every wait for PostgreSQL and for documents, because the server must stop now."""
+        """End every wait for PostgreSQL and for other processes, because the server must stop now."""
         self.child_processes.close()
+        self.parsing.close()
         for archive in self._archives:
             archive.database.abort()
 
@@ -169,6 +172,7 @@ def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Serv
         archive=archive,
         writer=Writer(_with_connections(settings, archive, 1), counters, live.announce, charge=pools.shares.charge),
         pools=pools,
+        parsing=Parsing(pools),
         quotas=Quotas(settings.rows_per_minute, settings.bytes_per_minute),
         new_names=NewNames(),
         storage_quota=StorageQuota(settings.max_storage),

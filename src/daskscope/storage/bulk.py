@@ -7,6 +7,7 @@ rows as they are: SQLite as tuples, PostgreSQL as one array per column, so that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -95,11 +96,22 @@ def given(kinds: Mapping[str, Any]) -> Any:
 def among(dialect: str, column: Any, name: str) -> Any:
     """Return the condition that a column has one of the values of the parameter ``name``, for statements that are built once.
 
-    PostgreSQL gets an array, so that it can prepare the statement for any number of values.
+    PostgreSQL gets an array and SQLite a JSON array, so that the statement is the same for any number of values.
     """
     if dialect == "sqlite":
-        return column.in_(sa.bindparam(name, expanding=True))
+        values = sa.func.json_each(sa.bindparam(name, type_=_JsonArray())).table_valued("value")
+        return column.in_(sa.select(values.c.value))
     return column == sa.func.any(sa.bindparam(name, type_=postgresql.ARRAY(_stored(column.type))))
+
+
+class _JsonArray(sa.TypeDecorator[list[Any]]):
+    """A list that is sent as a JSON text."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: list[Any] | None, dialect: Dialect) -> str:  # noqa: ARG002 (of the base class)
+        return json.dumps(value)
 
 
 @cache

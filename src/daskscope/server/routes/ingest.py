@@ -12,13 +12,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
-from daskscope.analysis.rollup import ROLLED_UP, RollUp, roll_up
+from daskscope.analysis.rollup import RollUp
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.http.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
 from daskscope.server.http.identity import Identity
 from daskscope.server.http.parameters import check_cluster
 from daskscope.server.http.routing import Call, Route, json_response, read_limited
-from daskscope.server.pools import PARSE
+from daskscope.server.parse_process import MAX_TEXT, TooMuchText
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
@@ -49,9 +49,6 @@ MAX_RAW = 256 * 1024 * 1024
 #: Maximum rows of a body; a recorder's megabyte holds 70,000 tasks. A frame of constants claims any number in 300
 #: bytes.
 MAX_ROWS = 500_000
-#: Maximum characters of a body, counting shared texts once per row: a thousand errors have 8 million.
-MAX_TEXT = 32_000_000
-
 
 #: Header of every response with the limits of a body, so that recorders stay below them.
 LIMITS = "Daskscope-Limits"
@@ -102,7 +99,7 @@ def claimed_size(call: Call) -> int:
 
 async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
     """Store a body. Return the answer and the clusters of the body."""
-    if call.services.storage_quota.limit:
+    if not call.services.storage_quota.has_room(call.account.id):
         await run_in_threadpool(_check_storage, call)
     body = await read_limited(call.request, call.services.settings.max_body)
     frames = split(body)
@@ -112,7 +109,9 @@ async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
         frames, skipped = fresh, len(frames) - len(fresh)
     # Before decompressing anything: the claimed size costs time and memory, not the bytes sent.
     _check_quota(call, sum(frame.header.rows for frame in frames), len(body))
-    batches = await call.services.pools.run(PARSE, call.account.id, parse, frames, call.identity, delay_of(call))
+    with _refused():
+        roll_ups = await call.services.parsing.roll_up(call.account.id, frames)
+    batches = batches_of(frames, roll_ups, call.identity, delay_of(call))
     # A text is sent once and stored with every row that has it.
     _check_quota(call, 0, sum(batch.roll_up.text_length for batch in batches))
     clusters = {batch.header.cluster for batch in batches}
@@ -180,32 +179,17 @@ def delay_of(call: Call) -> int:
     return call.now_us - int(sent)
 
 
-def parse(frames: list[Frame], identity: Identity, delay_us: int = 0) -> list[Batch]:
-    """Return the batches of some frames, rolled up. Refuse all of them if one is invalid."""
+def batches_of(
+    frames: Sequence[Frame], roll_ups: Sequence[RollUp], identity: Identity, delay_us: int = 0
+) -> list[Batch]:
+    """Return frames and their roll-ups as batches of the sender."""
     assert identity.account is not None
     # Without sign-in there is one user, and the recorder knows who it is.
     user, account = "" if identity.is_local else identity.name, identity.account.id
-    batches, texts = list[Batch](), 0
-    with _refused():
-        for frame in frames:
-            batches.append(Batch(account, user, frame.header, frame.whole, _rolled_up(frame), delay_us))
-            texts += batches[-1].roll_up.text_length
-            if texts > MAX_TEXT:
-                raise too_large("This body has too much text. Send it in parts.")
-    return batches
-
-
-def _rolled_up(frame: Frame) -> RollUp:
-    """Check a frame, and roll up the columns of it that are added up."""
-    names = ROLLED_UP.get(frame.header.table)
-    if names is None:
-        frame.check()
-        return RollUp(rows=frame.header.rows)
-    if frame.header.table == "exceptions":
-        # Keys of errors are searched in the catalog; keys of tasks are read from their batches.
-        return roll_up(frame.table())
-    is_small_part = 2 * len(names) < len(frame.header.definition.columns)
-    return roll_up(frame.only(names) if is_small_part else frame.without_keys())
+    return [
+        Batch(account, user, frame.header, frame.whole, roll_up, delay_us)
+        for frame, roll_up in zip(frames, roll_ups, strict=True)
+    ]
 
 
 @contextmanager
@@ -217,6 +201,10 @@ def _refused() -> Iterator[None]:
         raise Refusal(422, "newer_format", f"The recorder is newer than this server: {error}.") from None
     except WireError as error:
         raise bad_request(f"This body is not a sequence of complete batches: {error}.") from None
+    except TooMuchText:
+        raise too_large("This body has too much text. Send it in parts.") from None
+    except MemoryError:
+        raise too_large("This body takes too much memory. Send it in parts.") from None
 
 
 def _check_quota(call: Call, rows: int, nbytes: int) -> None:

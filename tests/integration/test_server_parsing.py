@@ -1,0 +1,129 @@
+"""A busy server checks and rolls up batches in another process, with the same result, and does without it if it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from tests.hosted import HostedServer, HttpResponse
+from tests.processes import until
+from tests.samples import sample_frames, sample_tables
+
+from daskscope.server import parsing
+from daskscope.server.parse_process import Reply, TooMuchText, reply_to, roll_up_frames
+from daskscope.server.parsing import ParseProcess
+from daskscope.server.routes.ingest import split
+from daskscope.testing import make_frames
+from daskscope.wire.layout import MAGIC, PREFIX
+
+TASKS = len(sample_tables("c")["tasks"])
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostedServer]:
+    """A server that counts as busy from its first batch on."""
+    monkeypatch.setattr(parsing, "BUSY_RATE", -1.0)
+    with HostedServer(tmp_path) as server:
+        yield server
+
+
+def process_of(server: HostedServer) -> ParseProcess:
+    """Send a batch and return the process that the server starts."""
+    assert server.send(sample_frames("first")).status == 200
+    until(lambda: any(process.is_alive for process in server.services.parsing.processes))
+    return server.services.parsing.processes[0]
+
+
+def cpu_s(process: ParseProcess) -> float:
+    times = psutil.Process(process.process.pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def tasks_of(server: HostedServer, cluster: str) -> int:
+    return int(server.ask("GET", f"/api/v1/clusters/{cluster}").json()["n_tasks"])
+
+
+def outcome(answer: HttpResponse) -> tuple[int, str, str]:
+    return answer.status, answer.code, answer.text
+
+
+def damaged() -> bytes:
+    """Return a body whose frames have valid checksums and invalid columns."""
+    frames = make_frames({"tasks": sample_tables("c")["tasks"]}, cluster="c", epoch=5)
+    return b"".join(_with_other_columns(frame) for frame in frames)
+
+
+def _with_other_columns(frame: bytes) -> bytes:
+    _, header, body, _ = PREFIX.unpack_from(frame)
+    start = PREFIX.size + header
+    changed = frame[start:-1] + bytes([frame[-1] ^ 0xFF])
+    crc = zlib.crc32(changed, zlib.crc32(frame[PREFIX.size : start], zlib.crc32(frame[4:12])))
+    return PREFIX.pack(MAGIC, header, body, crc) + frame[PREFIX.size : start] + changed
+
+
+def test_a_reply_has_what_a_thread_computes() -> None:
+    body = sample_frames("c")
+    sent = msgspec.msgpack.decode(msgspec.msgpack.encode(reply_to(body)), type=Reply)
+    assert sent.result() == roll_up_frames(split(body))
+
+
+def test_a_busy_server_uses_another_process(server: HostedServer) -> None:
+    process = process_of(server)
+    before = cpu_s(process)
+    for number in range(100):
+        assert server.send(sample_frames(f"c{number}")).status == 200
+    assert cpu_s(process) > before
+    assert {tasks_of(server, f"c{number}") for number in (0, 50, 99)} == {TASKS}
+
+
+def test_a_quiet_server_has_no_other_process(tmp_path: Path) -> None:
+    with HostedServer(tmp_path) as server:
+        assert server.send(sample_frames("c")).status == 200
+        assert server.services.parsing.processes == []
+
+
+def test_an_invalid_body_is_refused_with_the_same_words(
+    server: HostedServer, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process_of(server)
+    with_process = outcome(server.send(damaged()))
+    monkeypatch.setattr(parsing, "BUSY_RATE", 1e9)
+    with HostedServer(tmp_path_factory.mktemp("quiet")) as quiet:
+        assert outcome(quiet.send(damaged())) == with_process
+    assert with_process[:2] == (400, "bad_request")
+
+
+def test_errors_of_the_process_are_those_of_a_thread() -> None:
+    with pytest.raises(TooMuchText):
+        Reply(error="text").result()
+    with pytest.raises(MemoryError):
+        Reply(error="memory").result()
+
+
+def test_batches_are_stored_although_the_process_ends(server: HostedServer) -> None:
+    process = process_of(server)
+    os.kill(process.process.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor() as threads:
+        during = threads.submit(server.send, sample_frames("during"))
+        until(lambda: process.waiting == 1)
+        os.kill(process.process.pid, signal.SIGKILL)
+        assert during.result().status == 200
+    assert server.send(sample_frames("after")).status == 200
+    assert not process.is_alive
+    assert [tasks_of(server, cluster) for cluster in ("during", "after")] == [TASKS, TASKS]
+
+
+def test_the_process_ends_with_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "BUSY_RATE", -1.0)
+    with HostedServer(tmp_path) as server:
+        process = process_of(server)
+        assert psutil.pid_exists(process.process.pid)
+    process.process.wait(10)
+    assert process.process.returncode is not None
