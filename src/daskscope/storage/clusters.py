@@ -188,6 +188,19 @@ def find_cluster(tx: Transaction, account: int, cluster: str) -> Cluster | None:
     return tx.row(Cluster, _by_name(), wanted)
 
 
+def recording_user(tx: Transaction, account: int, cluster: str) -> str | None:
+    """Return the user who records a cluster; None if the cluster is unknown."""
+    user: str | None = tx.execute(_user_of(), {"account": account, "cluster": cluster}).scalar()
+    return user
+
+
+@functools.cache
+def _user_of() -> Any:
+    runs = schema.runs
+    mine = (runs.c.account_id == sa.bindparam("account")) & (runs.c.cluster == sa.bindparam("cluster"))
+    return sa.select(runs.c.user).where(mine)
+
+
 @functools.cache
 def _by_name() -> Any:
     """Build the statement once: that takes longer than running it, and every page of a cluster needs it."""

@@ -22,7 +22,7 @@ from daskscope.server.parse_process import MAX_TEXT, TooMuchText
 from daskscope.server.settings import Settings
 from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
-from daskscope.storage.clusters import find_cluster
+from daskscope.storage.clusters import find_cluster, recording_user
 from daskscope.storage.ingest import Batch, known_batches
 from daskscope.storage.retention import stored_nbytes
 from daskscope.storage.tokens import has_cluster_token
@@ -282,11 +282,13 @@ def _check_recorder(call: Call, clusters: set[str]) -> None:
     user = call.identity.name
     for cluster in clusters:
         with call.services.ingest_archive.read() as tx:
-            row = find_cluster(tx, call.account.id, cluster)
-            is_owner = roles_of(tx, call.identity.user).get(call.account.id) == "owner"
-        if row is not None and row.user != user and not is_owner:
-            raise forbidden(f"This cluster is recorded by {row.user or 'another user'}. Only they can send its data.")
-        if row is not None:
+            recorded_by = recording_user(tx, call.account.id, cluster)
+            is_allowed = recorded_by in (None, user) or roles_of(tx, call.identity.user).get(call.account.id) == "owner"
+        if not is_allowed:
+            raise forbidden(
+                f"This cluster is recorded by {recorded_by or 'another user'}. Only they can send its data."
+            )
+        if recorded_by is not None:
             call.services.recorded.add(call.account.id, user, cluster)
 
 
