@@ -5,7 +5,8 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,9 @@ class Post:
     body: bytes
 
 
-def capture(seconds: float, work: Callable[[str, float], None] | None = None) -> list[Post]:
-    """Run a workload for some time and return what its recorders sent to the server at the URL that ``work`` gets."""
+@contextmanager
+def received() -> Iterator[tuple[str, list[tuple[float, bytes]]]]:
+    """Yield the URL of a server in this process, and a list of the times and bodies of the posts it gets."""
     posts: list[tuple[float, bytes]] = []
     split = ingest.split
 
@@ -50,13 +52,19 @@ def capture(seconds: float, work: Callable[[str, float], None] | None = None) ->
         ingest.split = keep
         thread.start()
         try:
-            (work or _work)(services.entry_url, seconds)
+            yield services.entry_url, posts
         finally:
             ingest.split = split
             server.should_exit = True
             thread.join(30)
             services.close()
             listening.close()
+
+
+def capture(seconds: float, work: Callable[[str, float], None] | None = None) -> list[Post]:
+    """Run a workload for some time and return what its recorders sent to the server at the URL that ``work`` gets."""
+    with received() as (url, posts):
+        (work or _work)(url, seconds)
     first = posts[0][0]
     return [Post(at - first, body) for at, body in posts]
 

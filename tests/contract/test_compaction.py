@@ -368,7 +368,7 @@ def test_a_large_file_is_not_merged_again(archive: Archive, monkeypatch: pytest.
 def test_runs_are_compacted_when_they_are_over_or_large(archive: Archive) -> None:
     def wanted() -> dict[int, bool]:
         with archive.read() as tx:
-            return {run: over for run, _, over in due(tx, 10 * MINUTE)}
+            return {one.run: one.is_over for one in due(tx, 10 * MINUTE)}
 
     ended = {"cluster": "ended", "seen_us": NOW, "end_us": NOW}
     for cluster in ("living", "large"):
@@ -395,11 +395,11 @@ def test_a_run_that_cannot_be_compacted_does_not_delay_others(archive: Archive) 
     for _ in range(3):
         archive.now_us += 1
         with archive.read() as tx:
-            ((run, _, _),) = due(tx, MINUTE, limit=1)
-        turns.append(run)
+            (one,) = due(tx, MINUTE, limit=1)
+        turns.append(one.run)
         broken = archive.with_store(Refusing())
         with pytest.raises(StorageError):
-            broken.compact(run)
+            broken.compact(one.run)
     assert len(set(turns)) == 3
 
 

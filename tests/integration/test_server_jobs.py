@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from pathlib import Path
@@ -15,8 +16,9 @@ from tests.integration.conftest import Heard
 from tests.samples import sample_frames, sample_tables
 from tests.services import Hosting, Postgres
 
-from daskscope.server import documents
+from daskscope.server import compact_process, documents
 from daskscope.server import jobs as jobs_module
+from daskscope.server.compact_process import CompactionError
 from daskscope.server.http.errors import not_found
 from daskscope.server.jobs import UPLOAD_AGE_S, Jobs, remove_uploads
 from daskscope.server.services import open_services
@@ -24,6 +26,7 @@ from daskscope.storage import compaction, schema
 from daskscope.storage.blobs import LocalStore
 from daskscope.storage.compaction import compact
 from daskscope.storage.retention import stored_tasks
+from daskscope.storage.runs import files_of
 from daskscope.testing.factories import make_frames
 
 
@@ -218,6 +221,39 @@ def test_batches_left_by_one_pass_are_compacted_in_the_same_round(
         Jobs(server.services).compact()
         assert buffered(server) == []
         assert server.services.counters.get("compactions") > 1
+
+
+def test_a_large_buffer_is_compacted_in_another_process(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = MovingClock()
+    with hosted(tmp_path, clock=clock) as server:
+        for cluster, most in (("here", 1 << 30), ("apart", 0)):
+            monkeypatch.setattr(jobs_module, "MAX_NBYTES_HERE", most)
+            assert server.send(sample_frames(cluster, ended=True)).status == 200
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            clock.move(seconds=300)
+            Jobs(server.services).compact()
+            assert (resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > before) is (most == 0)
+        assert buffered(server) == []
+        with server.services.archive.read() as tx:
+            here, apart = ({file.name: file.rows for file in files_of(tx, run)} for run in (1, 2))
+        assert here == apart
+        assert here["tasks"] == len(sample_tables("c")["tasks"])
+
+
+def test_the_error_of_a_compaction_in_another_process_is_reported(
+    hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = MovingClock()
+    monkeypatch.setattr(jobs_module, "MAX_NBYTES_HERE", 0)
+    with hosted(tmp_path, clock=clock) as server:
+        assert server.send(sample_frames("c", ended=True)).status == 200
+        clock.move(seconds=300)
+        monkeypatch.setattr(compact_process, "MODULE", "daskscope.no_such_module")
+        with pytest.raises(CompactionError, match="compacting run 1 ended with status 1"):
+            Jobs(server.services).compact()
+        assert buffered(server) == ["c"]
 
 
 def test_the_slower_of_two_compacting_servers_stays_ready_and_continues(hosted: Hosting, tmp_path: Path) -> None:

@@ -1,24 +1,17 @@
 """Build one document in a process of its own, with a limit on its memory.
 
 A run of five million tasks takes gigabytes. In the server's own process, whatever exceeds the memory of the machine would end the
-server, and with it the ingest of every other cluster. The server writes a job to standard input and reads the result from standard
-output. The process ends if the server does: its standard input is then closed.
+server, and with it the ingest of every other cluster.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
 from daskscope.server.build_job import Job, Result
-
-#: Added to the process's priority number: batches of other clusters go first.
-NICE = 10
+from daskscope.server.child_main import run_job
 
 
 def build(job: Job) -> Result:
@@ -69,37 +62,11 @@ def _is_invalid(error: Exception) -> bool:
     return isinstance(error, InvalidInput)
 
 
-def limit_memory(nbytes: int) -> None:
-    """Limit the memory of this process.
-
-    Not its address space: pyarrow reserves gigabytes of that and uses little. Linux counts private writable pages as data; other
-    systems have no such limit.
-    """
-    if sys.platform == "linux":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (nbytes, nbytes))
-
-
-def _end_with_server() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
-
-
-def main() -> None:
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    if os.name == "posix":
-        os.nice(NICE)
-    limit_memory(job.memory_nbytes)
+def main(job: Job) -> Result:
     # pyarrow imports pandas if there is one, which takes 100 MB, and does not need it here.
     sys.modules["pandas"] = None  # type: ignore[assignment]
-    result = attempt(job)
-    sys.stdout.buffer.write(msgspec.json.encode(result))
-    sys.stdout.buffer.flush()
-    # The thread that reads standard input would keep the interpreter from ending.
-    os._exit(0)
+    return attempt(job)
 
 
 if __name__ == "__main__":
-    main()
+    run_job(Job, main, lambda job: job.memory_nbytes)

@@ -86,15 +86,20 @@ def _stored(
 def _job(
     services: Services, account: int, title: str, *, run: int = 0, computation: str = "", recording: str = ""
 ) -> Job:
+    memory = services.settings.build_memory
+    return Job(storage_of(services), memory, account, title, run, computation, recording)
+
+
+def storage_of(services: Services) -> Storage:
+    """Return how other processes reach the storage of a server."""
     settings = services.settings
-    storage = Storage(
+    return Storage(
         settings.database_url,
         settings.database_timeout,
         settings.store_url,
         settings.store_endpoint,
         services.archive.vault.masters,
     )
-    return Job(storage, settings.build_memory, account, title, run, computation, recording)
 
 
 def _build_apart(services: Services, job: Job, tasks: int) -> Built:

@@ -13,13 +13,15 @@ from pathlib import Path
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
+from daskscope.server.building import storage_of
+from daskscope.server.compact_process import MAX_NBYTES_HERE, CompactJob, compact_apart
 from daskscope.server.http.errors import Refusal, public_message
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.clock_check import ClockCheck
 from daskscope.storage.code_texts import move_codes
-from daskscope.storage.compaction import claim, compact, due
+from daskscope.storage.compaction import Due, claim, compact, due
 from daskscope.storage.computations import large_subjects
 from daskscope.storage.database import detail_of, is_outage
 from daskscope.storage.error_groups import index_errors
@@ -112,28 +114,33 @@ class Jobs:
         tried: set[int] = set()
         while not self._stop.is_set():
             with services.archive.read() as tx:
-                runs = [item for item in due(tx, quiet) if item[0] not in tried]
+                runs = [one for one in due(tx, quiet) if one.run not in tried]
             if not runs:
                 return
-            for run, account, over in runs:
+            for one in runs:
                 if self._stop.is_set():
                     return
-                with claim(services.archive, run) as is_mine:
+                with claim(services.archive, one.run) as is_mine:
                     # Once per round, or a run that cannot be compacted would be retried endlessly. A run that was partly
                     # compacted gets its next turn after the others.
-                    if not is_mine or not self._compact(run, account, over=over):
-                        tried.add(run)
+                    if not is_mine or not self._compact(one):
+                        tried.add(one.run)
 
-    def _compact(self, run: int, account: int, *, over: bool) -> bool:
+    def _compact(self, one: Due) -> bool:
         """Run one pass. Return whether it compacted anything."""
         services = self.services
-        done = compact(services.archive, account, run, over=over)
+        if one.nbytes > MAX_NBYTES_HERE:
+            keep_us = services.archive.keep_replaced_us
+            job = CompactJob(storage_of(services), keep_us, one.account, one.run, one.is_over)
+            done = compact_apart(services.child_processes, job)
+        else:
+            done = compact(services.archive, one.account, one.run, over=one.is_over)
         if done is None:
             return False
         services.counters.add("compactions")
         services.counters.add("compacted_rows", done.rows)
-        if over:
-            self._render(run, account)
+        if one.is_over:
+            self._render(one.run, one.account)
         return done.batches > 0
 
     def _render(self, run: int, account: int) -> None:

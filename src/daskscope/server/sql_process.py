@@ -7,15 +7,13 @@ can be ended.
 from __future__ import annotations
 
 import os
-import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.build_process import NICE, limit_memory
+from daskscope.server.child_main import run_job
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.storage.sql import SqlColumn, SqlError, SqlFiles, SqlLimits, SqlResult, run_query
 
@@ -77,22 +75,5 @@ def _reply(job: SqlJob) -> SqlReply:
     return SqlReply([(column.name, column.type) for column in result.columns], result.rows, result.is_cut)
 
 
-def _end_with_server() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)
-
-
-def main() -> None:
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=SqlJob)
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    if os.name == "posix":
-        os.nice(NICE)
-    limit_memory(job.memory_nbytes + PROCESS_NBYTES)
-    sys.stdout.buffer.write(msgspec.json.encode(_reply(job)))
-    sys.stdout.buffer.flush()
-    # The thread that reads standard input would keep the interpreter from ending.
-    os._exit(0)
-
-
 if __name__ == "__main__":
-    main()
+    run_job(SqlJob, _reply, lambda job: job.memory_nbytes + PROCESS_NBYTES)

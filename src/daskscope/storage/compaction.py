@@ -51,21 +51,33 @@ class Compacted:
     files: list[str] = field(default_factory=list)
 
 
-def due(tx: Transaction, quiet_us: int, limit: int = 20) -> list[tuple[int, int, bool]]:
-    """Return the runs to compact: number, account, and whether they are over (ended, or silent for long)."""
+@dataclass(frozen=True)
+class Due:
+    """A run to compact."""
+
+    run: int
+    account: int
+    #: Whether it has ended, or was silent for long.
+    is_over: bool
+    #: Bytes of its buffer.
+    nbytes: int
+
+
+def due(tx: Transaction, quiet_us: int, limit: int = 20) -> list[Due]:
+    """Return runs to compact."""
     runs = schema.runs
     over = sa.or_(runs.c.end_us > 0, runs.c.received_us < tx.now_us - quiet_us)
     # A run that has just ended may still get its last batches.
     quiet = runs.c.received_us < tx.now_us - min(quiet_us, 10_000_000)
     wanted = sa.or_(sa.and_(over, quiet), runs.c.buffered_nbytes > BUFFER_NBYTES)
     query = (
-        sa.select(runs.c.id, runs.c.account_id, over.label("over"))
+        sa.select(runs.c.id, runs.c.account_id, over.label("over"), runs.c.buffered_nbytes)
         .where(runs.c.buffered_nbytes > 0, wanted)
         # Not the largest first: a run that cannot be compacted would block all others.
         .order_by(runs.c.compacted_us, runs.c.id)
         .limit(limit)
     )
-    return [(row.id, row.account_id, bool(row.over)) for row in tx.execute(query)]
+    return [Due(row.id, row.account_id, bool(row.over), row.buffered_nbytes) for row in tx.execute(query)]
 
 
 @contextmanager
