@@ -29,9 +29,9 @@ class Served:
 
 
 @contextmanager
-def serve_data(data: Path) -> Iterator[Served]:
+def serve_data(data: Path, *flags: str) -> Iterator[Served]:
     """Yield a server on a data directory."""
-    command = [sys.executable, "-c", START, "serve", "--port", "0", "--data", str(data)]
+    command = [sys.executable, "-c", START, "serve", "--port", "0", "--data", str(data), *flags]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None
