@@ -91,10 +91,18 @@ class Connection:
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, float, float]:
         """Return the status, the seconds it took, and the seconds to wait before the next request."""
         began = time.perf_counter()
-        self._http.request(method, f"/api/v1/{path}", body, self._headers)
-        response = self._http.getresponse()
+        try:
+            response = self._request(method, path, body)
+        except (OSError, http.client.HTTPException):
+            # The server closes connections that are idle for five seconds. Recorders connect again, too.
+            self._http.close()
+            response = self._request(method, path, body)
         response.read()
         return response.status, time.perf_counter() - began, float(response.headers.get("Retry-After") or 0)
+
+    def _request(self, method: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+        self._http.request(method, f"/api/v1/{path}", body, self._headers)
+        return self._http.getresponse()
 
 
 def _send(connection: Connection, posts: list[Post], delay_s: float, times: list[float]) -> None:
