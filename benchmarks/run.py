@@ -34,6 +34,7 @@ from benchmarks import (
     overhead,
     readers,
     replay,
+    replicas,
     report,
     sql,
     traffic,
@@ -66,6 +67,7 @@ LONG: dict[str, Measurement] = {
     "large_clusters": large_clusters.run,
     "live": live.run,
     "replay": replay.run,
+    "replicas": replicas.run,
     "traffic": traffic.run,
     "report": report.run,
     "sql": sql.run,
@@ -91,6 +93,7 @@ def main() -> int:
         "volume": partial(volume.run, arguments.tasks),
         "outage": partial(outage.run, minutes=arguments.minutes),
         "traffic": partial(traffic.run, arguments.posts),
+        "replicas": partial(replicas.run, arguments.posts),
     }
     known: dict[str, Measurement] = {**QUICK, **LONG, **chosen}
     names = arguments.names or list(QUICK if arguments.quick else known)

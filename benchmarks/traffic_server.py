@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,33 @@ from daskscope.storage.users import open_user
 
 #: An account may add 600 clusters a minute.
 ACCOUNTS = 10
+#: Connections to the servers stay open, and requests go to the one with the fewest.
+PROXY = """
+daemon off;
+worker_processes 1;
+pid {directory}/nginx.pid;
+events {{ worker_connections 16384; }}
+http {{
+    access_log off;
+    client_body_temp_path {directory}/body;
+    proxy_temp_path {directory}/proxy;
+    fastcgi_temp_path {directory}/fastcgi;
+    uwsgi_temp_path {directory}/uwsgi;
+    scgi_temp_path {directory}/scgi;
+    client_max_body_size 200m;
+    client_body_buffer_size 1m;
+    upstream servers {{ least_conn; {servers} keepalive 64; }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{
+            proxy_pass http://servers;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_set_header Host $http_host;
+        }}
+    }}
+}}
+"""
 
 
 @dataclass(frozen=True)
@@ -29,7 +57,7 @@ class Server:
 
     port: int
     secrets: list[str]
-    process: psutil.Process
+    processes: list[psutil.Process]
     #: PostgreSQL's first process; None for SQLite.
     database: psutil.Process | None
 
@@ -39,7 +67,7 @@ class Server:
 
     def cpu_s(self) -> tuple[float, float]:
         """Return the CPU time of the server and of the database so far, in seconds."""
-        return _cpu_s(self.process), _cpu_s(self.database) if self.database is not None else 0.0
+        return sum(map(_cpu_s, self.processes)), _cpu_s(self.database) if self.database is not None else 0.0
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -60,8 +88,11 @@ def cluster_name(number: int) -> str:
 
 
 @contextmanager
-def serve_accounts(directory: Path, url: str, tokens: int) -> Iterator[Server]:
-    """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one."""
+def serve_accounts(directory: Path, url: str, tokens: int, replicas: int = 1) -> Iterator[Server]:
+    """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one.
+
+    With several replicas, the port is that of a proxy (nginx) which distributes the requests over them.
+    """
     data = str(directory / "data")
     services = open_services(Settings(port=0, data=data, login=True, database=url).checked())
     try:
@@ -81,11 +112,35 @@ def serve_accounts(directory: Path, url: str, tokens: int) -> Iterator[Server]:
         services.close()
     command = [sys.executable, "-c", START, "serve", "--login", "--port", "0", "--data", data]
     command += ["--database", url] if url else []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    processes: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
+        for _ in range(replicas):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+            processes.append(process)
+        ports = [_port_of(process) for process in processes]
+        port = ports[0] if replicas == 1 else stack.enter_context(_proxy(directory, ports))
+        servers = [psutil.Process(process.pid) for process in processes]
+        yield Server(port, secrets, servers, _postmaster(url) if url else None)
+
+
+def _port_of(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    return int(process.stdout.readline().strip().rpartition(":")[2])
+
+
+@contextmanager
+def _proxy(directory: Path, ports: list[int]) -> Iterator[int]:
+    """Yield the port of an nginx in front of servers on these ports."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    file = directory / "nginx.conf"
+    servers = " ".join(f"server 127.0.0.1:{one};" for one in ports)
+    file.write_text(PROXY.format(directory=directory, servers=servers, port=port))
+    process = subprocess.Popen(["nginx", "-c", str(file), "-e", str(directory / "error.log")])
     try:
-        assert process.stdout is not None
-        port = int(process.stdout.readline().strip().rpartition(":")[2])
-        yield Server(port, secrets, psutil.Process(process.pid), _postmaster(url) if url else None)
+        yield port
     finally:
         process.terminate()
         process.wait(30)
