@@ -46,6 +46,8 @@ class Benchmark:
 
 #: The benchmark of a test that recorded something.
 RECORDED = pytest.StashKey[Benchmark]()
+#: The number of benchmarks that a test has recorded so far.
+COUNT = pytest.StashKey[int]()
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,9 @@ class Plugin:
                 f"{error} A benchmark needs it before it starts: in a fixture, or in daskscope_record(function, client=client).",
                 pytrace=False,
             )
-        benchmark = Benchmark(_file_name(item.nodeid))
+        count = item.stash[COUNT] = item.stash.get(COUNT, 0) + 1
+        # The second benchmark of a test has its own recordings and baseline.
+        benchmark = Benchmark(_file_name(item.nodeid) + (f"-{count}" if count > 1 else ""))
         item.stash[RECORDED] = benchmark
         directory = self.directory / "recordings"
         directory.mkdir(parents=True, exist_ok=True)

@@ -161,6 +161,21 @@ def test_fixture(daskscope_record):
     assert [path.name for path in project.directory.iterdir() if "scope" in path.name] == []
 
 
+def test_two_benchmarks_of_one_test_have_their_own_baselines(project: Project) -> None:
+    project.write(
+        "test_bench.py",
+        """
+def test_two(client, daskscope_record):
+    for number in range(2):
+        daskscope_record(lambda: client.submit(abs, number, pure=False).result(), repeats=1, warmup=0)
+""",
+    )
+    assert project.run("--daskscope=out", "--daskscope-save", "main").returncode == 0
+    kept = sorted(path.stem for path in (project.directory / "out").rglob("*.json"))
+    assert len(kept) == 2
+    assert kept[1] == f"{kept[0]}-2"
+
+
 def test_a_damaged_baseline_is_named(project: Project) -> None:
     project.write(
         "test_bench.py",

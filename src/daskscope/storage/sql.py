@@ -225,7 +225,7 @@ def _refused(error: Exception, limits: SqlLimits) -> SqlError:
         return SqlError(f"The query needs more than {memory} of memory. Ask for fewer rows, columns or clusters.")
     if kind == "PermissionException":
         return SqlError("A query can only read the recorded tables, not files or addresses.")
-    # Without the picture of the place, which needs several lines.
+    # Without the excerpt of the query, which takes several lines.
     return SqlError(" ".join(str(error).partition("\n\nLINE ")[0].split()))
 
 

@@ -172,7 +172,7 @@ function ComparedMemory({ comparison: c }: { comparison: Comparison }) {
   const wall = c.wall.after ?? 0;
   if (points < 2) return null;
   return (
-    <Panel title="Memory" note="All workers, at equal parts of a run; the time is that of the runs after" class="mt">
+    <Panel title="Memory" note="Sum over all workers. All runs are drawn with the length of the later ones." class="mt">
       <Plot
         label="Memory before and after"
         x={Array.from({ length: points }, (_, i) => (wall * i) / (points - 1))}

@@ -378,7 +378,7 @@ def _hardened(handler: Callable[[Request, Exception], Awaitable[Response]]) -> A
 async def _http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405 and is_content_host(request, request.app.state.services.settings):
-        # What exists on the other origin is not told.
+        # This host does not reveal which paths exist on the app's host.
         error = HTTPException(404)
     if error.status_code == 404:
         text = f"There is nothing at {request.scope['path'][:200]}."
