@@ -86,6 +86,13 @@ def _end_with_server() -> None:
     os._exit(1)
 
 
+def _use_all_cores() -> None:
+    """Let pyarrow decode as many columns at a time as there are cores; ``OMP_NUM_THREADS`` would limit it to one."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
+
+
 def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
     threading.Thread(target=_end_with_server, daemon=True).start()
@@ -94,6 +101,7 @@ def main() -> None:
     limit_memory(job.memory_nbytes)
     # pyarrow imports pandas if there is one, which takes 100 MB, and does not need it here.
     sys.modules["pandas"] = None  # type: ignore[assignment]
+    _use_all_cores()
     result = attempt(job)
     sys.stdout.buffer.write(msgspec.json.encode(result))
     sys.stdout.buffer.flush()
