@@ -21,7 +21,7 @@ def steps(count: int) -> list[slice]:
 
 def is_dense(size: int, rows: int) -> bool:
     """Return whether rows with keys below ``size`` are summed faster in an array with a slot per key than by sorting."""
-    return size <= max(MAX_DENSE, 2 * rows)
+    return size <= max(MAX_DENSE, 4 * rows)
 
 
 def narrow(values: Array, size: int) -> Array:
@@ -115,6 +115,9 @@ def product(columns: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, list
     count = 1
     for column, size in zip(columns, sizes, strict=True):
         width = max(1, size)
+        if width == 1 and count:
+            parts.append(np.zeros(count, dtype=np.int64))
+            continue
         # Renumber after each column, so that the product of many dictionaries cannot overflow.
         distinct = _combine(combined, column, width, count * width)
         parts = [part[distinct // width] for part in parts]

@@ -19,22 +19,22 @@ def task_intervals(tasks: Table, rows: Array | None = None) -> tuple[Array, Stri
     ``rows`` limits the result to some executions.
     """
     columns = [tasks.lists(f"interval_{name}") for name in ("action", "start_us", "stop_us")]
-    if rows is None:
-        # Half as wide as the default: there are five calls for every document.
-        rows = np.arange(tasks.rows, dtype=np.int32)
-    else:
+    if rows is not None:
         columns = [column.take(rows) for column in columns]
     actions, starts, stops = columns
     same = np.ones(1, dtype=bool)
     for column in (starts, stops):
         if column.offsets is not actions.offsets:
             same = same & (actions.lengths == column.lengths)
+    matching = None
     if not same.all():
         # The recorder never writes rows whose list columns disagree, so there is no way to interpret them.
         matching = np.flatnonzero(same)
-        rows = rows[matching]
         actions, starts, stops = (column.take(matching) for column in columns)
-    return np.repeat(rows, actions.lengths), flat_strings(actions), np.asarray(starts.flat), np.asarray(stops.flat)
+    owners = actions.owners
+    for index in (matching, rows):
+        owners = owners if index is None else index[owners]
+    return owners, flat_strings(actions), np.asarray(starts.flat), np.asarray(stops.flat)
 
 
 def sum_by_action(tasks: Table, groups: Array, size: int) -> list[Mapping[str, int]]:

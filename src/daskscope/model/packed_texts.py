@@ -50,12 +50,11 @@ class PackedTexts:
         """Return the texts of some rows, packed as well."""
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
-        return PackedTexts(self.gather(rows).tobytes(), _ends(np.diff(self.offsets)[rows]))
+        return PackedTexts(self.gather(rows).tobytes(), _ends(self._lengths(rows)))
 
     def are_equal(self, rows: Array, others: Array) -> bool:
         """Return whether the texts of some rows are those of as many others."""
-        lengths = np.diff(self.offsets)
-        if not (lengths[rows] == lengths[others]).all():
+        if not (self._lengths(rows) == self._lengths(others)).all():
             return False
         return np.array_equal(self.gather(rows), self.gather(others))
 
@@ -66,13 +65,17 @@ class PackedTexts:
     def joined(self, rows: Array, separator: int) -> Array:
         """Return the bytes of some texts with a separator byte after each."""
         found = self._gather(rows, 1)
-        found[_ends(np.diff(self.offsets)[rows] + 1)[1:] - 1] = separator
+        found[_ends(self._lengths(rows) + 1)[1:] - 1] = separator
         return found
+
+    def _lengths(self, rows: Array) -> Array:
+        result: Array = self.offsets[1:][rows] - self.offsets[:-1][rows]
+        return result
 
     def _gather(self, rows: Array, beyond: int) -> Array:
         """Return the bytes of some texts, and as many beyond the end of each."""
         data = np.frombuffer(self.data or b"\0", dtype=np.uint8)
-        starts, lengths = self.offsets[rows].astype(np.int64), np.diff(self.offsets)[rows] + beyond
+        starts, lengths = self.offsets[rows].astype(np.int64), self._lengths(rows) + beyond
         found = np.empty(int(lengths.sum(dtype=np.int64)), dtype=np.uint8)
         end = 0
         # In steps: the position of each byte takes eight.

@@ -148,11 +148,12 @@ class Strings:
 class Lists:
     """A list column: flat values, and the offset of each row's first value."""
 
-    __slots__ = ("flat", "offsets")
+    __slots__ = ("_owners", "flat", "offsets")
 
     def __init__(self, offsets: Array, flat: Array | Strings) -> None:
         self.offsets = offsets
         self.flat = flat
+        self._owners: Array | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -161,6 +162,13 @@ class Lists:
     def lengths(self) -> Array:
         result: Array = np.diff(self.offsets)
         return result
+
+    @property
+    def owners(self) -> Array:
+        """The row of each flat value. Computed once: it takes 0.1 s for five million rows, and a document needs it five times."""
+        if self._owners is None:
+            self._owners = np.repeat(np.arange(len(self), dtype=np.int32), self.lengths)
+        return self._owners
 
     def to_numpy(self) -> Array:
         flat = self.flat.to_numpy() if isinstance(self.flat, Strings) else self.flat

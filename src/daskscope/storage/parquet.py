@@ -124,8 +124,12 @@ def _read(file: Any, groups: Sequence[int], columns: Sequence[Column], rows: int
     for first in range(0, len(groups), GROUPS_AT_ONCE):
         read = file.read_row_groups(groups[first : first + GROUPS_AT_ONCE], columns=list(builders))
         for name, builder in builders.items():
-            builder.append(pa.concat_arrays(read.column(name).unify_dictionaries().chunks))
-        del read
+            column = read.column(name)
+            if pa.types.is_dictionary(types[name]):
+                column = pa.chunked_array([pa.concat_arrays(column.unify_dictionaries().chunks)])
+            for chunk in column.chunks:
+                builder.append(chunk)
+        del read, column, chunk
     values: dict[str, Values] = {}
     for name in list(builders):
         values[name] = _shared(builders.pop(name).finish(), values)
