@@ -28,6 +28,8 @@ CAPTURE_S = 15.0
 #: Rounds of captured posts without readers.
 ROUNDS = 2
 MAX_GB, MAX_RATIO = 2.0, 2.0
+#: Limits of the process that builds the document.
+MAX_BUILD_S, MAX_BUILD_GB = 10.0, 1.0
 
 
 def _prepare(data: str, tasks: int) -> None:
@@ -40,24 +42,33 @@ def _prepare(data: str, tasks: int) -> None:
 
 
 class Watch(threading.Thread):
-    """Measures the memory of a server and of its processes until it is stopped."""
+    """Measures the memory of a server and of its processes until it is stopped, and how long the longest of them lived."""
 
     def __init__(self, process: psutil.Process) -> None:
         super().__init__(daemon=True)
         self.process = process
-        self.peak_nbytes = self.alone_nbytes = 0
+        self.peak_nbytes = self.alone_nbytes = self.child_nbytes = 0
+        self.child_s = 0.0
         self.ended = threading.Event()
 
     def run(self) -> None:
-        while not self.ended.wait(0.05):
+        while not self.ended.wait(0.02):
             mine = self.process.memory_info().rss
             total = mine
             for child in self.process.children():
                 try:
                     total += child.memory_info().rss
-                except psutil.NoSuchProcess:
+                    self.child_nbytes = max(self.child_nbytes, _peak_nbytes(child.pid))
+                    self.child_s = max(self.child_s, time.time() - child.create_time())
+                except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                     continue
             self.alone_nbytes, self.peak_nbytes = max(self.alone_nbytes, mine), max(self.peak_nbytes, total)
+
+
+def _peak_nbytes(pid: int) -> int:
+    """Return the peak memory of a process, from the kernel: samples miss short peaks. A process that just ended has none."""
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0
 
 
 def _open(port: int, secret: str, answers: list[tuple[int, float, str]]) -> None:
@@ -130,6 +141,8 @@ def run(tasks: int = TASKS, readers: int = READERS) -> list[Result]:
     detail = f"median / 99 %: alone {a50:.1f} / {a99:.1f} ms, meanwhile {b50:.1f} / {b99:.1f} ms"
     return [
         equal(f"{what}: builds", builds, 1, f"{len(tags)} documents; the last reader had it after {took:.0f} s"),
+        at_most(f"{what}: time to build the document", watch.child_s, MAX_BUILD_S, " s"),
+        at_most(f"{what}: peak memory of the process that builds it", watch.child_nbytes / 1e9, MAX_BUILD_GB, " GB"),
         at_most(
             f"{what}: peak memory of the server and its processes",
             watch.peak_nbytes / 1e9,

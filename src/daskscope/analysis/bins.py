@@ -84,6 +84,14 @@ def make_cube(
     )
 
 
+def add_cubes(cubes: Sequence[Cube], count: int) -> Cube:
+    """Return the sum of cubes with the same keys and measures."""
+    first = cubes[0]
+    codes = [np.concatenate([cube.codes[name] for cube in cubes]) for name in first.keys]
+    measures = {name: np.concatenate([cube.measures[name] for cube in cubes]) for name in first.measures}
+    return make_cube(first.keys, codes, np.concatenate([cube.bin for cube in cubes]), count, measures)
+
+
 def _sums(cells: Array, values: Array, size: int) -> Array:
     totals = np.zeros(size, dtype=np.float64 if values.dtype.kind == "f" else np.int64)
     np.add.at(totals, cells, values)

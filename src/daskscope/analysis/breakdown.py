@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from daskscope.analysis.actors import with_actor_calls
 from daskscope.analysis.bins import Bins, Cube, make_cube
 from daskscope.analysis.executions import cancelled_until_us, recomputed_rows, seceded_at_us
-from daskscope.analysis.grouping import counts, product, sums, where
+from daskscope.analysis.grouping import counts, narrow, product, steps, sums, where
 from daskscope.analysis.idle import Idle
 from daskscope.analysis.idle import idle as explain_idle
-from daskscope.analysis.intervals import Spread, merge, spread, steps, task_intervals, union_us
+from daskscope.analysis.intervals import Spread, merge, spread, spread_all, task_intervals, union_us
 from daskscope.analysis.library_threads import processes
 from daskscope.analysis.waiting import Waits, cpu_share, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
@@ -69,7 +69,10 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class Atoms:
-    """Thread time by worker, prefix, span, category and bin, from which all cubes are summed."""
+    """Thread time by worker, prefix, span, category and bin, from which all cubes are summed.
+
+    All but the time are in few bits, because five million tasks have three million atoms.
+    """
 
     worker: Array
     prefix: Array
@@ -84,6 +87,11 @@ class Atoms:
     def with_us(self, us: Array, category: Array | None = None) -> Atoms:
         """Return the same parts with other amounts."""
         return Atoms(self.worker, self.prefix, self.span, self.category if category is None else category, self.bin, us)
+
+    def with_keys(self, prefix: int, span: int) -> Atoms:
+        """Return the same parts with one prefix and one span."""
+        prefixes, spans = (np.full(len(self.us), code, dtype=np.int32) for code in (prefix, span))
+        return Atoms(self.worker, prefixes, spans, self.category, self.bin, self.us)
 
 
 def breakdown(recording: Recording, bins: Bins) -> Breakdown:
@@ -102,19 +110,26 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
     moved, free = _fit(_other_activities(tasks, lived, bins), cells, free, bins.count)
     names = tasks.strings("prefix")
     share = cpu_share(recording, names)
-    atoms = _join(_divide_cpu(_join(executed, fitting), share, names), moved)
     beside_us = int(called.us.sum() - fitting.us.sum())
-    # Five million tasks have 200 MB of them.
-    del executed, called, fitting, moved
+    divided = _divide_cpu(_join(executed, fitting), share, names)
     free, monitored = _spilling(recording, threads, free, bins)
-    idle = _join(_without_task(threads, IDLE, free), *monitored)
-    split = sums(np.concatenate((atoms.category, idle.category)), np.concatenate((atoms.us, idle.us)), len(CATEGORIES))
-    prefixes, spans = names.values.tolist(), tasks.strings("span").values.tolist()
+    prefixes, spans = _with_empty(names.values.tolist()), _with_empty(tasks.strings("span").values.tolist())
+    idle = _join(_without_task(threads, IDLE, free), *monitored).with_keys(prefixes.index(""), spans.index(""))
+    atoms = _join(divided, moved, idle)
+    # Five million tasks have 60 MB of them.
+    del executed, called, fitting, divided, moved, idle
+    split = sums(atoms.category, atoms.us, len(CATEGORIES))
     waits = atoms.take(np.flatnonzero(atoms.category == NONCPU))
+    cubes = {
+        "prefix": _cube("prefix", atoms.prefix, prefixes, atoms, bins),
+        "worker": _cube("worker", atoms.worker, lived.workers, atoms, bins),
+        "span": _cube("span", atoms.span, spans, atoms, bins),
+    }
+    del atoms
     return Breakdown(
-        by_prefix=_cube("prefix", *_with_idle(atoms.prefix, prefixes, len(idle.us)), atoms, idle, bins),
-        by_worker=_cube("worker", np.concatenate((atoms.worker, idle.worker)), lived.workers, atoms, idle, bins),
-        by_span=_cube("span", *_with_idle(atoms.span, spans, len(idle.us)), atoms, idle, bins),
+        by_prefix=cubes["prefix"],
+        by_worker=cubes["worker"],
+        by_span=cubes["span"],
         split=dict(zip(CATEGORIES, split.tolist(), strict=True)),
         thread_us=int(threads.us.sum()),
         idle_us=int(split[IDLE]),
@@ -128,7 +143,7 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
             names,
             processes(recording, lived.workers, names, share),
         ),
-        seceded_us=int(np.maximum(bins.clip(tasks["stop_us"]) - bins.clip(seceded), 0)[seceded > 0].sum()),
+        seceded_us=_seceded_us(tasks, seceded, bins),
         actors_beside_us=beside_us,
     )
 
@@ -139,20 +154,32 @@ def _computed(
     """Return executions and actor calls, cut to the lifetimes of their workers; ``_divide_cpu`` splits ``cpu`` later."""
     tasks = recording["tasks"]
     wasted = where(tasks.strings("status"), *WASTED) | again
-    stops = np.where(seceded > 0, np.minimum(seceded, tasks["stop_us"]), cancelled_until_us(recording))
-    starts, stops = lived.clip(tasks["start_us"], stops, lived.of_tasks)
-    categories, rows = np.where(wasted, FAILED, CPU), np.arange(tasks.rows)
+    categories = np.where(wasted, np.int8(FAILED), np.int8(CPU))
+    until_us = cancelled_until_us(recording)
 
-    def atoms(part: Array) -> Atoms:
-        return _atoms(tasks, lived, part, categories[part], starts[part], stops[part], bins)
+    def intervals(rows: slice) -> tuple[Array, Array]:
+        stops = np.where(seceded[rows] > 0, np.minimum(seceded[rows], tasks["stop_us"][rows]), until_us[rows])
+        return lived.clip(tasks["start_us"][rows], stops, lived.of_tasks[rows])
 
-    return atoms(rows[:first_call]), atoms(rows[first_call:])
+    def atoms(first: int, stop: int) -> Atoms:
+        rows = slice(first, stop)
+        owners = _Owners(lived.of_tasks[rows], tasks.strings("prefix").codes[rows], tasks.strings("span").codes[rows])
+        parts = (intervals(slice(first + some.start, min(first + some.stop, stop))) for some in steps(stop - first))
+        return _atoms(tasks, lived, owners, categories[rows], parts, bins)
+
+    return atoms(0, first_call), atoms(first_call, tasks.rows)
+
+
+def _seceded_us(tasks: Table, seceded: Array, bins: Bins) -> int:
+    rows = np.flatnonzero(seceded > 0)
+    return int(np.maximum(bins.clip(tasks["stop_us"][rows]) - bins.clip(seceded[rows]), 0).sum())
 
 
 def _without_task(threads: Spread, category: int, us: Array) -> Atoms:
     """Return thread time that belongs to no task."""
-    none = np.zeros(len(us), dtype=np.int64)
-    return Atoms(threads.group, none, none, np.full(len(us), category), threads.bin, us)
+    none = np.zeros(len(us), dtype=np.int8)
+    worker, bin_ = (values.astype(np.int32) for values in (threads.group, threads.bin))
+    return Atoms(worker, none, none, np.full(len(us), category, dtype=np.int8), bin_, us)
 
 
 def _spilling(recording: Recording, threads: Spread, free: Array, bins: Bins) -> tuple[Array, list[Atoms]]:
@@ -183,24 +210,45 @@ def _spilling(recording: Recording, threads: Spread, free: Array, bins: Bins) ->
 def _other_activities(tasks: Table, lived: Lifetimes, bins: Bins) -> Atoms:
     """Return the activities of executions besides computing, cut to the lifetimes of their workers."""
     owners, actions, starts, stops = task_intervals(tasks)
-    categories = np.array([ACTIONS.get(action, -1) for action in actions.values], dtype=np.int64)[actions.codes]
+    categories = np.array([ACTIONS.get(action, -1) for action in actions.values], dtype=np.int8)[actions.codes]
     known = np.flatnonzero(categories >= 0)
     owners = owners[known]
-    starts, stops = lived.clip(starts[known], stops[known], lived.of_tasks[owners])
-    return _atoms(tasks, lived, owners, categories[known], starts, stops, bins)
+    of_tasks, prefixes, spans = lived.of_tasks[owners], tasks.strings("prefix"), tasks.strings("span")
+    intervals = (lived.clip(starts[known[some]], stops[known[some]], of_tasks[some]) for some in steps(len(known)))
+    found = _Owners(of_tasks, prefixes.codes[owners], spans.codes[owners])
+    return _atoms(tasks, lived, found, categories[known], intervals, bins)
+
+
+@dataclass(frozen=True)
+class _Owners:
+    """Worker lifetime, prefix and span of the execution of each interval."""
+
+    lifetime: Array
+    prefix: Array
+    span: Array
 
 
 def _atoms(
-    tasks: Table, lived: Lifetimes, owners: Array, categories: Array, starts: Array, stops: Array, bins: Bins
+    tasks: Table,
+    lived: Lifetimes,
+    owners: _Owners,
+    categories: Array,
+    intervals: Iterable[tuple[Array, Array]],
+    bins: Bins,
 ) -> Atoms:
-    """Distribute intervals of executions over the bins; ``owners`` has the execution of each interval."""
-    prefixes, spans = tasks.strings("prefix"), tasks.strings("span")
-    columns = [lived.worker[lived.of_tasks[owners]], prefixes.codes[owners], spans.codes[owners], categories]
-    sizes = [len(lived.workers), len(prefixes.values), len(spans.values), len(CATEGORIES)]
-    groups, parts = product(columns, sizes)
-    found = spread(starts, stops, bins, groups)
-    worker, prefix, span, category = (part[found.group] for part in parts)
-    return Atoms(worker, prefix, span, category, found.bin, found.us)
+    """Distribute intervals, given in steps, over the bins."""
+    sizes = [
+        len(lived.workers),
+        len(tasks.strings("prefix").values),
+        len(tasks.strings("span").values),
+        len(CATEGORIES),
+    ]
+    groups, parts = product([lived.worker[owners.lifetime], owners.prefix, owners.span, categories], sizes)
+    steps_of = zip(intervals, steps(len(groups)), strict=True)
+    given = ((starts, stops, groups[some], None) for (starts, stops), some in steps_of)
+    found = spread_all(given, bins, max(1, len(parts[0])), len(groups))
+    worker, prefix, span, category = (narrow(part, size)[found.group] for part, size in zip(parts, sizes, strict=True))
+    return Atoms(worker, prefix, span, category, narrow(found.bin, bins.count), found.us)
 
 
 def _fit(atoms: Atoms, cells: Array, room: Array, count: int) -> tuple[Atoms, Array]:
@@ -210,13 +258,15 @@ def _fit(atoms: Atoms, cells: Array, room: Array, count: int) -> tuple[Atoms, Ar
     """
     if not len(cells):
         return atoms.take(np.zeros(0, dtype=np.int64)), room
-    keys = atoms.worker * count + atoms.bin
+    keys = atoms.worker.astype(np.int64) * count + atoms.bin
     at = np.minimum(np.searchsorted(cells, keys), len(cells) - 1)
     inside = cells[at] == keys
     if not inside.all():
         atoms, at = atoms.take(np.flatnonzero(inside)), at[inside]
     wanted = sums(at, atoms.us, len(cells))
     over = np.flatnonzero((wanted > room)[at])
+    if not len(over):
+        return atoms, room - wanted
     over = over[np.argsort(at[over], kind="stable")]
     us = atoms.us.copy()
     us[over] = _scaled(us[over], at[over], wanted, room)
@@ -242,6 +292,8 @@ def _divide_cpu(atoms: Atoms, cpu_share: Array, prefixes: Strings) -> Atoms:
     share = cpu_share[atoms.prefix]
     divided = (atoms.category == CPU) & (share < 1.0)
     rows = np.flatnonzero(divided)
+    if not len(rows):
+        return atoms
     rows = rows[np.argsort(atoms.prefix[rows], kind="stable")]
     whole, share = atoms.take(rows), share[rows]
     totals = sums(whole.prefix, whole.us, len(prefixes.values))
@@ -249,7 +301,7 @@ def _divide_cpu(atoms: Atoms, cpu_share: Array, prefixes: Strings) -> Atoms:
     # Round running sums, so that the CPU time of a prefix is exact to the microsecond, whatever the number of bins.
     cpu = np.floor((before + whole.us) * share).astype(np.int64) - np.floor(before * share).astype(np.int64)
     cpu = np.clip(cpu, 0, whole.us)
-    noncpu = whole.with_us(whole.us - cpu, np.full(len(rows), NONCPU))
+    noncpu = whole.with_us(whole.us - cpu, np.full(len(rows), NONCPU, dtype=np.int8))
     return _join(atoms.take(np.flatnonzero(~divided)), whole.with_us(cpu), noncpu)
 
 
@@ -273,24 +325,25 @@ def _covered(
 
 
 def _join(*parts: Atoms) -> Atoms:
-    return Atoms(*(np.concatenate([getattr(part, name) for part in parts]) for name in Atoms.__dataclass_fields__))
+    filled = [part for part in parts if len(part.us)] or list(parts[:1])
+    if len(filled) == 1:
+        return filled[0]
+    return Atoms(*(np.concatenate([getattr(part, name) for part in filled]) for name in Atoms.__dataclass_fields__))
 
 
-def _with_idle(codes: Array, texts: list[str], idle: int) -> tuple[Array, list[str]]:
-    """Return the key column extended by rows for idle time, which has an empty key."""
-    names = texts if "" in texts else [*texts, ""]
-    return np.concatenate((codes, np.full(idle, names.index("")))), names
+def _with_empty(texts: list[str]) -> list[str]:
+    """Return keys with the empty one, which idle time has."""
+    return texts if "" in texts else [*texts, ""]
 
 
-def _cube(key: str, codes: Array, texts: list[str], atoms: Atoms, idle: Atoms, bins: Bins) -> Cube:
+def _cube(key: str, codes: Array, texts: list[str], atoms: Atoms, bins: Bins) -> Cube:
     used = np.flatnonzero(counts(codes, len(texts)))
-    place = np.zeros(len(texts), dtype=np.int64)
+    place = np.zeros(len(texts), dtype=np.int32)
     place[used] = np.arange(len(used))
-    categories = np.concatenate((atoms.category, idle.category))
     return make_cube(
         {key: [texts[i] for i in used.tolist()], "category": CATEGORIES},
-        [place[codes], categories],
-        np.concatenate((atoms.bin, idle.bin)),
+        [place[codes], atoms.category],
+        atoms.bin,
         bins.count,
-        {"us": np.concatenate((atoms.us, idle.us))},
+        {"us": atoms.us},
     )

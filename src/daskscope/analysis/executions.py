@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 
 import numpy as np
 
-from daskscope.analysis.bins import Bins, Cube, make_cube
-from daskscope.analysis.grouping import where
-from daskscope.analysis.intervals import spread
+from daskscope.analysis.bins import Bins, Cube, add_cubes, make_cube
+from daskscope.analysis.grouping import counts as count_groups
+from daskscope.analysis.grouping import product, steps, where
+from daskscope.analysis.intervals import spread_all
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
@@ -20,27 +22,37 @@ CLOCK_NOISE_US = 1_000_000
 MAX_SECONDS = 3.2e7
 
 
+def find_ids(ids: Array) -> Callable[[Array], tuple[Array, Array]]:
+    """Return a function that maps IDs of executions to their rows, and says whether each exists."""
+    first, size = (int(ids.min()), len(ids)) if len(ids) else (0, 0)
+    if size and int(ids.max()) - first == size - 1:
+        # Usually nothing was dropped, and IDs are numbers without gaps: a table is ten times faster than a search.
+        rows = np.full(size, -1, dtype=np.int64)
+        rows[ids - first] = np.arange(size)
+        if (rows >= 0).all():
+            return lambda wanted: (
+                rows[np.clip(wanted, first, first + size - 1) - first],
+                (wanted >= first) & (wanted < first + size),
+            )
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+
+    def find(wanted: Array) -> tuple[Array, Array]:
+        if not size:
+            return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+        at = np.minimum(np.searchsorted(ordered, wanted), size - 1)
+        return order[at], ordered[at] == wanted
+
+    return find
+
+
 def edge_rows(recording: Recording) -> tuple[Array, Array]:
     """Return dependencies as two columns of rows of ``tasks``, dependents and inputs; edges to unknown tasks are left out."""
     tasks, edges = recording["tasks"], recording["edges"]
-    order = np.argsort(tasks["id"], kind="stable")
-    ids = tasks["id"][order]
-    dependents, known = _rows(ids, order, edges["task"])
-    inputs, recorded = _rows(ids, order, edges["dependency"])
+    find = find_ids(tasks["id"])
+    (dependents, known), (inputs, recorded) = find(edges["task"]), find(edges["dependency"])
     both = known & recorded & (edges["dependency"] >= 0)
     return dependents[both], inputs[both]
-
-
-def _rows(ids: Array, order: Array, wanted: Array) -> tuple[Array, Array]:
-    """Return the row of each id, and whether it exists."""
-    if not len(ids):
-        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
-    if int(ids[-1]) - int(ids[0]) == len(ids) - 1 and (np.diff(ids) == 1).all():
-        # Usually nothing was dropped and the position follows from the id: ten times faster than a search.
-        at = np.clip(wanted, ids[0], ids[-1]) - ids[0]
-    else:
-        at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
-    return order[at], ids[at] == wanted
 
 
 def recomputed_rows(recording: Recording) -> Array:
@@ -88,15 +100,16 @@ def _has_between(times: list[int], first: int, last: int) -> bool:
 
 
 def cancelled_until_us(recording: Recording) -> Array:
-    """Return when each execution ended. A thread goes on with a cancelled task: Dask's metrics say for how long.
+    """Return when each execution ended; the column of ``tasks`` itself if none was cancelled.
 
-    The metrics are totals by prefix, of which each cancelled execution of the prefix gets an equal part.
+    A thread goes on with a cancelled task: Dask's metrics say for how long. The metrics are totals by prefix, of which each
+    cancelled execution of the prefix gets an equal part.
     """
     tasks, activities = recording["tasks"], recording["activities"]
-    stops: Array = tasks["stop_us"].copy()
     rows = np.flatnonzero(where(tasks.strings("status"), "cancelled"))
     if not len(rows):
-        return stops
+        return tasks["stop_us"]
+    stops: Array = tasks["stop_us"].copy()
     prefixes = tasks.strings("prefix")
     codes, size = prefixes.codes[rows], len(prefixes.values)
     known_us = np.bincount(codes, weights=stops[rows] - tasks["start_us"][rows], minlength=size)
@@ -124,12 +137,13 @@ def seceded_at_us(recording: Recording) -> Array:
         moments.setdefault(str(detail), []).append(time)
     for times in moments.values():
         times.sort()
-    starts, stops = tasks["start_us"].tolist(), tasks["stop_us"].tolist()
-    for row, key in enumerate(tasks.strings("key").to_numpy().tolist()):
-        times = moments.get(key, [])
-        first = bisect_left(times, starts[row] - CLOCK_NOISE_US)
-        if first < len(times) and times[first] <= stops[row]:
-            found[row] = max(times[first], starts[row])
+    mine = tasks.strings("key").rows_with(moments)
+    keys, starts, stops = tasks.strings("key").take(mine).to_numpy(), tasks["start_us"][mine], tasks["stop_us"][mine]
+    for row, key, start, stop in zip(mine.tolist(), keys.tolist(), starts.tolist(), stops.tolist(), strict=True):
+        times = moments[key]
+        first = bisect_left(times, start - CLOCK_NOISE_US)
+        if first < len(times) and times[first] <= stop:
+            found[row] = max(times[first], start)
     return found
 
 
@@ -145,20 +159,25 @@ def counts(recording: Recording, bins: Bins) -> Cube:
     """Return executions by prefix and status in the bin in which they stopped; they add up to the rows of ``tasks``."""
     tasks = recording["tasks"]
     prefix, status = tasks.strings("prefix"), tasks.strings("status")
-    measures = {
-        "count": np.ones(tasks.rows, dtype=np.int64),
-        "us": np.maximum(tasks["stop_us"] - tasks["start_us"], 0),
-        "nbytes": np.maximum(tasks["nbytes"], 0),
-    }
     keys = {"prefix": list(map(str, prefix.values)), "status": list(map(str, status.values))}
-    return make_cube(keys, [prefix.codes, status.codes], bins.of(tasks["stop_us"]), bins.count, measures)
+    cubes = []
+    for some in steps(tasks.rows):
+        stops = tasks["stop_us"][some]
+        measures = {
+            "count": np.ones(len(stops), dtype=np.int64),
+            "us": np.maximum(stops - tasks["start_us"][some], 0),
+            "nbytes": np.maximum(tasks["nbytes"][some], 0),
+        }
+        cubes.append(make_cube(keys, [prefix.codes[some], status.codes[some]], bins.of(stops), bins.count, measures))
+    return add_cubes(cubes, bins.count)
 
 
 def parallelism(recording: Recording, bins: Bins) -> Array:
     """Return the mean number of running executions for each bin; the mean over all bins is that of the run."""
     tasks = recording["tasks"]
     ran = where(tasks.strings("status"), *EXECUTED)
-    found = spread(tasks["start_us"][ran], tasks["stop_us"][ran], bins)
+    parts = ((tasks["start_us"][s][ran[s]], tasks["stop_us"][s][ran[s]], None, None) for s in steps(tasks.rows))
+    found = spread_all(parts, bins, 1, tasks.rows)
     means = np.zeros(bins.count)
     means[found.bin] = found.us / bins.width_us
     return means
@@ -167,11 +186,15 @@ def parallelism(recording: Recording, bins: Bins) -> Array:
 def first_on_worker(tasks: Table) -> Array:
     """Return a mask of the first execution of each prefix on each worker: it imports modules and compiles code."""
     prefix, worker = tasks.strings("prefix"), tasks.strings("worker")
-    groups = prefix.codes.astype(np.int64) * max(1, len(worker.values)) + worker.codes
-    order = np.lexsort((tasks["start_us"], groups))
-    _, firsts = np.unique(groups[order], return_index=True)
+    groups, pairs = product([prefix.codes, worker.codes], [len(prefix.values), len(worker.values)])
+    size = len(pairs[0])
+    earliest, rows = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    np.minimum.at(earliest, groups, tasks["start_us"])
+    # Sorting five million executions takes a second. Of several that started together, the first one is assigned last.
+    for some in reversed(steps(tasks.rows)):
+        candidates = np.flatnonzero(tasks["start_us"][some] == earliest[groups[some]])[::-1] + some.start
+        rows[groups[candidates]] = candidates
     found = np.zeros(tasks.rows, dtype=bool)
     # A worker with one execution of a prefix has no later one to compare it with: that one counts as usual.
-    several = np.diff(firsts, append=tasks.rows) > 1
-    found[order[firsts[several]]] = True
+    found[rows[count_groups(groups, size) > 1]] = True
     return found

@@ -10,6 +10,23 @@ from daskscope.model.table import Array, Lists, Strings
 
 #: Number of keys up to which an array with a slot per key is faster than sorting: 32 MB.
 MAX_DENSE = 2**22
+#: Rows to process at once. Intermediate results then stay in the cache, and five million rows do not take 40 MB for each of them.
+STEP = 2**17
+
+
+def steps(count: int) -> list[slice]:
+    """Return slices that cover ``count`` rows, at least one."""
+    return [slice(first, first + STEP) for first in range(0, max(1, count), STEP)]
+
+
+def is_dense(size: int, rows: int) -> bool:
+    """Return whether rows with keys below ``size`` are summed faster in an array with a slot per key than by sorting."""
+    return size <= max(MAX_DENSE, 4 * rows)
+
+
+def narrow(values: Array, size: int) -> Array:
+    """Return numbers below ``size`` in as few bits as they need."""
+    return values.astype(np.int8 if size <= 2**7 else np.int16 if size <= 2**15 else np.int32)
 
 
 def where(column: Strings, *values: str) -> Array:
@@ -71,7 +88,7 @@ def combine(columns: Sequence[Strings]) -> tuple[Array, list[tuple[str, ...]]]:
 
 def sum_by(keys: Array, values: Array, size: int) -> tuple[Array, Array]:
     """Return the keys (below ``size``) with a non-zero sum, in order, and their exact integer sums."""
-    if size <= MAX_DENSE:
+    if is_dense(size, len(keys)):
         totals = sums(keys, values, size)
         found = np.flatnonzero(totals)
         return found, totals[found]
@@ -88,24 +105,37 @@ def sum_by(keys: Array, values: Array, size: int) -> tuple[Array, Array]:
 
 def renumber(keys: Array, size: int) -> tuple[Array, Array]:
     """Return keys (below ``size``) as codes without gaps, and the key of each code."""
-    if size <= MAX_DENSE:
-        used = np.zeros(size, dtype=bool)
-        used[keys] = True
-        codes: Array = (np.cumsum(used) - 1)[keys]
-        return codes, np.flatnonzero(used)
-    distinct, codes = np.unique(keys, return_inverse=True)
-    return codes, distinct
+    codes, parts = product([keys], [size])
+    return codes.astype(np.int64), parts[0]
 
 
 def product(columns: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, list[Array]]:
     """Return one gapless code per combination of code columns, and the codes of each combination by column."""
-    combined, parts = np.zeros(len(columns[0]), dtype=np.int64), list[Array]()
+    combined, parts = np.zeros(len(columns[0]), dtype=np.int32), list[Array]()
     count = 1
     for column, size in zip(columns, sizes, strict=True):
         width = max(1, size)
+        if width == 1 and count:
+            parts.append(np.zeros(count, dtype=np.int64))
+            continue
         # Renumber after each column, so that the product of many dictionaries cannot overflow.
-        combined, distinct = renumber(combined * width + column, count * width)
+        distinct = _combine(combined, column, width, count * width)
         parts = [part[distinct // width] for part in parts]
         parts.append(distinct % width)
         count = len(distinct)
     return combined, parts
+
+
+def _combine(combined: Array, column: Array, width: int, size: int) -> Array:
+    """Renumber ``combined`` by its combinations with a column below ``width``; return ``combined * width + column`` of each."""
+    if not is_dense(size, len(column)):
+        distinct, combined[:] = np.unique(combined.astype(np.int64) * width + column, return_inverse=True)
+        return distinct
+    used = np.zeros(size, dtype=bool)
+    for some in steps(len(column)):
+        used[combined[some].astype(np.int64) * width + column[some]] = True
+    codes = np.cumsum(used, dtype=np.int32)
+    codes -= 1
+    for some in steps(len(column)):
+        combined[some] = codes[combined[some].astype(np.int64) * width + column[some]]
+    return np.flatnonzero(used)

@@ -7,13 +7,14 @@ run in parallel. Where nothing proves one of these, the reason is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskscope.analysis.bins import Bins, Cube, make_cube
-from daskscope.analysis.grouping import sums, where
-from daskscope.analysis.intervals import Spread, merge, spread
+from daskscope.analysis.grouping import steps, sums, where
+from daskscope.analysis.intervals import Spread, merge, merge_all, spread, spread_all
 from daskscope.analysis.limits import parse_object
 from daskscope.analysis.workers import Lifetimes
 from daskscope.model.recording import Recording
@@ -75,29 +76,27 @@ def idle(recording: Recording, lived: Lifetimes, threads: Spread, free: Array, b
         found[reason] += (taken := np.minimum(left, np.maximum(at_most, 0.0)))
         left = left - taken
 
-    def in_cells(intervals: tuple[Array, Array, Array]) -> Array:
-        """Return the time of intervals (start, stop, worker) in each cell."""
-        begin, end, of = intervals
-        known = of >= 0
-        parts = spread(begin[known], end[known], bins, of[known])
+    def in_cells(parts: Spread) -> Array:
+        """Return the time in each cell."""
         table = sums(parts.group * bins.count + parts.bin, parts.us, size * bins.count)
         result: Array = table[cells].astype(np.float64)
         return result
 
+    def of_workers(begin: Array, end: Array, worker: Array) -> Spread:
+        known = worker >= 0
+        return spread(begin[known], end[known], bins, worker[known])
+
     explain(NOTHING, threads.us * (1.0 - with_work[bin_]))
-    explain(PAUSED, threads.us * np.minimum(in_cells(_paused(recording, lived)) / width, 1.0))
-    assigned = _assigned(recording, lived)
-    mine = in_cells(assigned)
-    explain(NOT_STARTED, mine)
+    explain(PAUSED, threads.us * np.minimum(in_cells(of_workers(*_paused(recording, lived))) / width, 1.0))
     tasks = recording["tasks"]
-    queued = tasks["queued_us"]
-    waited = spread(
-        queued, np.where((queued > 0) & (tasks["assigned_us"] > queued), tasks["assigned_us"], queued), bins
-    )
+    assigned = spread_all(_assigned(recording, lived), bins, max(1, size), tasks.rows)
+    explain(NOT_STARTED, in_cells(assigned))
+    queued = np.flatnonzero((tasks["queued_us"] > 0) & (tasks["assigned_us"] > tasks["queued_us"]))
+    waited = spread(tasks["queued_us"][queued], tasks["assigned_us"][queued], bins)
     explain(QUEUED, _share(waited, left, bin_, bins))
-    explain(ELSEWHERE, _share(spread(*assigned[:2], bins), left, bin_, bins))
+    explain(ELSEWHERE, _share(assigned, left, bin_, bins))
     # Tasks existed, but this worker had just joined.
-    starting = np.minimum(in_cells(_starting(recording, lived, bins)) / width, 1.0)
+    starting = np.minimum(in_cells(of_workers(*_starting(recording, lived, bins))) / width, 1.0)
     for reason in (QUEUED, ELSEWHERE):
         found[STARTING] += found[reason] * starting
         found[reason] -= found[reason] * starting
@@ -126,11 +125,12 @@ def work(recording: Recording, bins: Bins) -> tuple[Array, Array]:
     """Return when anything was submitted and not finished, as merged intervals."""
     computations, tasks = recording["computations"], recording["tasks"]
     open_ = computations["stop_us"] == 0
-    begin = np.concatenate(
-        (computations["start_us"], _runnable_us(tasks["queued_us"], tasks["assigned_us"], tasks["start_us"]))
+    submitted = computations["start_us"], np.where(open_, bins.stop_us, computations["stop_us"])
+    columns = [tasks[name] for name in ("queued_us", "assigned_us", "start_us")]
+    existing = (
+        (_runnable_us(*(column[some] for column in columns)), tasks["stop_us"][some]) for some in steps(tasks.rows)
     )
-    end = np.concatenate((np.where(open_, bins.stop_us, computations["stop_us"]), tasks["stop_us"]))
-    return merge(begin, end)
+    return merge_all((submitted, *existing))
 
 
 def _runnable_us(queued: Array, assigned: Array, start: Array) -> Array:
@@ -138,20 +138,21 @@ def _runnable_us(queued: Array, assigned: Array, start: Array) -> Array:
     return np.where(queued > 0, queued, np.where(assigned > 0, np.minimum(assigned, start), start))
 
 
-def _assigned(recording: Recording, lived: Lifetimes) -> tuple[Array, Array, Array]:
-    """Return when executions were assigned to a worker and not started: start, stop, worker."""
+def _assigned(recording: Recording, lived: Lifetimes) -> Iterator[tuple[Array, Array, Array, None]]:
+    """Yield when executions were assigned to a worker and not started: start, stop, worker, in parts."""
     tasks = recording["tasks"]
-    assigned, start = tasks["assigned_us"], tasks["start_us"]
-    return np.where(assigned > 0, assigned, start), start, lived.worker[lived.of_tasks]
+    for some in steps(tasks.rows):
+        assigned, start = tasks["assigned_us"][some], tasks["start_us"][some]
+        yield np.where(assigned > 0, assigned, start), start, lived.worker[lived.of_tasks[some]], None
 
 
 def _starting(recording: Recording, lived: Lifetimes, bins: Bins) -> tuple[Array, Array, Array]:
     """Return the time from joining to the first task, for workers that joined during the recording."""
     tasks = recording["tasks"]
     first = np.full(len(lived.worker), np.iinfo(np.int64).max)
-    np.minimum.at(
-        first, lived.of_tasks, _runnable_us(np.zeros_like(tasks["start_us"]), tasks["assigned_us"], tasks["start_us"])
-    )
+    for some in steps(tasks.rows):
+        assigned, start = tasks["assigned_us"][some], tasks["start_us"][some]
+        np.minimum.at(first, lived.of_tasks[some], _runnable_us(np.zeros_like(start), assigned, start))
     stop = np.minimum(np.minimum(first, lived.stop_us), lived.start_us + STARTING_US)
     joined = lived.start_us > bins.start_us
     return lived.start_us[joined], np.maximum(stop, lived.start_us)[joined], lived.worker[joined]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskscope.analysis.bins import Bins
-from daskscope.analysis.grouping import counts, flat_strings, sum_by, sums
+from daskscope.analysis.grouping import counts, flat_strings, is_dense, steps, sum_by, sums
 from daskscope.model.table import Array, Strings, Table
 from daskscope.units import DAY
-
-#: Intervals to process at once. Five million at once take 0.8 GB besides themselves, a million a fifth of that.
-STEP = 1_000_000
 
 
 def task_intervals(tasks: Table, rows: Array | None = None) -> tuple[Array, Strings, Array, Array]:
@@ -22,18 +19,22 @@ def task_intervals(tasks: Table, rows: Array | None = None) -> tuple[Array, Stri
     ``rows`` limits the result to some executions.
     """
     columns = [tasks.lists(f"interval_{name}") for name in ("action", "start_us", "stop_us")]
-    if rows is None:
-        rows = np.arange(tasks.rows)
-    else:
+    if rows is not None:
         columns = [column.take(rows) for column in columns]
     actions, starts, stops = columns
-    same = (actions.lengths == starts.lengths) & (actions.lengths == stops.lengths)
+    same = np.ones(1, dtype=bool)
+    for column in (starts, stops):
+        if column.offsets is not actions.offsets:
+            same = same & (actions.lengths == column.lengths)
+    matching = None
     if not same.all():
         # The recorder never writes rows whose list columns disagree, so there is no way to interpret them.
         matching = np.flatnonzero(same)
-        rows = rows[matching]
         actions, starts, stops = (column.take(matching) for column in columns)
-    return np.repeat(rows, actions.lengths), flat_strings(actions), np.asarray(starts.flat), np.asarray(stops.flat)
+    owners = actions.owners
+    for index in (matching, rows):
+        owners = owners if index is None else index[owners]
+    return owners, flat_strings(actions), np.asarray(starts.flat), np.asarray(stops.flat)
 
 
 def sum_by_action(tasks: Table, groups: Array, size: int) -> list[Mapping[str, int]]:
@@ -65,6 +66,19 @@ def union_us(starts: Array, stops: Array) -> int:
 
 def merge(starts: Array, stops: Array) -> tuple[Array, Array]:
     """Return the union of intervals as intervals that do not touch, in order of time."""
+    return merge_all((starts[some], stops[some]) for some in steps(len(starts)))
+
+
+def merge_all(parts: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the union of the intervals of all parts."""
+    merged = [_merge(starts, stops) for starts, stops in parts]
+    if len(merged) == 1:
+        return merged[0]
+    starts, stops = map(np.concatenate, zip(*merged, strict=True))
+    return _merge(starts, stops)
+
+
+def _merge(starts: Array, stops: Array) -> tuple[Array, Array]:
     rows = np.flatnonzero(stops > starts)
     order = rows[np.argsort(starts[rows], kind="stable")]
     starts, stops = starts[order], stops[order]
@@ -121,58 +135,91 @@ def spread(
     Parts outside the bins are cut off, and an interval that stops before it starts has no length. ``groups`` are codes from
     0; ``weights`` are whole numbers by which the length of each interval is multiplied.
     """
-    size = (int(groups.max()) + 1 if groups is not None and len(groups) else 1) * bins.count
-    parts = [
-        _spread_some(starts[some], stops[some], bins, _some(groups, some), _some(weights, some), size)
-        for some in steps(len(starts))
-    ]
-    found, totals = parts[0]
-    if len(parts) > 1:
-        found, totals = sum_by(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), size)
+    size = int(groups.max()) + 1 if groups is not None and len(groups) else 1
+    parts = ((starts[some], stops[some], _some(groups, some), _some(weights, some)) for some in steps(len(starts)))
+    return spread_all(parts, bins, size, len(starts))
+
+
+def spread_all(
+    parts: Iterable[tuple[Array, Array, Array | None, Array | None]], bins: Bins, groups: int, rows: int
+) -> Spread:
+    """Distribute intervals given in parts (starts, stops, groups and weights); ``rows`` is the number of all intervals."""
+    size = groups * bins.count
+    cells = (_spread_some(starts, stops, bins, group, weights) for starts, stops, group, weights in parts)
+    found, totals = (_sum_dense if is_dense(size, rows) else _sum_sparse)(cells, size)
     return Spread(found // bins.count, found % bins.count, totals)
-
-
-def steps(count: int) -> list[slice]:
-    """Return slices that cover ``count`` rows, at least one."""
-    return [slice(first, first + STEP) for first in range(0, max(1, count), STEP)]
 
 
 def _some(values: Array | None, some: slice) -> Array | None:
     return None if values is None else values[some]
 
 
-def _spread_some(
-    starts: Array, stops: Array, bins: Bins, groups: Array | None, weights: Array | None, size: int
-) -> tuple[Array, Array]:
-    """Return the cells of some intervals, in order, and the sum in each."""
+@dataclass(frozen=True)
+class _Parts:
+    """Amounts by cell, and changes of the amount of all cells from one on."""
+
+    cells: Array
+    us: Array
+    changed: Array
+    change: Array
+
+
+def _spread_some(starts: Array, stops: Array, bins: Bins, groups: Array | None, weights: Array | None) -> _Parts:
+    """Return what some intervals add to the cells.
+
+    An interval adds the width of a bin where it enters the first bin that it covers from end to end, and subtracts it where it
+    leaves the last one. So a million intervals over all bins cost only as much as there are cells.
+    """
     starts, stops = bins.clip(starts), bins.clip(stops)
     rows = np.flatnonzero(stops > starts)
     starts, stops = starts[rows], stops[rows]
-    weight = np.ones(len(rows), dtype=np.int64) if weights is None else weights[rows]
-    base = np.zeros(len(rows), dtype=np.int64) if groups is None else groups[rows].astype(np.int64) * bins.count
-
+    weight = np.ones(1, dtype=np.int64) if weights is None else weights[rows]
+    base = np.zeros(1, dtype=np.int64) if groups is None else groups[rows].astype(np.int64) * bins.count
     first, last = starts // bins.width_us, (stops - 1) // bins.width_us
-    head = np.minimum(stops, (first + 1) * bins.width_us) - starts
+    enters, leaves = base + first, base + last
+    head = (np.minimum(stops, (first + 1) * bins.width_us) - starts) * weight
     crossing = np.flatnonzero(last > first)
-    tail = (stops - last * bins.width_us)[crossing]
-    full_cells, full_us = _fully_covered(base, first, last, weight * bins.width_us, size)
-    cells = np.concatenate((base + first, (base + last)[crossing], full_cells))
-    us = np.concatenate((head * weight, tail * weight[crossing], full_us))
-    return sum_by(cells, us, size)
+    tail = ((stops - last * bins.width_us) * weight)[crossing]
+    through = np.flatnonzero(last > first + 1)
+    width = np.broadcast_to(weight * bins.width_us, len(rows))[through]
+    return _Parts(
+        np.concatenate((enters, leaves[crossing])),
+        np.concatenate((head, tail)),
+        np.concatenate((enters[through] + 1, leaves[through])),
+        np.concatenate((width, -width)),
+    )
 
 
-def _fully_covered(base: Array, first: Array, last: Array, amount: Array, size: int) -> tuple[Array, Array]:
-    """Return the cells that intervals cover from end to end, and the amount in each.
+def _sum_dense(parts: Iterable[_Parts], size: int) -> tuple[Array, Array]:
+    """Return the cells that have a sum, in order, and their sums, from an array with a slot per cell."""
+    totals, changes = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    has_changes = False
+    for part in parts:
+        np.add.at(totals, part.cells, part.us)
+        np.add.at(changes, part.changed, part.change)
+        has_changes |= len(part.changed) > 0
+    if has_changes:
+        totals += np.cumsum(changes, out=changes)
+    found = np.flatnonzero(totals)
+    return found, totals[found]
 
-    An interval adds its amount where it enters and subtracts it where it leaves. The levels in between are filled in last,
-    so that a million intervals over all bins cost only as much as there are cells.
-    """
-    rows = np.flatnonzero(last > first + 1)
-    cells = np.concatenate(((base + first + 1)[rows], (base + last)[rows]))
-    steps, changes = sum_by(cells, np.concatenate((amount[rows], -amount[rows])), size)
-    levels = np.cumsum(changes)
+
+def _sum_sparse(parts: Iterable[_Parts], size: int) -> tuple[Array, Array]:
+    """Return the same by sorting."""
+    cells, amounts, changed, changes = list[Array](), list[Array](), list[Array](), list[Array]()
+    for part in parts:
+        for (keys, values), (found, totals) in (
+            (sum_by(part.cells, part.us, size), (cells, amounts)),
+            (sum_by(part.changed, part.change, size), (changed, changes)),
+        ):
+            found.append(keys)
+            totals.append(values)
+    at, change = sum_by(np.concatenate(changed), np.concatenate(changes), size)
+    levels = np.cumsum(change)
     filled = np.flatnonzero(levels)
-    lengths = np.diff(steps, append=steps[-1:])[filled]
+    lengths = np.diff(at, append=at[-1:])[filled]
     offsets = np.cumsum(lengths) - lengths
-    covered = np.repeat(steps[filled] - offsets, lengths) + np.arange(int(lengths.sum()))
-    return covered, np.repeat(levels[filled], lengths)
+    covered = np.repeat(at[filled] - offsets, lengths) + np.arange(int(lengths.sum()))
+    return sum_by(
+        np.concatenate((*cells, covered)), np.concatenate((*amounts, np.repeat(levels[filled], lengths))), size
+    )

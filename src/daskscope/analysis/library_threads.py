@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.executions import cancelled_until_us
-from daskscope.analysis.grouping import sums, where
+from daskscope.analysis.grouping import steps, sums, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings
 
@@ -70,13 +70,16 @@ def _of_tasks(
     """Return the CPU time of the executions of each process. Dask does not measure that of failed ones: all of it may be CPU."""
     tasks = recording["tasks"]
     owner = _codes(tasks.strings("worker"), names)
-    lengths = np.maximum(cancelled_until_us(recording) - tasks["start_us"], 0)
-    share = np.where(where(tasks.strings("status"), "ok"), cpu_share[prefixes.codes], 1.0)
-    rows = np.flatnonzero(owner >= 0)
-    result: Array = np.bincount(of_worker[owner[rows]], (lengths * share)[rows], size)
+    stops, ok = cancelled_until_us(recording), where(tasks.strings("status"), "ok")
+    result = np.zeros(size)
+    for some in steps(tasks.rows):
+        rows = np.flatnonzero(owner[some] >= 0)
+        lengths = np.maximum(stops[some] - tasks["start_us"][some], 0)
+        share = np.where(ok[some], cpu_share[prefixes.codes[some]], 1.0)
+        np.add.at(result, of_worker[owner[some][rows]], (lengths * share)[rows])
     return result
 
 
 def _codes(texts: Strings, names: dict[str, int]) -> Array:
-    result: Array = np.array([names.get(str(text), -1) for text in texts.values] or [-1], dtype=np.int64)[texts.codes]
+    result: Array = np.array([names.get(str(text), -1) for text in texts.values] or [-1], dtype=np.int32)[texts.codes]
     return result

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.bins import Bins
-from daskscope.analysis.grouping import rows_by_group, where
+from daskscope.analysis.grouping import rows_by_group, steps, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 
@@ -127,10 +127,14 @@ def peaks_during(samples: Table, measure: str, workers: Strings, starts: Array, 
     keys = samples.strings("worker").codes.astype(np.int64) * (len(moments) + 1) + ranks
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], samples[measure][order]
-    worker = position[workers.codes]
-    first = np.searchsorted(keys, worker * (len(moments) + 1) + np.searchsorted(moments, starts))
-    last = np.searchsorted(keys, worker * (len(moments) + 1) + np.searchsorted(moments, stops, side="right"))
-    return _range_max(values, first, np.where(worker >= 0, last, first))
+    found = np.zeros(len(starts), dtype=np.int64)
+    for some in steps(len(starts) if len(values) else 0):
+        worker = position[workers.codes[some]]
+        first = np.searchsorted(keys, worker * (len(moments) + 1) + np.searchsorted(moments, starts[some]))
+        end = np.searchsorted(moments, stops[some], side="right")
+        last = np.searchsorted(keys, worker * (len(moments) + 1) + end)
+        found[some] = _range_max(values, first, np.where(worker >= 0, last, first))
+    return found
 
 
 def _without_scheduler(samples: Table) -> Table:

@@ -66,7 +66,8 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
     nbytes = sums(names.codes, tasks["nbytes"], size)
     by_status = {word: counts(names.codes[where(status, word)], size) for word in ("error", "retried", "killed")}
     intervals = sum_by_action(tasks, names.codes, size)
-    recomputed = sums(names.codes, np.where(recomputed_rows(recording), np.maximum(durations, 0), 0), size)
+    again = np.flatnonzero(recomputed_rows(recording))
+    recomputed = sums(names.codes[again], np.maximum(durations[again], 0), size)
     memory = np.zeros(size, dtype=np.int64)
     during = peaks_during(recording["samples"], "memory", tasks.strings("worker"), tasks["start_us"], tasks["stop_us"])
     np.maximum.at(memory, names.codes, during)

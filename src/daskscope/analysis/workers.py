@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.executions import EXECUTED, recomputed_rows
-from daskscope.analysis.grouping import counts, renumber, sums, where
+from daskscope.analysis.grouping import counts, renumber, steps, sums, where
 from daskscope.analysis.intervals import task_intervals
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
@@ -92,17 +92,11 @@ class Lifetimes:
 def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
     """Return every worker in the order of joining; one that is still connected counts until ``end_us``."""
     table, tasks, samples = recording["workers"], recording["tasks"], recording["samples"]
-    executed = np.flatnonzero(where(tasks.strings("status"), *EXECUTED))
-    starts, stops = tasks["start_us"][executed], tasks["stop_us"][executed]
-    owners = worker_rows(tasks.strings("worker").take(executed), stops, table)
-    known, durations = owners >= 0, stops - starts
-    task_counts = counts(owners[known], table.rows)
-    busy = sums(owners[known], durations[known], table.rows)
+    owners = worker_rows(tasks.strings("worker"), tasks["stop_us"], table)
+    owners[~where(tasks.strings("status"), *EXECUTED)] = -1
+    task_counts, busy, recomputed, recomputed_us = _work(tasks, owners, recomputed_rows(recording), table.rows)
     sampled = worker_rows(samples.strings("worker"), samples["time_us"], table)
     memory, spilled = (_peaks(sampled, samples[name], table.rows) for name in ("memory", "spilled"))
-    again = known & recomputed_rows(recording)[executed]
-    recomputed_us = sums(owners[again], np.maximum(durations[again], 0), table.rows)
-    recomputed = counts(owners[again], table.rows)
     # Samples are seconds apart; the agent reads the kernel's high-water mark.
     processes = recording["processes"]
     read = worker_rows(processes.strings("worker"), processes["time_us"], table)
@@ -147,12 +141,13 @@ def lifetimes(recording: Recording, start_us: int, stop_us: int) -> Lifetimes:
     end = np.where(table["end_us"] == 0, stop_us, table["end_us"])
     first, last = _active_times(tasks, of_tasks, size)
     threads = np.concatenate((table["nthreads"], np.zeros(len(addresses), dtype=np.int64)))
-    threads = np.where(threads > 0, threads, _threads_seen(tasks, of_tasks, size))
+    if not (threads > 0).all():
+        threads = np.where(threads > 0, threads, _threads_seen(tasks, of_tasks, size))
     starts = np.clip(np.concatenate((table["start_us"], first[table.rows :])), start_us, stop_us)
     stops = np.clip(np.concatenate((end, last[table.rows :])), start_us, stop_us)
     return Lifetimes(
         workers=list(names),
-        worker=np.array([names[text] for text in texts], dtype=np.int64),
+        worker=np.array([names[text] for text in texts], dtype=np.int32),
         threads=np.minimum(threads, MAX_THREADS),
         start_us=starts,
         stop_us=np.maximum(starts, stops),
@@ -169,7 +164,7 @@ def worker_rows(addresses: Strings, times: Array, table: Table) -> Array:
     for row, (address, start) in enumerate(zip(table["worker"], table["start_us"].tolist(), strict=True)):
         by_address.setdefault(address, []).append((start, row))
     first = [min(by_address[a])[1] if a in by_address else -1 for a in addresses.values]
-    found: Array = np.array(first, dtype=np.int64)[addresses.codes]
+    found: Array = np.array(first, dtype=np.int32)[addresses.codes]
     for code, address in enumerate(addresses.values):
         several = sorted(by_address.get(address, []))
         if len(several) > 1:
@@ -177,6 +172,21 @@ def worker_rows(addresses: Strings, times: Array, table: Table) -> Array:
             positions = np.searchsorted([start for start, _ in several], times[mine], side="right")
             found[mine] = np.array([row for _, row in several])[np.maximum(positions - 1, 0)]
     return found
+
+
+def _work(tasks: Table, owners: Array, again: Array, size: int) -> tuple[Array, Array, Array, Array]:
+    """Return for each worker its executions and their time, and the recomputed ones and their time; -1 is no owner."""
+    task_counts, busy, recomputed, recomputed_us = (np.zeros(size, dtype=np.int64) for _ in range(4))
+    for some in steps(tasks.rows):
+        known = owners[some] >= 0
+        mine = owners[some][known]
+        durations = (tasks["stop_us"][some] - tasks["start_us"][some])[known]
+        lost = again[some][known]
+        task_counts += counts(mine, size)
+        busy += sums(mine, durations, size)
+        recomputed += counts(mine[lost], size)
+        recomputed_us += sums(mine[lost], np.maximum(durations[lost], 0), size)
+    return task_counts, busy, recomputed, recomputed_us
 
 
 def _peaks(groups: Array, values: Array, size: int) -> Array:
@@ -189,20 +199,20 @@ def _peaks(groups: Array, values: Array, size: int) -> Array:
 def _active_times(tasks: Table, of_tasks: Array, size: int) -> tuple[Array, Array]:
     """Return the first start and the last stop of executions in each lifetime."""
     owners, _, starts, stops = task_intervals(tasks)
-    groups = np.concatenate((of_tasks, of_tasks[owners]))
-    begin, end = np.concatenate((tasks["start_us"], starts)), np.concatenate((tasks["stop_us"], stops))
     first = np.full(size, np.iinfo(np.int64).max)
     last = np.zeros(size, dtype=np.int64)
-    known = begin > 0
-    np.minimum.at(first, groups[known], begin[known])
-    np.maximum.at(last, groups, end)
+    for groups, begin, end in ((of_tasks, tasks["start_us"], tasks["stop_us"]), (of_tasks[owners], starts, stops)):
+        for some in steps(len(groups)):
+            known = begin[some] > 0
+            np.minimum.at(first, groups[some][known], begin[some][known])
+            np.maximum.at(last, groups[some], end[some])
     return first, last
 
 
 def _threads_seen(tasks: Table, of_tasks: Array, size: int) -> Array:
     """Return how many threads the executions of each lifetime ran on; one if threads were not recorded."""
     distinct, codes = np.unique(tasks["thread"], return_inverse=True)
-    pairs = np.unique(of_tasks * max(1, len(distinct)) + codes)
+    pairs = np.unique(of_tasks.astype(np.int64) * max(1, len(distinct)) + codes)
     known = pairs[distinct[pairs % max(1, len(distinct))] != 0]
     ran = counts(of_tasks, size) > 0
     return np.where(ran, np.maximum(1, counts(known // max(1, len(distinct)), size)), 0)

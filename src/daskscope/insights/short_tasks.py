@@ -19,9 +19,10 @@ MANY_TASKS = 1_000
 def check(facts: Facts) -> Iterator[Finding]:
     tasks = facts.recording["tasks"]
     ran = where(tasks.strings("status"), *EXECUTED)
-    lengths = np.sort((tasks["stop_us"] - tasks["start_us"])[ran])
-    if len(lengths) > MANY_TASKS and percentile(lengths, 0.5) < SHORT_US:
-        median = units.duration(max(0, percentile(lengths, 0.5)))
+    lengths = (tasks["stop_us"] - tasks["start_us"])[ran]
+    # Counting is ten times faster than sorting, and most runs have longer tasks.
+    if len(lengths) > MANY_TASKS and 2 * np.count_nonzero(lengths < SHORT_US) >= len(lengths):
+        median = units.duration(max(0, percentile(np.sort(lengths), 0.5)))
         title = f"Half of {units.counted(len(lengths), 'task')} took less than {units.duration(SHORT_US)}"
         evidence = f"The median is {median}. Dask's own overhead is up to 1 ms per task, however short the task is."
         advice = "Use larger chunks or partitions, or batch several calls into one task."

@@ -20,14 +20,16 @@ STRAGGLER_SHARE = 0.1
 
 def check(facts: Facts) -> Iterator[Finding]:
     run_us, tasks = facts.stop_us - facts.start_us, facts.recording["tasks"]
-    durations = tasks["stop_us"] - tasks["start_us"]
+    long = [p for p in facts.prefixes if p.max_us > max(STRAGGLER_RATIO * p.p50_us, STRAGGLER_SHARE * run_us)]
+    if not long:
+        return
     usual = where(tasks.strings("status"), *EXECUTED) & ~first_on_worker(tasks)
-    for prefix in facts.prefixes:
+    for prefix in long:
         rows = np.flatnonzero(usual & where(tasks.strings("prefix"), prefix.prefix))
-        if not len(rows) or prefix.max_us <= max(STRAGGLER_RATIO * prefix.p50_us, STRAGGLER_SHARE * run_us):
+        if not len(rows):
             continue
-        row = int(rows[np.argmax(durations[rows])])
-        longest = int(durations[row])
+        durations = tasks["stop_us"][rows] - tasks["start_us"][rows]
+        row, longest = int(rows[np.argmax(durations)]), int(durations.max())
         if longest > STRAGGLER_RATIO * prefix.p50_us > 0 and longest > STRAGGLER_SHARE * run_us:
             saved = facts.wall_time(
                 min(alone_us(tasks["start_us"], tasks["stop_us"], row), longest - prefix.p50_us),

@@ -9,7 +9,7 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED, first_on_worker
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
+from daskscope.analysis.grouping import rows_by_group, where
 from daskscope.insights.rule import Rule
 
 ADVICE = (
@@ -23,11 +23,13 @@ MIN_WORKERS = 0.75
 
 def check(facts: Facts) -> Iterator[Finding]:
     tasks = facts.recording["tasks"]
-    durations = np.maximum(tasks["stop_us"] - tasks["start_us"], 0)
     ran, first = where(tasks.strings("status"), *EXECUTED), first_on_worker(tasks)
+    names = tasks.strings("prefix")
+    rows_of = {str(names.values[code]): rows for code, rows in rows_by_group(names.codes)}
     for prefix in facts.prefixes:
-        mine = ran & where(tasks.strings("prefix"), prefix.prefix)
-        warm, later = durations[mine & first], durations[mine & ~first]
+        mine = rows_of[prefix.prefix][ran[rows_of[prefix.prefix]]]
+        durations = np.maximum(tasks["stop_us"][mine] - tasks["start_us"][mine], 0)
+        warm, later = durations[first[mine]], durations[~first[mine]]
         if not len(warm) or len(later) < 2 * len(warm):
             continue
         usual = float(np.median(later))

@@ -6,13 +6,14 @@ browsers have zlib and typed arrays built in.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
+from daskscope.analysis.grouping import steps
 from daskscope.model.table import Array
 from daskscope.report.schema import Block, DType
 
@@ -26,17 +27,14 @@ class Blocks:
     """The binary blocks of a report, by name."""
 
     def __init__(self) -> None:
-        self._raw: dict[str, bytes] = {}
-        self._compressed: dict[str, bytes] = {}
+        # Blocks are compressed while the next ones are computed: zlib releases the GIL, and a million tasks take it a second.
+        self._pool = ThreadPoolExecutor(os.cpu_count(), "daskscope-blocks")
+        self._compressed: dict[str, Future[bytes]] = {}
 
     @property
     def data(self) -> dict[str, bytes]:
-        """Return all blocks compressed. Threads help: zlib releases the GIL, and a million tasks take it a second."""
-        with ThreadPoolExecutor() as pool:
-            compressed = pool.map(partial(zlib.compress, level=LEVEL), self._raw.values())
-            self._compressed.update(zip(self._raw, compressed, strict=True))
-        self._raw = {}
-        return self._compressed
+        """Return all blocks compressed."""
+        return {name: block.result() for name, block in self._compressed.items()}
 
     def codes(self, name: str, values: Array) -> Block:
         """Add non-negative whole numbers in the narrowest type that fits; above 32 bits they become floats."""
@@ -57,10 +55,14 @@ class Blocks:
     def lines(self, name: str, lines: Iterable[str]) -> Block:
         """Add a column of texts without line breaks."""
         texts = list(lines)
-        return self._add(name, "\n".join(texts).encode("utf-8", "replace"), "utf8", len(texts))
+        return self.text(name, "\n".join(texts).encode("utf-8", "replace"), len(texts))
+
+    def text(self, name: str, text: bytes, lines: int) -> Block:
+        """Add a column of texts without line breaks as one text with a line for each."""
+        return self._add(name, text, "utf8", lines)
 
     def _add(self, name: str, data: bytes, dtype: DType, length: int) -> Block:
-        self._raw[name] = data
+        self._compressed[name] = self._pool.submit(zlib.compress, data, level=LEVEL)
         return {"block": name, "dtype": dtype, "length": length}
 
 
@@ -96,6 +98,13 @@ def _inflate(data: bytes, limit: int) -> bytes:
 
 def mini(values: Array) -> Array:
     """Encode whole numbers in 16 bits: the 9 highest bits, rounded, and their shift."""
+    result = np.zeros(len(values), dtype=np.uint16)
+    for some in steps(len(values)):
+        result[some] = _mini(values[some])
+    return result
+
+
+def _mini(values: Array) -> Array:
     wide = np.clip(values, 0, 2**62).astype(np.int64)
     # A number that rounds up to the next power of two has the same code either way.
     shift = np.maximum(np.frexp(wide.astype(np.float64))[1] - 9, 0).astype(np.int64)

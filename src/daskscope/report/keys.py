@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.model.packed_texts import PackedTexts
 from daskscope.model.table import Array
 from daskscope.report.blocks import Blocks
 from daskscope.report.schema import Block
 
 GAP = "\0"
 MAX_NUMBERS = 4
+#: Keys to cut at once.
+STEP = 2**16
 MAX_DIGITS = 9
 
 #: Marks a number in the bytes of keys; this byte never occurs in UTF-8.
@@ -42,45 +45,83 @@ class _Numbers:
     values: Array
 
 
-def keys(texts: Array, prefixes: Array, blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
-    """Return the templates and the columns of keys.
+def keys(texts: PackedTexts, rows: Array, prefixes: Array, blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
+    """Return the templates and the columns of the keys in some rows of ``texts``; ``prefixes`` has the prefix of each.
 
     There are no templates if they would not save space, and no template column if the prefix determines the template.
     """
-    lines = texts.tolist()
-    # All keys at once: a million keys one by one take 5 s and a million objects for the garbage collector.
-    joined = GAP.join(lines).encode("utf-8", "surrogatepass")
-    data = np.frombuffer(joined + b"\0" * (MAX_DIGITS + 1), dtype=np.uint8)
-    if not lines or joined.count(GAP.encode()) != len(lines) - 1:
-        return _whole_keys(lines, blocks)
-    numbers = _numbers(data)
-    ends = np.append(np.flatnonzero(data[: len(joined)] == 0), len(joined))
-    owner = np.searchsorted(ends, numbers.at)
-    counts = np.bincount(owner, minlength=len(lines))
-    columns_needed = int(counts.max())
-    if not 0 < columns_needed <= MAX_NUMBERS:
-        return _whole_keys(lines, blocks)
-    cut = _mark_numbers(data[: len(joined)], numbers).split(GAP.encode())
-    codes = {template: code for code, template in enumerate(dict.fromkeys(cut))}
-    if len(codes) > max(50, len(lines) // 20):
-        return _whole_keys(lines, blocks)
-    templates = [_template(template) for template in codes]
-    which = np.fromiter(map(codes.__getitem__, cut), dtype=np.int64, count=len(cut))
-    del cut
+    found = _cut(texts, rows)
+    if found is None:
+        return _whole_keys(texts, rows, blocks)
+    templates = [_template(template) for template in found.templates]
     columns = {}
     by_prefix = np.full(int(prefixes.max()) + 1, -1)
-    by_prefix[prefixes] = which
-    if (by_prefix[prefixes] == which).all():
+    by_prefix[prefixes] = found.which
+    if (by_prefix[prefixes] == found.which).all():
         templates = [templates[code] if code >= 0 else "" for code in by_prefix.tolist()]
     else:
-        columns["template"] = blocks.codes("stream.template", which)
-    index = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-    for i in range(columns_needed):
-        column = np.zeros(len(lines), dtype=np.int64)
-        mine = index == i
-        column[owner[mine]] = numbers.values[mine]
+        columns["template"] = blocks.codes("stream.template", found.which)
+    for i, column in enumerate(found.numbers):
         columns[f"number{i}"] = blocks.codes(f"stream.number{i}", column)
     return templates, columns
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Keys as templates and numbers."""
+
+    #: In the order in which they occur first.
+    templates: list[bytes]
+    #: The template of each key.
+    which: Array
+    #: The first number of each key, the second one, and so on; 0 if it has fewer.
+    numbers: list[Array]
+
+
+def _cut(texts: PackedTexts, rows: Array) -> _Cut | None:
+    """Return keys as templates and numbers; None if that would not save space."""
+    codes: dict[bytes, int] = {}
+    which = np.zeros(len(rows), dtype=np.int32)
+    numbers = [np.zeros(len(rows), dtype=np.int32) for _ in range(MAX_NUMBERS)]
+    needed = 0
+    # In steps, because numpy needs 20 times the bytes of the keys. As Python strings, 1.5 million keys take 2 s.
+    for first in range(0, len(rows), STEP):
+        some = slice(first, first + STEP)
+        data = texts.joined(rows[some], 0)
+        ends = np.flatnonzero(data == 0)
+        if len(ends) != len(rows[some]):
+            return None
+        found = _numbers(np.append(data, np.zeros(MAX_DIGITS, dtype=np.uint8)))
+        owner = np.searchsorted(ends, found.at)
+        counts = np.bincount(owner, minlength=len(ends))
+        needed = max(needed, int(counts.max()))
+        if needed > MAX_NUMBERS:
+            return None
+        index = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+        for i in range(needed):
+            mine = index == i
+            numbers[i][first + owner[mine]] = found.values[mine]
+        which[some] = _number_templates(_mark_numbers(data, found), codes)
+        if len(codes) > max(50, len(rows) // 20):
+            return None
+    return _Cut(list(codes), which, numbers[:needed]) if needed else None
+
+
+def _number_templates(marked: Array, codes: dict[bytes, int]) -> Array:
+    """Return the code of each template in bytes with a zero after each; new ones are added to ``codes``."""
+    ends = np.flatnonzero(marked == 0) + 1
+    texts = PackedTexts(marked.tobytes(), np.insert(ends, 0, 0))
+    _, first, which = np.unique(texts.hashes(), return_index=True, return_inverse=True)
+    lengths = np.diff(texts.offsets)
+    same = (lengths == lengths[first[which]]).all() and np.array_equal(texts.gather(first[which]), marked)
+    if not same:
+        # Different templates with the same hash: compare them all.
+        first = which = np.arange(len(ends))
+    places = np.zeros(len(first), dtype=np.int32)
+    for place in np.argsort(first).tolist():
+        start, stop = texts.offsets[first[place]], texts.offsets[first[place] + 1] - 1
+        places[place] = codes.setdefault(bytes(texts.data[start:stop]), len(codes))
+    return places[which]
 
 
 def _numbers(data: Array) -> _Numbers:
@@ -101,21 +142,26 @@ def _numbers(data: Array) -> _Numbers:
     return _Numbers(at[alone], digits[alone], values[alone])
 
 
-def _mark_numbers(data: Array, numbers: _Numbers) -> bytes:
+def _mark_numbers(data: Array, numbers: _Numbers) -> Array:
     """Return the bytes with a single marker byte in place of every number."""
     left, kept = data.copy(), np.ones(len(data), dtype=bool)
     left[numbers.at] = _GAP
     for place in range(1, MAX_DIGITS):
         kept[numbers.at[numbers.digits > place] + place] = False
-    return left[kept].tobytes()
+    result: Array = left[kept]
+    return result
 
 
 def _template(cut: bytes) -> str:
     return cut.replace(bytes([_GAP]), GAP.encode()).decode("utf-8", "surrogatepass")
 
 
-def _whole_keys(lines: list[str], blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
-    return [], {"key": blocks.lines("stream.key", map(_one_line, lines))}
+def _whole_keys(texts: PackedTexts, rows: Array, blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
+    data = texts.joined(rows, ord("\n"))
+    # Keys with line breaks are written as JSON. 0xED is the first byte of a lone surrogate, which is replaced, and of some letters.
+    if np.count_nonzero(data == ord("\n")) == len(rows) and not (np.isin(data, (ord("\r"), 0xED))).any():
+        return [], {"key": blocks.text("stream.key", data[:-1].tobytes(), len(rows))}
+    return [], {"key": blocks.lines("stream.key", map(_one_line, texts.take(rows).to_numpy().tolist()))}
 
 
 def _one_line(key: str) -> str:

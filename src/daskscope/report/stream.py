@@ -6,11 +6,12 @@ report has all failures, the longest executions, an even sample of the rest, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.executions import find_ids
+from daskscope.analysis.grouping import renumber, steps
 from daskscope.analysis.intervals import task_intervals
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
@@ -47,29 +48,26 @@ def stream(
     # Numpy radix-sorts 16-bit integers: 20 times faster than wider ones.
     narrow = bars.lanes.astype(np.int16) if len(lanes) < 2**15 else bars.lanes
     order = order[np.argsort(narrow[order], kind="stable")]
+    names, count = bars.names, len(order)
+    begin, end, durations = _ticks(bars, order, start_us, stop_us, tick)
     lane, action, row = bars.lanes[order], bars.actions[order], bars.rows[order]
-    starts = np.clip(bars.starts[order], start_us, stop_us)
-    begin = (starts - start_us) // tick
-    durations = from_mini(mini(np.maximum(np.clip(bars.stops[order], start_us, stop_us) - starts, 0)))
-    # The reader knows only the rounded duration, so gaps are counted from the rounded end.
-    end = begin + np.floor(durations / tick + 0.5).astype(np.int64)
+    del bars, order, narrow, lane_of_row
     executions = action == 0
-    numbers = np.full(tasks.rows, -1, dtype=np.int64)
+    numbers = np.full(tasks.rows, -1, dtype=np.int32)
     numbers[row[executions]] = np.arange(int(executions.sum()))
     in_order = row[executions]
     before = np.cumsum(executions)[~executions]
     columns = {
         "gap": blocks.codes("stream.gap", zigzag(begin - _ends_before(lane, end))),
-        "duration": blocks.mini("stream.duration", durations),
+        "duration": blocks.column("stream.duration", durations, "mini"),
         "action": blocks.codes("stream.action", action),
         "owner": blocks.codes("stream.owner", zigzag(numbers[row[~executions]] - before)),
-        **_task_columns(tasks, in_order, tick, prefixes, _positions(recording), blocks),
     }
-    prefix = _recode(tasks.strings("prefix"), _rank(prefixes))[in_order]
-    # The keys of 1.5 million tasks take 0.6 GB for a moment: free 0.15 GB before.
-    names, count = bars.names, len(order)
-    del bars, order, narrow, starts, begin, durations, end, before
-    templates, key_columns = keys(tasks.strings("key").take(in_order).to_numpy(), prefix, blocks)
+    # The bars of five million tasks take 100 MB.
+    del row, action, before, begin, durations, end
+    columns |= _task_columns(tasks, in_order, tick, prefixes, _positions(recording), blocks)
+    prefix = _recode(tasks.strings("prefix"), _rank(prefixes), in_order)
+    templates, key_columns = keys(*tasks.strings("key").packed(in_order), prefix, blocks)
     return Placed(
         {
             "tick_us": int(tick),
@@ -89,9 +87,8 @@ def stream(
 
 def edges(recording: Recording, numbers: Array, blocks: Blocks) -> Edges:
     """Return the dependencies between tasks of the stream."""
-    table, ids = recording["edges"], recording["tasks"]["id"]
-    position = _lookup(ids, numbers)
-    tasks, dependencies = position(table["task"]), position(table["dependency"])
+    table = recording["edges"]
+    tasks, dependencies = _positions_of(table, recording["tasks"]["id"], numbers)
     known = np.flatnonzero((tasks >= 0) & (dependencies >= 0))
     known = known[np.argsort(tasks[known], kind="stable")][:MAX_EDGES]
     tasks, dependencies = tasks[known], dependencies[known]
@@ -105,16 +102,17 @@ def edges(recording: Recording, numbers: Array, blocks: Blocks) -> Edges:
 
 def sample(tasks: Table, limit: int) -> Array:
     """Return all rows, or ``limit`` of them: failures, the longest executions, and an even sample of the rest."""
-    rows = np.arange(tasks.rows)
     if tasks.rows <= limit:
-        return rows
-    importance = (tasks["stop_us"] - tasks["start_us"]).astype(np.float64)
-    importance[tasks.strings("status").codes != _code(tasks.strings("status"), "ok")] = np.inf
-    longest = np.argpartition(-importance, limit // 2)[: limit // 2]
-    rest = np.setdiff1d(rows, longest, assume_unique=True)
-    even = rest[np.linspace(0, len(rest) - 1, limit - limit // 2).astype(np.int64)]
-    result: Array = np.sort(np.concatenate([longest, even]))
-    return result
+        return np.arange(tasks.rows)
+    # The most important first.
+    order = (tasks["start_us"] - tasks["stop_us"]).astype(np.float64)
+    order[tasks.strings("status").codes != _code(tasks.strings("status"), "ok")] = -np.inf
+    kept = np.zeros(tasks.rows, dtype=bool)
+    kept[np.argpartition(order, limit // 2)[: limit // 2]] = True
+    del order
+    rest = np.flatnonzero(~kept)
+    kept[rest[np.linspace(0, len(rest) - 1, limit - limit // 2).astype(np.int64)]] = True
+    return np.flatnonzero(kept)
 
 
 @dataclass(frozen=True)
@@ -136,19 +134,36 @@ def _bars(tasks: Table, kept: Array, lane_of_row: Array) -> _Bars:
         lane_of_row[rows],
         np.concatenate([tasks["start_us"][kept], starts]),
         np.concatenate([tasks["stop_us"][kept], stops]),
-        np.concatenate([np.zeros(len(kept), dtype=np.int64), names.codes.astype(np.int64) + 1]),
+        np.concatenate([np.zeros(len(kept), dtype=np.int32), names.codes.astype(np.int32) + 1]),
         _texts(names),
     )
 
 
+def _ticks(bars: _Bars, order: Array, start_us: int, stop_us: int, tick: int) -> tuple[Array, Array, Array]:
+    """Return the beginning and the end of bars in ticks, in order, and their durations as ``mini``.
+
+    The reader knows only the rounded duration, so the end is rounded, too.
+    """
+    begin, end = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
+    durations = np.empty(len(order), dtype=np.uint16)
+    for some in steps(len(order)):
+        starts = np.clip(bars.starts[order[some]], start_us, stop_us)
+        begin[some] = (starts - start_us) // tick
+        durations[some] = mini(np.maximum(np.clip(bars.stops[order[some]], start_us, stop_us) - starts, 0))
+        end[some] = begin[some] + np.floor(from_mini(durations[some]) / tick + 0.5).astype(np.int64)
+    return begin, end, durations
+
+
 def _lanes(tasks: Table, kept: Array, workers: list[str]) -> tuple[Array, Array]:
     """Return distinct (worker, thread) pairs in the order of the workers, and the lane of every row."""
-    codes = _recode(tasks.strings("worker"), _rank(workers))
-    threads, thread_codes = np.unique(tasks["thread"], return_inverse=True)
+    codes = _recode(tasks.strings("worker"), _rank(workers), kept)
+    thread = tasks["thread"][kept]
+    threads = np.unique(thread)
+    width = max(1, len(threads))
     # Numbers sort ten times faster than pairs.
-    pairs, inverse = np.unique(codes[kept] * max(1, len(threads)) + thread_codes[kept], return_inverse=True)
-    lanes = np.stack([pairs // max(1, len(threads)), threads[pairs % max(1, len(threads))]], axis=1)
-    lane_of_row = np.zeros(tasks.rows, dtype=np.int64)
+    inverse, pairs = renumber(codes * width + np.searchsorted(threads, thread), max(1, len(workers)) * width)
+    lanes = np.stack([pairs // width, threads[pairs % width]], axis=1)
+    lane_of_row = np.zeros(tasks.rows, dtype=np.int32)
     lane_of_row[kept] = inverse
     return lanes, lane_of_row
 
@@ -179,10 +194,10 @@ def _task_columns(
     waits = np.where(known, np.clip(start - assigned, 0, None), 0) // tick
     queues = np.where(known & (queued > 0), np.clip(assigned - queued, 0, None), 0) // tick
     return {
-        "prefix": blocks.codes("stream.prefix", _recode(tasks.strings("prefix"), _rank(prefixes))[rows]),
+        "prefix": blocks.codes("stream.prefix", _recode(tasks.strings("prefix"), _rank(prefixes), rows)),
         "status": blocks.codes("stream.status", tasks.strings("status").codes[rows]),
         "type": blocks.codes("stream.type", tasks.strings("type").codes[rows]),
-        "computation": blocks.codes("stream.computation", _recode(tasks.strings("computation"), computations)[rows]),
+        "computation": blocks.codes("stream.computation", _recode(tasks.strings("computation"), computations, rows)),
         "nbytes": blocks.mini("stream.nbytes", tasks["nbytes"][rows]),
         "wait": blocks.codes("stream.wait", waits),
         "queue": blocks.codes("stream.queue", queues),
@@ -201,25 +216,26 @@ def _rank(names: list[str]) -> dict[str, int]:
     return {name: position for position, name in reversed(list(enumerate(names)))}
 
 
-def _recode(column: Strings, positions: dict[str, int]) -> Array:
+def _recode(column: Strings, positions: dict[str, int], rows: Array) -> Array:
+    """Return the position of the text of each of some rows."""
     by_code = np.array([positions.get(str(value), 0) for value in column.values], dtype=np.int64)
-    result: Array = by_code[column.codes] if len(by_code) else np.zeros(len(column), dtype=np.int64)
+    result: Array = by_code[column.codes[rows]] if len(by_code) else np.zeros(len(rows), dtype=np.int64)
     return result
 
 
-def _lookup(ids: Array, numbers: Array) -> Callable[[Array], Array]:
-    """Return a function that maps IDs of executions to their number in the stream; -1 if missing."""
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
+def _positions_of(edges: Table, ids: Array, numbers: Array) -> tuple[Array, Array]:
+    """Return the numbers in the stream of dependents and dependencies; -1 if missing."""
+    if not edges.rows:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    find = find_ids(ids)
 
     def position(wanted: Array) -> Array:
-        if not len(ordered):
+        if not len(ids):
             return np.full(len(wanted), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-        result: Array = np.where(ordered[at] == wanted, numbers[order[at]], -1)
-        return result
+        rows, known = find(wanted)
+        return np.where(known, numbers[rows], -1)
 
-    return position
+    return position(edges["task"]), position(edges["dependency"])
 
 
 def _texts(column: Strings) -> list[str]:

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.limits import encodable
-from daskscope.model.columns import TableDef
-from daskscope.model.packed_texts import PackedTexts
-from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
+from daskscope.model.columns import Column, TableDef
+from daskscope.model.table import Lists, Strings, Table, Values, empty_values
 from daskscope.model.tables import TABLES
+from daskscope.storage.column_builders import column_builder
 
 ROW_GROUP = 20_000
+#: Row groups to read at once.
+GROUPS_AT_ONCE = 10
 LEVEL = 3
-#: Columns with more texts stay packed.
-MAX_UNPACKED = 200_000
 #: Sort order of each table: similar rows are adjacent, and a time window is in few row groups.
 ORDER = {
     "tasks": ("computation", "start_us"),
@@ -106,17 +106,43 @@ def from_parquet(
     # Columns that did not exist when the file was written are empty.
     present = set(file.schema_arrow.names) & set(definition.names if columns is None else columns)
     rows = sum(file.metadata.row_group(number).num_rows for number in groups)
-    values: dict[str, Values] = {}
-    for column in definition.columns:
-        if column.name not in present or not rows:
-            values[column.name] = empty_values(column.kind, rows)
-            continue
-        # One at a time: all of them would be in memory twice, which is 170 MB for a million tasks.
-        read = file.read_row_groups(groups, columns=[column.name])
-        values[column.name] = _shared(_values(read.column(0), column.kind), values)
-        del read
+    values = {c.name: empty_values(c.kind, rows) for c in definition.columns}
+    if rows:
+        wanted = [c for c in definition.columns if c.name in present and not _is_zero(file, groups, c)]
+        values |= _read(file, groups, wanted, rows)
     pa.default_memory_pool().release_unused()
     return Table(definition, values)
+
+
+def _read(file: Any, groups: Sequence[int], columns: Sequence[Column], rows: int) -> dict[str, Values]:
+    """Return columns of some row groups."""
+    import pyarrow as pa
+
+    types = {c.name: file.schema_arrow.field(c.name).type for c in columns}
+    builders = {c.name: column_builder(c.kind, types[c.name], rows) for c in columns}
+    # Some row groups at a time, because all columns would be in memory twice. pyarrow decodes as many columns as there are cores.
+    for first in range(0, len(groups), GROUPS_AT_ONCE):
+        read = file.read_row_groups(groups[first : first + GROUPS_AT_ONCE], columns=list(builders))
+        for name, builder in builders.items():
+            column = read.column(name)
+            if pa.types.is_dictionary(types[name]):
+                column = pa.chunked_array([pa.concat_arrays(column.unify_dictionaries().chunks)])
+            for chunk in column.chunks:
+                builder.append(chunk)
+        del read, column, chunk
+    values: dict[str, Values] = {}
+    for name in list(builders):
+        values[name] = _shared(builders.pop(name).finish(), values)
+    return values
+
+
+def _is_zero(file: Any, groups: Sequence[int], column: Column) -> bool:
+    """Return whether a column of numbers is 0 in all rows, according to the statistics: an empty column takes no memory."""
+    if column.kind not in ("int", "time"):
+        return False
+    index = _positions(file)[column.name]
+    parts = (file.metadata.row_group(number).column(index).statistics for number in groups)
+    return all(p is not None and p.has_min_max and p.min == p.max == 0 and p.null_count == 0 for p in parts)
 
 
 def _shared(values: Values, others: Mapping[str, Values]) -> Values:
@@ -128,9 +154,14 @@ def _shared(values: Values, others: Mapping[str, Values]) -> Values:
     return values
 
 
+def _positions(file: Any) -> dict[str, int]:
+    """Return the position of each column in the metadata."""
+    return {file.metadata.schema.column(i).path: i for i in range(file.metadata.num_columns)}
+
+
 def _groups(file: Any, definition: TableDef, window: tuple[int, int] | None, computation: str | None) -> list[int]:
     """Return the row groups that the statistics do not rule out."""
-    index = {file.metadata.schema.column(i).path: i for i in range(file.metadata.num_columns)}
+    index = _positions(file)
     begin = BEGIN.get(definition.name, definition.time)
     groups = []
     for number in range(file.metadata.num_row_groups):
@@ -153,36 +184,3 @@ def _outside(column: Any, low: Any, high: Any) -> bool:
     if statistics is None or not statistics.has_min_max:
         return False
     return (low is not None and statistics.max < low) or (high is not None and statistics.min > high)
-
-
-def _values(column: Any, kind: str) -> Values:
-    array = column.combine_chunks()
-    if kind.endswith("[]"):
-        offsets = array.offsets.to_numpy().astype(np.int64)
-        flat = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-        inner = _texts(flat) if kind == "str[]" else flat.to_numpy(zero_copy_only=False)
-        return Lists(offsets - offsets[0], inner)
-    if kind == "str":
-        return _texts(array)
-    numbers: Array = array.to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _texts(array: Any) -> Strings:
-    import pyarrow as pa
-
-    if isinstance(array, pa.ChunkedArray):
-        array = array.chunk(0) if array.num_chunks == 1 else pa.concat_arrays(array.unify_dictionaries().chunks)
-    if isinstance(array, pa.DictionaryArray):
-        return Strings(array.indices.to_numpy().astype(np.int32), object_array(array.dictionary.to_pylist()))
-    if len(array) > MAX_UNPACKED:
-        return Strings.from_texts(_packed(array))
-    texts: Array = array.to_numpy(zero_copy_only=False)
-    return Strings.from_texts(texts)
-
-
-def _packed(array: Any) -> PackedTexts:
-    """Return a column of texts without a Python string for each."""
-    _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)[array.offset : array.offset + len(array) + 1]
-    return PackedTexts(data.to_pybytes(), bounds.copy())
