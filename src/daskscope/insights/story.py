@@ -15,6 +15,7 @@ from daskscope.analysis.facts import Facts, Finding, describe_losses, error_line
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import summarise
 from daskscope.analysis.workers import LOST
+from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings
 
 MAX_PREFIXES = 3
@@ -112,7 +113,7 @@ def _failures(facts: Facts) -> Iterator[str]:
         yield f"{describe_losses(lost)}."
     for failure in facts.errors[:MAX_ERRORS]:
         final = failure.count - failure.retried
-        ended = f"{units.counted(final, 'task')} failed" if final else "all retries succeeded"
+        ended = f"{units.counted(final, 'task')} failed" if final else describe_retries(facts, failure) or "all retried"
         where = ", ".join(prefix for prefix in failure.prefixes if prefix) or "unnamed tasks"
         yield f"{error_line(failure)} in {where}: {units.counted(failure.count, 'time')}, {ended}."
     others = len(facts.errors) - MAX_ERRORS
