@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.replayed_saving import Change
 from daskscope.insights.rule import Rule
 
 #: Share of thread time above which transfers or disk are worth a finding.
@@ -22,6 +23,8 @@ class Movement:
     activity: str
     advice: str
     view: str
+    #: A computation without it.
+    change: Change
 
     def check(self, facts: Facts) -> Iterator[Finding]:
         """Yield the finding, if the activity takes enough thread time."""
@@ -29,7 +32,7 @@ class Movement:
         if us > DATA_SHARE * facts.split.thread_us:
             title = f"Threads spent {units.percent(us / facts.split.thread_us)} of their time {self.activity}"
             evidence = f"{units.duration(us)} of {units.duration(facts.split.thread_us)} of thread time."
-            saved = facts.thread_time(us, f"all thread time spent {self.activity}")
+            saved = facts.thread_time(us, f"all thread time spent {self.activity}", self.change)
             yield facts.finding("data movement", title, evidence, self.advice, self.view, saved)
 
 

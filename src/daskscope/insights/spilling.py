@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskscope.analysis.replayed_saving import without_spilling
 from daskscope.insights.data_movement import Movement, movement_rule
 
 RULE = movement_rule(
@@ -13,5 +14,6 @@ RULE = movement_rule(
         "reading and writing spilled results",
         "Give workers more memory or use smaller chunks, so that results need not be spilled.",
         "memory",
+        without_spilling,
     ),
 )

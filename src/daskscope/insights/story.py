@@ -123,7 +123,7 @@ def _failures(facts: Facts) -> Iterator[str]:
 
 def _suggestions(found: tuple[Finding, ...]) -> Iterator[str]:
     for finding in [one for one in found if one.kind not in TOLD][:MAX_FINDINGS]:
-        saved = f" At most {_saving(finding)} could be saved." if finding.gain else ""
+        saved = f" At most {_saving(finding)} could be saved{_money(finding)}." if finding.gain else ""
         yield f"{finding.title}. {finding.evidence} {finding.advice}{saved}"
 
 
@@ -131,3 +131,11 @@ def _saving(finding: Finding) -> str:
     assert finding.gain is not None
     of = "the run" if finding.gain.of == "run" else "thread time"
     return f"{units.duration(finding.gain.us)} ({units.percent(finding.gain.share)} of {of})"
+
+
+def _money(finding: Finding) -> str:
+    return (
+        f", which costs {units.about_dollars(finding.gain.cost_high)}"
+        if finding.gain and finding.gain.cost_high
+        else ""
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daskscope.analysis.replayed_saving import without_transfers
 from daskscope.insights.data_movement import Movement, movement_rule
 
 RULE = movement_rule(
@@ -13,5 +14,6 @@ RULE = movement_rule(
         "on transfers between workers",
         "Use larger chunks, or fewer workers with more threads each, so that more inputs are already local.",
         "bandwidth",
+        without_transfers,
     ),
 )

@@ -10,6 +10,7 @@ from daskscope import units
 from daskscope.analysis.executions import EXECUTED, first_on_worker
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
+from daskscope.analysis.replayed_saving import with_durations
 from daskscope.insights.rule import Rule
 
 ADVICE = (
@@ -27,7 +28,8 @@ def check(facts: Facts) -> Iterator[Finding]:
     ran, first = where(tasks.strings("status"), *EXECUTED), first_on_worker(tasks)
     for prefix in facts.prefixes:
         mine = ran & where(tasks.strings("prefix"), prefix.prefix)
-        warm, later = durations[mine & first], durations[mine & ~first]
+        rows = np.flatnonzero(mine & first)
+        warm, later = durations[rows], durations[mine & ~first]
         if not len(warm) or len(later) < 2 * len(warm):
             continue
         usual = float(np.median(later))
@@ -43,7 +45,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{units.duration(us)} in total.",
             ADVICE,
             "stream",
-            facts.thread_time(us, "time of first executions beyond the median of later ones"),
+            facts.thread_time(
+                us,
+                "time of first executions beyond the median of later ones",
+                with_durations(rows, np.full(len(rows), usual)),
+            ),
         )
 
 
