@@ -226,8 +226,8 @@ IDLE = (
 SCALING = (
     Pair(
         "starting-workers",
-        Side(lambda c: work.join_late(c, late=True), workers=1, config=NO_QUEUE),
-        Side(lambda c: work.join_late(c, late=False), workers=1, config=NO_QUEUE),
+        Side(work.join_late, workers=1, config=NO_QUEUE),
+        Side(lambda c: work.pauses(c, [0.2] * 60), config=NO_QUEUE),
     ),
     Pair(
         "scaling-capped",
@@ -241,17 +241,21 @@ SCALING = (
     Pair(
         "scaling-lags",
         Side(
-            lambda c: work.adapt(c, (1, 4), lambda c: work.pauses(c, [0.2] * 100)),
+            lambda c: work.adapt(c, (1, 3), lambda c: work.pauses(c, [0.2] * 150), target_duration="10s"),
             workers=1,
             threads=1,
-            options={"preload": ["import time; time.sleep(5)"]},
+            options={"preload": ["import time; time.sleep(3)"]},
         ),
-        Side(lambda c: work.adapt(c, (4, 4), lambda c: work.pauses(c, [0.2] * 100)), workers=4, threads=1),
+        Side(
+            lambda c: work.adapt(c, (3, 3), lambda c: work.pauses(c, [0.2] * 150), target_duration="10s"),
+            workers=3,
+            threads=1,
+        ),
     ),
     Pair(
         "scaling-flaps",
-        Side(lambda c: work.adapt(c, (1, 3), work.bursts, wait_count=2), workers=1, threads=1),
-        Side(lambda c: work.adapt(c, (3, 3), work.bursts, wait_count=2), workers=3, threads=1),
+        Side(lambda c: work.adapt(c, (1, 3), work.bursts, target_duration="5s", wait_count=2), workers=1, threads=1),
+        Side(lambda c: work.adapt(c, (3, 3), work.bursts, target_duration="5s", wait_count=2), workers=3, threads=1),
     ),
 )
 

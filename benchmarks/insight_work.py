@@ -199,10 +199,8 @@ def fill_memory(client: Any, nbytes: int) -> None:
     pauses(client, [0.2] * 30)
 
 
-def join_late(client: Any, *, late: bool) -> None:
-    if not late:
-        client.cluster.scale(2)
-        client.wait_for_workers(2)
+def join_late(client: Any) -> None:
+    """Start a worker when all tasks have been assigned to the only other one."""
     futures = client.map(tasks.pause, [0.2] * 60, pure=False)
     client.cluster.scale(2)
     wait(futures)
@@ -238,10 +236,7 @@ def depend_on_many(client: Any, count: int) -> None:
 def adapt(client: Any, bounds: tuple[int, int], work: Callable[[Any], None], **options: Any) -> None:
     """Let the cluster scale by itself while it works."""
     minimum, maximum = bounds
-    if minimum > len(client.scheduler_info()["workers"]):
-        client.cluster.scale(minimum)
-        client.wait_for_workers(minimum)
-    scaling = {"interval": "200ms", "target_duration": "1s", "wait_count": 5, **options}
+    scaling = {"interval": "200ms", "target_duration": "1s", "wait_count": 50, **options}
     client.cluster.adapt(minimum=minimum, maximum=maximum, **scaling)
     work(client)
 
@@ -249,8 +244,8 @@ def adapt(client: Any, bounds: tuple[int, int], work: Callable[[Any], None], **o
 def bursts(client: Any) -> None:
     """Work and wait in turn."""
     for _ in range(4):
-        pauses(client, [0.3] * 30)
-        time.sleep(2.5)
+        pauses(client, [0.3] * 50)
+        time.sleep(2.0)
 
 
 def process_parts(client: Any, sizes: Sequence[int]) -> None:
