@@ -55,6 +55,18 @@ def test_workers_that_come_and_go() -> None:
     assert made.keys() == {"scaling-flaps"}
     assert made["scaling-flaps"].title == "Scaling gave 3 workers back and replaced them"
     assert made["scaling-flaps"].evidence == "They lived 10.0 s (median). Wanted workers were missing for 4.00 s."
+    assert made["scaling-flaps"].gain is None
+
+
+def test_workers_that_come_and_go_are_missing_while_tasks_wait() -> None:
+    lives = [(10, 20), (30, 40), (50, 60), (70, 80)]
+    requests = [request for start, stop in lives for request in ((start - 1, 2), (stop - 1, 1))]
+    workers = [worker(9, 0), *(worker(n, *life) for n, life in enumerate(lives))]
+    # A task waits from 5 to 35 s, for a worker that is there from 10 to 20 and from 30 to 35 s.
+    tasks = [task(35, 36, worker="w9", assigned_us=T + 5 * S), task(0, 100, worker="w9")]
+    finding = by_rule(events=wanted(*requests), workers=workers, tasks=tasks)["scaling-flaps"]
+    assert finding.gain is not None
+    assert finding.gain.us == 15 * S // 2
 
 
 def test_workers_that_are_given_back_at_the_end() -> None:

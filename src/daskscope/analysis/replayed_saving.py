@@ -22,8 +22,8 @@ from daskscope.model.table import Array
 
 Change: TypeAlias = Callable[[Recorded], Recorded]
 
-#: A replay takes 5 to 11 µs a task, and a document may need eight of them: 0.9 s with the most tasks.
-MAX_TASKS = 10_000
+#: A replay takes 5 to 24 µs a task (200 workers on a busy machine), and a document may need eight of them: 1 s with the most tasks.
+MAX_TASKS = 5_000
 #: Largest accepted difference between the replay of the recorded cluster and the run, as in ``what_if``.
 MAX_DEVIATION = 0.2
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts
 from daskscope.analysis.grouping import where
+from daskscope.analysis.intervals import merge
 from daskscope.model.table import Array
 
 #: Workers that left and were replaced this often flap.
@@ -23,6 +24,7 @@ GIVEN_BACK = ("retired", "closed")
 class Scaling:
     """Stretches of time with a constant number of workers wanted and there."""
 
+    start_us: Array
     us: Array
     wanted: Array
     there: Array
@@ -75,7 +77,27 @@ def scaling_of(facts: Facts) -> Scaling | None:
     there = np.searchsorted(joined, times, side="right") - np.searchsorted(left, times, side="right")
     latest = np.searchsorted(asked, times, side="right")
     counts = np.array([0, *(count for _, count in wanted)])
-    return Scaling(np.diff(times, append=facts.stop_us), counts[latest], there)
+    return Scaling(times, np.diff(times, append=facts.stop_us), counts[latest], there)
+
+
+def needed_us(facts: Facts, scaling: Scaling) -> int:
+    """Return the wall time that all workers of the peak would have saved while tasks waited, spread over all of them.
+
+    Scaling that has just given workers back asks for none for some seconds, so that what it wanted is not enough.
+    """
+    tasks = facts.recording["tasks"]
+    queued, assigned, start = tasks["queued_us"], tasks["assigned_us"], tasks["start_us"]
+    begins, ends = merge(np.where(queued > 0, queued, np.where(assigned > 0, assigned, start)), start)
+    before = np.concatenate(([0], np.cumsum(ends - begins)))
+
+    def waited_until(times: Array) -> Array:
+        """Return for how long tasks waited before each time."""
+        place = np.searchsorted(begins, times, side="right")
+        over = np.maximum(np.append(ends, 0)[place - 1] - times, 0)
+        return np.where(place > 0, before[place] - over, 0)
+
+    waited = waited_until(scaling.start_us + scaling.us) - waited_until(scaling.start_us)
+    return int(((scaling.peak - scaling.there) * waited).sum()) // max(scaling.peak, 1)
 
 
 def replaced(facts: Facts) -> tuple[int, int]:

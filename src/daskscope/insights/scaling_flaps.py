@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.insights.rule import Rule
-from daskscope.insights.scaling import does_flap, replaced, scaling_of
+from daskscope.insights.scaling import does_flap, needed_us, replaced, scaling_of
 
 ADVICE = "Keep workers longer: raise minimum=, wait_count= or interval= of adapt()."
 
@@ -23,7 +23,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         f"They lived {units.duration(life_us)} (median). Wanted workers were missing for {units.duration(scaling.late_us)}.",
         ADVICE,
         "workers",
-        facts.wall_time(scaling.saved_us, "work that the missing workers would have done, spread over all workers"),
+        facts.wall_time(
+            needed_us(facts, scaling),
+            "work that missing workers would have done while tasks waited, spread over all workers",
+        ),
     )
 
 
