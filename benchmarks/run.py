@@ -85,11 +85,14 @@ def main() -> int:
     parser.add_argument(
         "--posts", default="", help="replay the captured posts in this file instead of capturing new ones"
     )
+    parser.add_argument("--rules", nargs="*", default=[], help="provoke only these rules")
+    parser.add_argument("--keep", default="", help="directory for the recordings of insights")
     arguments = parser.parse_args()
     # Shuffles, lost workers and a failing recorder are part of the measurements; their log lines would tear the table apart.
     for name in ("distributed", "daskscope"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     chosen = {
+        "insights": partial(insights.run, arguments.rules, arguments.keep),
         "volume": partial(volume.run, arguments.tasks),
         "outage": partial(outage.run, minutes=arguments.minutes),
         "traffic": partial(traffic.run, arguments.posts),

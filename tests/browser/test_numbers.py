@@ -138,7 +138,10 @@ def test_findings_show_the_estimated_saving(visit: Visit, real: ReportFile) -> N
             said = f"up to {units.duration(gain['us'])}{units.percent(gain['share'])} of {whole}"
             low, high = units.duration(gain["wall_low_us"]), units.duration(gain["wall_high_us"])
             wall = f"; {low} to {high} of the run" if gain["of"] == "threads" and gain["wall_high_us"] else ""
-            expect(card).to_contain_text(f"Estimate: {gain['how']}{wall}.")
+            cost = (
+                f"; up to {units.about_dollars(gain['cost_high']).removeprefix('about ')}" if gain["cost_high"] else ""
+            )
+            expect(card).to_contain_text(f"Estimate: {gain['how']}{wall}{cost}.")
         expect(card.get_by_test_id("gain")).to_have_text(said)
 
 

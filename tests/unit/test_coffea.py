@@ -15,6 +15,7 @@ from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.summary import extent
 from daskscope.insights import coffea_chunk_size, coffea_scaling, python_loops
 from daskscope.insights.rules import findings
+from daskscope.insights.scaling import wanted_workers
 from daskscope.model.recording import Recording
 from daskscope.testing import make_recording
 
@@ -242,7 +243,7 @@ def test_scaling_that_wants_more_workers() -> None:
     rows["events"] = [{"time_us": T + 2 * S, "topic": "adaptive", "kind": "wanted-workers", "detail": '{"wanted": 8}'}]
     recording = make_recording(rows)
     facts = Facts.of(recording, *extent(recording))
-    assert coffea_scaling.wanted_workers(facts) == [(T + 2 * S, 8)]
+    assert wanted_workers(facts) == [(T + 2 * S, 8)]
     (finding,) = coffea_scaling.check(facts)
     assert finding.title == "Scaling wanted 8 workers for Dimuon, but had 1"
     assert finding.advice == "Allow more workers. Predicted with 8: 500 ms to 1.80 s."

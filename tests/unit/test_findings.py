@@ -80,6 +80,13 @@ def test_a_lost_worker_without_lost_results_has_no_estimate() -> None:
     assert (lost.kind, lost.gain) == ("lost worker", None)
 
 
+def test_several_workers_that_were_lost_for_one_reason() -> None:
+    ended = {"verdict": "vanished", "end_us": T + 60 * S, "lost_count": 3}
+    workers = [{**WORKER, **ended}, {**WORKER, **ended, "worker": "b", "server_id": "2"}]
+    (lost,) = found(workers=workers)
+    assert (lost.title, lost.evidence) == ("2 workers were lost", "6 results lost with them, 0 recomputed.")
+
+
 def test_final_and_retried_errors() -> None:
     first, retries, second = found(
         exceptions=[

@@ -10,32 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rule_rows import CLUSTER, WORKERS, S, T, by_rule, task
 
 from daskscope import insights
-from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.facts import Facts
 from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.summary import extent
 from daskscope.insights.rule import Rule
-from daskscope.insights.rules import RULES, findings
+from daskscope.insights.rules import RULES
 from daskscope.testing import make_recording
-
-S = 1_000_000
-T = 1_700_000_000 * S
-CLUSTER = {"cluster": "c", "recording_us": T, "end_us": T + 100 * S}
-WORKERS = [
-    {"worker": name, "server_id": name, "nthreads": 2, "start_us": T, "memory_limit": 1_000, "name": name}
-    for name in ("a", "b")
-]
-
-
-def task(start: float, stop: float, prefix: str = "add", **columns: Any) -> dict[str, Any]:
-    row = {"worker": "a", "thread": 1, "start_us": T + round(start * S), "stop_us": T + round(stop * S), "status": "ok"}
-    return {**row, "prefix": prefix, "computation": "c1", "key": f"{prefix}-{start}", **columns}
-
-
-def by_rule(**tables: list[dict[str, Any]]) -> dict[str, Finding]:
-    recording = make_recording({"clusters": [CLUSTER], "workers": WORKERS, **tables})
-    return {finding.rule: finding for finding in findings(Facts.of(recording, *extent(recording)))}
 
 
 def test_every_module_with_a_rule_is_listed_once_with_its_name() -> None:
@@ -184,6 +167,27 @@ class TestRetriesInVain:
     @pytest.mark.parametrize("will_retry", [(0, 0), (1, 1), (1, 0, 0)])
     def test_failures_without_retries_and_retries_that_help(self, will_retry: tuple[int, ...]) -> None:
         assert "retries-in-vain" not in by_rule(exceptions=self.failures(*will_retry))
+
+
+class TestRecomputedResults:
+    def closed(self, verdict: str) -> list[dict[str, Any]]:
+        left = {"verdict": verdict, "evidence": "it was closing", "end_us": T + 30 * S}
+        return [{**WORKERS[0], **left}, WORKERS[1]]
+
+    def test_results_of_a_closed_worker(self) -> None:
+        tasks = [task(0, 25, key="k"), task(40, 65, key="k", worker="b")]
+        finding = by_rule(tasks=tasks, workers=self.closed("closed"))["recomputed-results"]
+        assert finding.title == "1 result was recomputed after a worker left"
+        assert finding.evidence == "25.0 s of compute time was wasted. a left: it was closing."
+
+    def test_results_of_a_lost_worker_are_part_of_that_finding(self) -> None:
+        tasks = [task(0, 25, key="k"), task(40, 65, key="k", worker="b")]
+        assert by_rule(tasks=tasks, workers=self.closed("vanished")).keys() >= {"lost-workers"}
+        assert "recomputed-results" not in by_rule(tasks=tasks, workers=self.closed("vanished"))
+
+    def test_nothing_was_recomputed(self) -> None:
+        tasks = [task(0, 25, key="k"), task(40, 65, key="m", worker="b")]
+        assert "recomputed-results" not in by_rule(tasks=tasks, workers=self.closed("closed"))
 
 
 class TestGraphsAndLoops:

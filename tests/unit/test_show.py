@@ -107,7 +107,7 @@ Findings
    The client was busy or waiting. Submit work without waiting for each result, or use a smaller cluster.
 3. OSError: disk
    12 failures were retried in sum.
-   The retries succeeded. If the error recurs, look for an unreliable resource such as storage or the network.
+   If the error recurs, look for an unreliable resource such as storage or the network.
 
 Computations
 ------------

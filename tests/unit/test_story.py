@@ -109,6 +109,22 @@ def test_a_run_that_failed() -> None:
     assert found["Failures"] == ("ValueError: no in sum: 1 time, 1 task failed.",)
 
 
+@pytest.mark.parametrize(
+    ("last", "ended"),
+    [
+        ({"status": "ok"}, "all retries succeeded"),
+        ({"status": "error"}, "0 of 1 retried task succeeded"),
+        ({"status": "ok", "key": "other"}, "0 of 1 retried task succeeded"),
+        ({"status": "ok", "key": ""}, "all retried"),
+    ],
+)
+def test_what_became_of_retries(last: dict[str, Any], ended: str) -> None:
+    failure: Row = {"fingerprint": "f", "type": "OSError", "prefix": "work", "key": "work-0", "will_retry": 1}
+    first = {"status": "retried", "key": last.get("key", "work-0") and "work-0"}
+    tasks = [task(0, 0, 2, **first), task(1, 3, 5, **{"key": "work-0", **last}), task(2, 5, 9, prefix="sum")]
+    assert sentences(story(tasks=tasks, exceptions=[failure]))["Failures"] == (f"OSError in work: 1 time, {ended}.",)
+
+
 def test_a_recording_without_tasks() -> None:
     recording = make_recording({"clusters": TABLES["clusters"]})
     told = tell(Facts.of(recording, *extent(recording)))

@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from daskscope.analysis.bins import Bins, Cube, make_cube
-from daskscope.analysis.grouping import where
+from daskscope.analysis.grouping import renumber, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
 #: Larger transfers are invalid, and would overflow sums.
 MAX_BYTES = 2**50
+
+
+@dataclass(frozen=True)
+class PairTotal:
+    """All transfers from one worker to another."""
+
+    source: str
+    destination: str
+    count: int
+    nbytes: int
+    us: int
+
+
+def pair_totals(recording: Recording, min_nbytes: int) -> list[PairTotal]:
+    """Return the totals of each pair of workers, of transfers of at least ``min_nbytes``, each transfer once."""
+    table = recording["transfers"]
+    names, sources, destinations, once = _once(table)
+    rows = np.flatnonzero(once & (table["nbytes"] >= min_nbytes))
+    width = max(1, len(names))
+    codes, pairs = renumber(sources[rows] * width + destinations[rows], width * width)
+    counts = np.bincount(codes, minlength=len(pairs))
+    nbytes, us = (
+        np.bincount(codes, weights=values, minlength=len(pairs))
+        for values in (
+            np.clip(table["nbytes"][rows], 0, MAX_BYTES),
+            np.maximum(table["stop_us"][rows] - table["start_us"][rows], 0),
+        )
+    )
+    return [
+        PairTotal(names[pair // width], names[pair % width], count, int(size), int(time))
+        for pair, count, size, time in zip(pairs.tolist(), counts.tolist(), nbytes.tolist(), us.tolist())
+    ]
 
 
 def transfers(recording: Recording, bins: Bins) -> Cube:
@@ -20,10 +54,8 @@ def transfers(recording: Recording, bins: Bins) -> Cube:
     report from the receiver. Only the sender knows the bytes on the wire.
     """
     table = recording["transfers"]
-    names, sources, destinations = _workers(table)
-    incoming, outgoing = (where(table.strings("direction"), word) for word in ("incoming", "outgoing"))
-    pairs = sources * max(1, len(names)) + destinations
-    once = incoming | (outgoing & ~np.isin(pairs, pairs[incoming]))
+    names, sources, destinations, once = _once(table)
+    outgoing = where(table.strings("direction"), "outgoing")
     measures = {
         "count": once.astype(np.int64),
         "nbytes": np.where(once, np.clip(table["nbytes"], 0, MAX_BYTES), 0),
@@ -40,6 +72,14 @@ def shuffled(recording: Recording) -> int:
     sent = where(table.strings("context"), "p2p") & where(table.strings("prefix"), "background-comms")
     sent &= where(table.strings("activity"), "process") & where(table.strings("unit"), "bytes")
     return int(np.nan_to_num(np.maximum(table["value"][sent], 0.0), posinf=0.0).sum())
+
+
+def _once(table: Table) -> tuple[list[str], Array, Array, Array]:
+    """Return names of workers, sources and destinations as positions among them, and which reports count."""
+    names, sources, destinations = _workers(table)
+    incoming, outgoing = (where(table.strings("direction"), word) for word in ("incoming", "outgoing"))
+    pairs = sources * max(1, len(names)) + destinations
+    return names, sources, destinations, incoming | (outgoing & ~np.isin(pairs, pairs[incoming]))
 
 
 def _workers(table: Table) -> tuple[list[str], Array, Array]:

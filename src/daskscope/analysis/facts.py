@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from daskscope import units
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import Breakdown, breakdown
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
+from daskscope.analysis.cost import recorded_cost
 from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.prefixes import Prefix, prefixes
+from daskscope.analysis.replayed_saving import Baseline, Change, baseline
 from daskscope.analysis.summary import is_open
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
@@ -49,9 +51,11 @@ class Gain:
     #: What was added up.
     how: str
     #: The same as wall time: if it is spread evenly over the threads, and if all of it delays the end of the run. The longest chain
-    #: of dependencies stays in any case.
+    #: of dependencies stays in any case, and no more is saved than in a replay of the run with the change.
     wall_low_us: int = 0
     wall_high_us: int = 0
+    #: Dollars that the cluster costs in the most wall time saved; 0 if the recording has no prices.
+    cost_high: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -132,15 +136,34 @@ class Facts:
         """The wall time beyond the longest chain of dependencies: no change of the cluster saves more."""
         return max(0, self.run_us - (self.path.bound_us if self.path.known else 0))
 
-    def thread_time(self, us: int, how: str) -> Gain | None:
-        """Return a saving as a share of thread time."""
+    @cached_property
+    def replayed(self) -> Baseline | None:
+        """The replay of the longest computation, if it is small enough and like the run."""
+        return baseline(self.recording)
+
+    @cached_property
+    def cost_per_us(self) -> float:
+        """Dollars that the cluster costs in a microsecond, on average; 0 if the recording has no prices."""
+        cost = recorded_cost(self.recording, self.start_us, self.stop_us, self.split.compute_us)
+        return cost.total / self.run_us if cost and self.run_us else 0.0
+
+    def thread_time(self, us: int, how: str, change: Change | None = None) -> Gain | None:
+        """Return a saving as a share of thread time. A replay with the change bounds the wall time."""
         spread_us = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
         low, high = (min(wall_us, self.max_saving_us) for wall_us in (spread_us, us))
-        return gain(us, self.split.thread_us, "threads", how, low, high)
+        return self._bounded(gain(us, self.split.thread_us, "threads", how, low, high), change)
 
-    def wall_time(self, us: int, how: str) -> Gain | None:
-        """Return a saving as a share of the run."""
-        return gain(us, self.run_us, "run", how, us, us)
+    def wall_time(self, us: int, how: str, change: Change | None = None) -> Gain | None:
+        """Return a saving as a share of the run. A replay with the change bounds it."""
+        return self._bounded(gain(us, self.run_us, "run", how, us, us), change)
+
+    def _bounded(self, found: Gain | None, change: Change | None) -> Gain | None:
+        if found is None:
+            return None
+        low, high = found.wall_low_us, found.wall_high_us
+        if change is not None and self.replayed is not None:
+            high = min(high, self.replayed.max_saving_us(change, self.run_us))
+        return replace(found, wall_low_us=min(low, high), wall_high_us=high, cost_high=high * self.cost_per_us)
 
 
 def gain(us: int, total_us: int, of: str, how: str, low_us: int = 0, high_us: int = 0) -> Gain | None:

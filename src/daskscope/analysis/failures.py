@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.grouping import combine, rows_by_group
+from daskscope.analysis.executions import has_hidden_keys
+from daskscope.analysis.grouping import combine, rows_by_group, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 
@@ -52,6 +54,29 @@ def failures(recording: Recording) -> tuple[Failure, ...]:
     codes, is_dependent = _with_cause(table, codes)
     found = [_failure(table, rows[~is_dependent[rows]], rows) for _, rows in rows_by_group(codes)]
     return tuple(sorted(found, key=lambda failure: (-failure.count, failure.first_us, failure.fingerprint)))
+
+
+def retried_tasks(recording: Recording, prefixes: Sequence[str]) -> tuple[int, int] | None:
+    """Return how many tasks of some prefixes were retried, and how many of those succeeded later; None if keys are hidden.
+
+    The recording does not say which execution failed with which error, so that errors of the same prefix share the answer.
+    """
+    tasks = recording["tasks"]
+    status = tasks.strings("status")
+    retried = where(status, "retried") & where(tasks.strings("prefix"), *prefixes)
+    rows, numbers = tasks.strings("key").repeated
+    distinct = len(np.unique(numbers))
+    is_hidden = has_hidden_keys(tasks, tasks.rows - len(rows) + distinct)
+    if not retried.any() or is_hidden or tasks.strings("key").is_empty[retried].any():
+        return None
+    last = np.full(distinct + 1, -1, dtype=np.int64)
+    _, codes = np.unique(numbers, return_inverse=True)
+    failed, succeeded = retried[rows], where(status, "ok")[rows]
+    np.maximum.at(last, codes[failed], tasks["stop_us"][rows[failed]])
+    later = succeeded & (last[codes] >= 0) & (tasks["stop_us"][rows] > last[codes])
+    # A task that was retried and did not run again has a key that occurs once.
+    single = int(retried.sum()) - int(failed.sum())
+    return int((last >= 0).sum()) + single, len(np.unique(codes[later]))
 
 
 def _with_cause(table: Table, codes: Array) -> tuple[Array, Array]:

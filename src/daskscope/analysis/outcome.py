@@ -117,7 +117,7 @@ def _has_final_errors(facts: Facts) -> bool:
 
 
 def _error_reason(facts: Facts) -> str:
-    # Errors whose retries succeeded did not end the run.
+    # Errors that were always retried did not end the run.
     final = [failure for failure in facts.errors if failure.count > failure.retried] or list(facts.errors)
     if not final:
         return "The error was not recorded."

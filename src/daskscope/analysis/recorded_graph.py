@@ -46,6 +46,8 @@ class Recorded:
     #: From the arrival of its graph to the end of its last execution; and the part of it before the first task was there.
     wall_us: int
     before_us: int
+    #: Row in ``tasks`` of each execution of the graph.
+    rows: Array
     #: Prefix of each execution of the graph, as a code, and the names.
     prefix: Array
     prefixes: tuple[str, ...]
@@ -99,6 +101,7 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Reco
         overheads=measured.overheads,
         wall_us=last_us - begin_us,
         before_us=first_us - begin_us,
+        rows=rows,
         prefix=prefixes.codes[rows],
         prefixes=tuple(map(str, prefixes.values)),
         disk_us=disk_us,

@@ -6,17 +6,14 @@ median, but between 0.46 and 1.81, so it is given as a range.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-
-import numpy as np
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.insights.rule import Rule
+from daskscope.insights.scaling import wanted_workers
 
 #: Workers wanted, by workers there were.
 MIN_RATIO = 1.5
@@ -48,21 +45,6 @@ def check(facts: Facts) -> Iterator[Finding]:
 
 def _predicted_us(run: CoffeaRun, ratio: float) -> float:
     return makespan_us([chunk.task_us for chunk in run.records], round(run.threads * ratio))
-
-
-def wanted_workers(facts: Facts) -> list[tuple[int, int]]:
-    """Return when adaptive scaling asked for how many workers."""
-    events = facts.recording["events"]
-    rows = np.flatnonzero(where(events.strings("kind"), "wanted-workers"))
-    found = []
-    for time_us, detail in zip(events["time_us"][rows].tolist(), events["detail"][rows].tolist(), strict=True):
-        try:
-            wanted = json.loads(detail).get("wanted")
-        except (ValueError, AttributeError):
-            continue
-        if isinstance(wanted, int):
-            found.append((time_us, wanted))
-    return found
 
 
 RULE = Rule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from daskscope import units
-from daskscope.analysis.facts import Finding, Gain, error_line
-from daskscope.analysis.failures import Failure
+from daskscope.analysis.facts import Facts, Finding, Gain, error_line
+from daskscope.analysis.failures import Failure, retried_tasks
 
 #: Errors listed one by one.
 MAX_ERRORS = 3
@@ -22,3 +22,14 @@ def failed_prefixes(failure: Failure) -> str:
 
 def were_retried(count: int) -> str:
     return f"{units.counted(count, 'failure')} {'was' if count == 1 else 'were'} retried"
+
+
+def describe_retries(facts: Facts, failure: Failure) -> str:
+    """Return how the retries of an error group ended, as a sentence without its full stop; empty if that is not known."""
+    found = retried_tasks(facts.recording, failure.prefixes)
+    if found is None:
+        return ""
+    retried, succeeded = found
+    if succeeded == retried:
+        return "all retries succeeded"
+    return f"{units.count(succeeded)} of {units.counted(retried, 'retried task')} succeeded"

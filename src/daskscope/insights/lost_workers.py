@@ -26,9 +26,9 @@ def check(facts: Facts) -> Iterator[Finding]:
         recomputed_us = sum(worker.recomputed_us for worker in lost)
         results = sum(max(0, worker.lost_count) for worker in lost)
         parts = [lost[0].evidence] if lost[0].evidence else []
-        recomputed = sum(worker.recomputed for worker in lost)
+        recomputed, whose = sum(worker.recomputed for worker in lost), "it" if len(lost) == 1 else "them"
         parts += (
-            [f"{units.counted(results, 'result')} lost with it, {units.count(recomputed)} recomputed"]
+            [f"{units.counted(results, 'result')} lost with {whose}, {units.count(recomputed)} recomputed"]
             if results
             else []
         )
@@ -37,7 +37,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         ends = [worker.end_us for worker in lost if worker.end_us]
         first, last = min(ends, default=facts.start_us), max(ends, default=facts.stop_us)
         saved = facts.thread_time(
-            recomputed_us, "compute time of results that were lost with the worker and recomputed"
+            recomputed_us,
+            f"compute time of results that were lost with the worker{'' if len(lost) == 1 else 's'} and recomputed",
         )
         yield Finding("lost worker", describe_losses(lost), sentence(parts), advice, "workers", first, last, saved, 1)
 

@@ -1,4 +1,4 @@
-"""Tasks failed, and their retries succeeded."""
+"""All failures of an error group were retried."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
-from daskscope.insights.failures import MAX_ERRORS, error_finding, failed_prefixes, were_retried
+from daskscope.insights.failures import MAX_ERRORS, describe_retries, error_finding, failed_prefixes, were_retried
 from daskscope.insights.rule import Rule
 from daskscope.model.recording import Recording
 
-ADVICE = "The retries succeeded. If the error recurs, look for an unreliable resource such as storage or the network."
+ADVICE = "If the error recurs, look for an unreliable resource such as storage or the network."
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -22,7 +22,8 @@ def check(facts: Facts) -> Iterator[Finding]:
             # The recording counts each error, but does not say which execution failed with which.
             wasted = 0 if shared else _retried_us(facts.recording, failure.prefixes)
             saved = facts.thread_time(wasted, "compute time of the executions that failed and were retried")
-            evidence = f"{were_retried(failure.count)} in {failed_prefixes(failure)}."
+            ended = describe_retries(facts, failure)
+            evidence = f"{were_retried(failure.count)} in {failed_prefixes(failure)}{f'; {ended}' if ended else ''}."
             yield error_finding(failure, evidence, ADVICE, saved)
 
 
@@ -34,8 +35,8 @@ def _retried_us(recording: Recording, names: Sequence[str]) -> int:
 
 RULE = Rule(
     "retried-failures",
-    "Tasks failed, and their retries succeeded",
-    "The result is right, but the time of the failed attempts is lost, and the next retry may fail.",
-    "Always; the three most frequent error groups are listed.",
+    "All failures of an error group were retried",
+    "The time of the failed attempts is lost, and the next retry may fail.",
+    "Always; the three most frequent error groups are listed. Whether the retries succeeded is part of the evidence.",
     check,
 )

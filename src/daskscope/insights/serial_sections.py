@@ -11,6 +11,7 @@ from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import MIN_US, Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.analysis.intervals import alone_us
+from daskscope.analysis.replayed_saving import with_durations
 from daskscope.insights.rule import Rule
 
 ADVICE = "Split it into tasks that can run in parallel, for example with split_every= or a tree of partial results."
@@ -45,7 +46,9 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{units.counted(len(rows), 'task')} of {name} computed for {units.duration(us)} while no other task did.",
             ADVICE,
             "stream",
-            facts.wall_time(us, "time in which it was the only task that computed"),
+            facts.wall_time(
+                us, "time in which it was the only task that computed", with_durations(rows, np.zeros(len(rows)))
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from daskscope import units
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import percentile, where
+from daskscope.analysis.replayed_saving import without_overheads
 from daskscope.insights.rule import Rule
 
 SHORT_US = 10_000
@@ -29,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
         # Not only the pauses between tasks: the scheduler, the client and messages are busy with them, too.
         split = facts.split
         besides = split.thread_us - split.compute_us - split.idle.us["nothing submitted"]
-        saved = facts.thread_time(besides, "thread time besides computing while there was work")
+        saved = facts.thread_time(besides, "thread time besides computing while there was work", without_overheads)
         yield facts.finding("overhead", title, evidence, advice, "stream", saved)
 
 

@@ -15,6 +15,7 @@ from daskscope.analysis.facts import Facts, Finding, describe_losses, error_line
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import summarise
 from daskscope.analysis.workers import LOST
+from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings
 
 MAX_PREFIXES = 3
@@ -112,7 +113,7 @@ def _failures(facts: Facts) -> Iterator[str]:
         yield f"{describe_losses(lost)}."
     for failure in facts.errors[:MAX_ERRORS]:
         final = failure.count - failure.retried
-        ended = f"{units.counted(final, 'task')} failed" if final else "all retries succeeded"
+        ended = f"{units.counted(final, 'task')} failed" if final else describe_retries(facts, failure) or "all retried"
         where = ", ".join(prefix for prefix in failure.prefixes if prefix) or "unnamed tasks"
         yield f"{error_line(failure)} in {where}: {units.counted(failure.count, 'time')}, {ended}."
     others = len(facts.errors) - MAX_ERRORS
@@ -122,7 +123,7 @@ def _failures(facts: Facts) -> Iterator[str]:
 
 def _suggestions(found: tuple[Finding, ...]) -> Iterator[str]:
     for finding in [one for one in found if one.kind not in TOLD][:MAX_FINDINGS]:
-        saved = f" At most {_saving(finding)} could be saved." if finding.gain else ""
+        saved = f" At most {_saving(finding)} could be saved{_money(finding)}." if finding.gain else ""
         yield f"{finding.title}. {finding.evidence} {finding.advice}{saved}"
 
 
@@ -130,3 +131,11 @@ def _saving(finding: Finding) -> str:
     assert finding.gain is not None
     of = "the run" if finding.gain.of == "run" else "thread time"
     return f"{units.duration(finding.gain.us)} ({units.percent(finding.gain.share)} of {of})"
+
+
+def _money(finding: Finding) -> str:
+    return (
+        f", which costs {units.about_dollars(finding.gain.cost_high)}"
+        if finding.gain and finding.gain.cost_high
+        else ""
+    )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from daskscope.analysis.replayed_saving import without_transfers
+from daskscope.insights.data_movement import Movement, movement_rule
 
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.data_movement import WHEN, movement_finding
-from daskscope.insights.rule import Rule
-
-ADVICE = "Use larger chunks, or fewer workers with more threads each, so that more inputs are already local."
-
-
-def check(facts: Facts) -> Iterator[Finding]:
-    yield from movement_finding(facts, "transfer", "on transfers between workers", ADVICE, "bandwidth")
-
-
-RULE = Rule(
+RULE = movement_rule(
     "transfers",
-    "Threads spend much of their time on transfers",
+    "transfers",
     "A thread that waits for inputs from other workers computes nothing.",
-    WHEN,
-    check,
+    Movement(
+        "transfer",
+        "on transfers between workers",
+        "Use larger chunks, or fewer workers with more threads each, so that more inputs are already local.",
+        "bandwidth",
+        without_transfers,
+    ),
 )

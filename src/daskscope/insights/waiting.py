@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
+from daskscope.analysis.replayed_saving import without_waiting
 
 WHEN = "From 5 % of thread time and 1 s: less is within the error of the samples."
 
@@ -18,5 +19,6 @@ def waiting_finding(
     if facts.is_relevant(us):
         title = f"Tasks {what} for {units.percent(us / split.compute_us)} of their run time"
         evidence = f"{units.duration(us)} of {units.duration(split.compute_us)} of compute time.{more}"
-        saved = facts.thread_time(us, f"compute time in which tasks {what}")
+        change = without_waiting(facts.recording, reason)
+        saved = facts.thread_time(us, f"compute time in which tasks {what}", change)
         yield facts.finding("waiting", title, evidence, advice, "profile", saved, rank)

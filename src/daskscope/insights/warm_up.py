@@ -10,6 +10,7 @@ from daskscope import units
 from daskscope.analysis.executions import EXECUTED, first_on_worker
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import rows_by_group, where
+from daskscope.analysis.replayed_saving import with_durations
 from daskscope.insights.rule import Rule
 
 ADVICE = (
@@ -29,7 +30,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     for prefix in facts.prefixes:
         mine = rows_of[prefix.prefix][ran[rows_of[prefix.prefix]]]
         durations = np.maximum(tasks["stop_us"][mine] - tasks["start_us"][mine], 0)
-        warm, later = durations[first[mine]], durations[~first[mine]]
+        rows, warm, later = mine[first[mine]], durations[first[mine]], durations[~first[mine]]
         if not len(warm) or len(later) < 2 * len(warm):
             continue
         usual = float(np.median(later))
@@ -45,7 +46,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             f"{units.duration(us)} in total.",
             ADVICE,
             "stream",
-            facts.thread_time(us, "time of first executions beyond the median of later ones"),
+            facts.thread_time(
+                us,
+                "time of first executions beyond the median of later ones",
+                with_durations(rows, np.full(len(rows), usual)),
+            ),
         )
 
 

@@ -105,6 +105,8 @@ class Gain(TypedDict):
     #: The same as wall time: if spread evenly over the threads, and if all of it delays the end of the run.
     wall_low_us: int
     wall_high_us: int
+    #: Dollars that the cluster costs in the most wall time saved; 0 if the recording has no prices.
+    cost_high: float
 
 
 class Finding(TypedDict):

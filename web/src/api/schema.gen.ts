@@ -228,6 +228,7 @@ export interface Gain {
   how: string;
   wall_low_us: number;
   wall_high_us: number;
+  cost_high: number;
 }
 
 /** A finding with its evidence and a suggestion; ``gain`` is null if it cannot be estimated. */

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Finding, Gain } from "../api/schema.gen";
-import { duration, percent, span } from "../model/format";
+import { duration, money, percent, span } from "../model/format";
 import { useModel } from "../model/hooks";
 import { VIEWS } from "../model/nav";
 import { select } from "../model/time";
@@ -86,7 +86,7 @@ function FindingCard({ finding: f }: { finding: Finding }) {
           {f.gain.of === "threads" &&
             f.gain.wall_high_us > 0 &&
             `; ${duration(f.gain.wall_low_us)} to ${duration(f.gain.wall_high_us)} of the run`}
-          .
+          {f.gain.cost_high > 0 && `; up to ${money(f.gain.cost_high)}`}.
         </p>
       )}
       <div class="links">
