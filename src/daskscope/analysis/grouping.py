@@ -112,10 +112,10 @@ def renumber(keys: Array, size: int) -> tuple[Array, Array]:
 def product(columns: Sequence[Array], sizes: Sequence[int]) -> tuple[Array, list[Array]]:
     """Return one gapless code per combination of code columns, and the codes of each combination by column."""
     combined, parts = np.zeros(len(columns[0]), dtype=np.int32), list[Array]()
-    count = 1
+    count = 1 if len(columns[0]) else 0
     for column, size in zip(columns, sizes, strict=True):
         width = max(1, size)
-        if width == 1 and count:
+        if width == 1:
             parts.append(np.zeros(count, dtype=np.int64))
             continue
         # Renumber after each column, so that the product of many dictionaries cannot overflow.

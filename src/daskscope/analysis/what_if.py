@@ -132,7 +132,7 @@ def what_if(
     changes = changes or Changes()
     changed = _changed(recorded, changes)
     counts = _worker_counts(workers, recorded.workers)
-    per_worker = _checked("threads", threads or recorded.threads, MAX_THREADS)
+    per_worker = _checked("threads", threads or min(recorded.threads, MAX_THREADS), MAX_THREADS)
     check_us = round(recorded.before_us + _replayed(recorded, recorded.setup).wall_us)
     found = WhatIf(
         computation=recorded.computation,
