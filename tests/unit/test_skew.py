@@ -40,6 +40,12 @@ def test_a_task_with_more_data(of: str) -> None:
     assert (finding.start_us, finding.stop_us, finding.gain.us) == (T + S, T + 31 * S, 29 * S)
 
 
+def test_a_task_with_data_beside_others_without_any() -> None:
+    tables = parts(30, 20 * MIB)
+    tasks = [{**one, "nbytes": one["nbytes"] if one["nbytes"] > MIB else 0} for one in tables["tasks"]]
+    assert found(tasks=tasks)["data-skew"].title == "One use task had much more data than the others and took 30.0 s"
+
+
 def test_a_task_with_the_same_data_is_a_straggler() -> None:
     assert found(**parts(30, MIB)).keys() == {"stragglers"}
 

@@ -82,7 +82,6 @@ def without_waiting(recording: Recording, reason: str) -> Change | None:
     """
     if reason in ("native", "unknown"):
         return None
-    shares = waiting_shares(recording, recording["tasks"].strings("prefix"))[:, REASONS.index(reason)]
 
     def change(recorded: Recorded) -> Recorded:
         # What tasks of this run took from each other is not part of their own time: the replay adds it.
@@ -91,6 +90,7 @@ def without_waiting(recording: Recording, reason: str) -> Change | None:
             return replace(recorded, graph=replace(recorded.graph, groups=groups))
         if reason == "core":
             recorded = replace(recorded, setup=replace(recorded.setup, cores=math.inf))
+        shares = waiting_shares(recording, recording["tasks"].strings("prefix"))[:, REASONS.index(reason)]
         return with_us(recorded, np.array(recorded.graph.us) * (1.0 - shares[recorded.prefix]))
 
     return change

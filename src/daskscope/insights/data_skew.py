@@ -26,10 +26,11 @@ def check(facts: Facts) -> Iterator[Finding]:
             continue
         name = one.prefix or "unnamed"
         start, stop = int(tasks["start_us"][one.row]), int(tasks["stop_us"][one.row])
-        times = f"{one.nbytes / one.median_nbytes:,.0f} times" if one.median_nbytes else "far more than"
+        times = f"{one.nbytes / one.median_nbytes:,.0f} times the" if one.median_nbytes else "much more"
+        than = "of the others" if one.median_nbytes else "than the others"
         yield Finding(
             "skew",
-            f"One {name} task had {times} the data of the others and took {units.duration(one.us)}",
+            f"One {name} task had {times} data {than} and took {units.duration(one.us)}",
             f"Inputs and result are {units.nbytes(one.nbytes)}; the median of {units.counted(one.count, 'task')} is "
             f"{units.nbytes(one.median_nbytes)} and {units.duration(one.median_us)}.",
             ADVICE,

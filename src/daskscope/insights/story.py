@@ -123,7 +123,7 @@ def _failures(facts: Facts) -> Iterator[str]:
 
 def _suggestions(found: tuple[Finding, ...]) -> Iterator[str]:
     for finding in [one for one in found if one.kind not in TOLD][:MAX_FINDINGS]:
-        saved = f" At most {_saving(finding)} could be saved{_money(finding)}." if finding.gain else ""
+        saved = f" At most {_saving(finding)} could be saved.{_money(finding)}" if finding.gain else ""
         yield f"{finding.title}. {finding.evidence} {finding.advice}{saved}"
 
 
@@ -134,8 +134,8 @@ def _saving(finding: Finding) -> str:
 
 
 def _money(finding: Finding) -> str:
-    return (
-        f", which costs {units.about_dollars(finding.gain.cost_high)}"
-        if finding.gain and finding.gain.cost_high
-        else ""
-    )
+    """Return the price of the wall time that could be saved, as a sentence; empty if the recording has no prices."""
+    if finding.gain is None or not finding.gain.cost_high:
+        return ""
+    wall = units.duration(finding.gain.wall_high_us)
+    return f" As wall time, that is up to {wall}, or {units.about_dollars(finding.gain.cost_high)}."
