@@ -48,7 +48,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.process = process
         self.peak_nbytes = self.alone_nbytes = self.child_nbytes = 0
-        self.child_s = 0.0
+        self.child_s = self.child_cpu_s = 0.0
         self.ended = threading.Event()
 
     def run(self) -> None:
@@ -60,6 +60,8 @@ class Watch(threading.Thread):
                     total += child.memory_info().rss
                     self.child_nbytes = max(self.child_nbytes, _peak_nbytes(child.pid))
                     self.child_s = max(self.child_s, time.time() - child.create_time())
+                    times = child.cpu_times()
+                    self.child_cpu_s = max(self.child_cpu_s, times.user + times.system)
                 except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
                     continue
             self.alone_nbytes, self.peak_nbytes = max(self.alone_nbytes, mine), max(self.peak_nbytes, total)
@@ -141,7 +143,14 @@ def run(tasks: int = TASKS, readers: int = READERS) -> list[Result]:
     detail = f"median / 99 %: alone {a50:.1f} / {a99:.1f} ms, meanwhile {b50:.1f} / {b99:.1f} ms"
     return [
         equal(f"{what}: builds", builds, 1, f"{len(tags)} documents; the last reader had it after {took:.0f} s"),
-        at_most(f"{what}: time to build the document", watch.child_s, MAX_BUILD_S, " s"),
+        at_most(
+            f"{what}: time to build the document",
+            watch.child_s,
+            MAX_BUILD_S,
+            " s",
+            # The process has a lower priority than others, so its time depends on what else the machine does.
+            f"{watch.child_cpu_s:.1f} s of CPU time",
+        ),
         at_most(f"{what}: peak memory of the process that builds it", watch.child_nbytes / 1e9, MAX_BUILD_GB, " GB"),
         at_most(
             f"{what}: peak memory of the server and its processes",

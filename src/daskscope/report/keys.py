@@ -7,6 +7,8 @@ would take three to four even compressed. Other keys, such as a hash for each ta
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,43 +87,58 @@ def _cut(texts: PackedTexts, rows: Array) -> _Cut | None:
     numbers = [np.zeros(len(rows), dtype=np.int32) for _ in range(MAX_NUMBERS)]
     needed = 0
     # In steps, because numpy needs 20 times the bytes of the keys. As Python strings, 1.5 million keys take 2 s.
-    for first in range(0, len(rows), STEP):
-        some = slice(first, first + STEP)
-        data = texts.joined(rows[some], 0)
-        ends = np.flatnonzero(data == 0)
-        if len(ends) != len(rows[some]):
-            return None
-        found = _numbers(np.append(data, np.zeros(MAX_DIGITS, dtype=np.uint8)))
-        owner = np.searchsorted(ends, found.at)
-        counts = np.bincount(owner, minlength=len(ends))
-        needed = max(needed, int(counts.max()))
-        if needed > MAX_NUMBERS:
-            return None
-        index = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-        for i in range(needed):
-            mine = index == i
-            numbers[i][first + owner[mine]] = found.values[mine]
-        which[some] = _number_templates(_mark_numbers(data, found), codes)
-        if len(codes) > max(50, len(rows) // 20):
-            return None
+    steps = [slice(first, first + STEP) for first in range(0, len(rows), STEP)]
+    pool = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for some, part in zip(steps, pool.map(lambda some: _cut_some(texts, rows[some]), steps), strict=True):
+            if part is None:
+                return None
+            places = [codes.setdefault(template, len(codes)) for template in part.templates]
+            if len(codes) > max(50, len(rows) // 20):
+                return None
+            which[some] = np.array(places, dtype=np.int32)[part.which]
+            needed = max(needed, len(part.numbers))
+            for column, values in zip(numbers, part.numbers, strict=False):
+                column[some] = values
+    finally:
+        pool.shutdown(cancel_futures=True)
     return _Cut(list(codes), which, numbers[:needed]) if needed else None
 
 
-def _number_templates(marked: Array, codes: dict[bytes, int]) -> Array:
-    """Return the code of each template in bytes with a zero after each; new ones are added to ``codes``."""
+def _cut_some(texts: PackedTexts, rows: Array) -> _Cut | None:
+    """Return some keys as templates and numbers; None if one has a zero byte or too many numbers."""
+    data = texts.joined(rows, 0)
+    ends = np.flatnonzero(data == 0)
+    if len(ends) != len(rows):
+        return None
+    found = _numbers(np.append(data, np.zeros(MAX_DIGITS, dtype=np.uint8)))
+    owner = np.searchsorted(ends, found.at)
+    counts = np.bincount(owner, minlength=len(ends))
+    if int(counts.max()) > MAX_NUMBERS:
+        return None
+    index = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+    numbers = []
+    for i in range(int(counts.max())):
+        column, mine = np.zeros(len(rows), dtype=np.int32), index == i
+        column[owner[mine]] = found.values[mine]
+        numbers.append(column)
+    return _Cut(*_distinct(_mark_numbers(data, found)), numbers)
+
+
+def _distinct(marked: Array) -> tuple[list[bytes], Array]:
+    """Return the templates in bytes with a zero after each, in the order in which they occur first, and which each one is."""
     ends = np.flatnonzero(marked == 0) + 1
     texts = PackedTexts(marked.tobytes(), np.insert(ends, 0, 0))
     _, first, which = np.unique(texts.hashes(), return_index=True, return_inverse=True)
     lengths = np.diff(texts.offsets)
-    same = (lengths == lengths[first[which]]).all() and np.array_equal(texts.gather(first[which]), marked)
-    if not same:
+    if not ((lengths == lengths[first[which]]).all() and np.array_equal(texts.gather(first[which]), marked)):
         # Different templates with the same hash: compare them all.
         first = which = np.arange(len(ends))
-    places = np.zeros(len(first), dtype=np.int32)
-    for place in np.argsort(first).tolist():
-        start, stop = texts.offsets[first[place]], texts.offsets[first[place] + 1] - 1
-        places[place] = codes.setdefault(bytes(texts.data[start:stop]), len(codes))
-    return places[which]
+    order = np.argsort(first)
+    place = np.empty(len(first), dtype=np.int32)
+    place[order] = np.arange(len(first))
+    bounds = zip(texts.offsets[first[order]].tolist(), texts.offsets[first[order] + 1].tolist(), strict=True)
+    return [bytes(texts.data[start : stop - 1]) for start, stop in bounds], place[which]
 
 
 def _numbers(data: Array) -> _Numbers:
