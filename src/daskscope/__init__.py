@@ -53,6 +53,9 @@ _MODULES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name):  # noqa: ANN001, ANN202 (type checkers see the imports above, and would accept any name here)
+        if name == "analytics":
+            # So that ``import daskscope`` is enough to register a cluster.
+            return import_module("daskscope.analytics")
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = globals()[name] = getattr(import_module(_MODULES[name]), name)
