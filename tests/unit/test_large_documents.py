@@ -122,3 +122,10 @@ def test_a_document_is_the_same_if_sums_are_sorted(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(module, "is_dense", lambda size, rows: False)
     monkeypatch.setattr(grouping, "STEP", 7)
     assert document(varied()) == at_once
+
+
+@pytest.mark.parametrize("workers", [[], [{"worker": "tcp://1", "start_us": START, "nthreads": 1}]])
+def test_a_document_without_tasks_has_no_bars(workers: list[dict[str, Any]]) -> None:
+    for recording in (make_recording({"workers": workers}), stored(make_recording({"workers": workers}))):
+        report, _ = document(recording)
+        assert (report["totals"]["tasks"], report["stream"]["bars"], report["counts"]["rows"]) == (0, 0, 0)
