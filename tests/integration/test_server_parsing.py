@@ -100,6 +100,11 @@ def test_an_invalid_body_is_refused_with_the_same_words(
     assert with_process[:2] == (400, "bad_request")
 
 
+def test_invalid_frames_cost_their_sender_cpu_time() -> None:
+    assert reply_to(damaged()).error == "invalid"
+    assert reply_to(damaged()).cpu_s > 0
+
+
 def test_errors_of_the_process_are_those_of_a_thread() -> None:
     with pytest.raises(TooMuchText):
         Reply(error="text").result()

@@ -76,17 +76,18 @@ def _rolled_up(frame: Frame) -> RollUp:
 def reply_to(body: bytes) -> Reply:
     """Return the reply to a request, which consists of frames."""
     began = time.process_time()
+    roll_ups, error, message = list[RollUp](), "", ""
     try:
         roll_ups = roll_up_frames(_frames_of(body))
-    except NewerFormat as error:
-        return Reply(error="newer", message=str(error))
-    except WireError as error:
-        return Reply(error="invalid", message=str(error))
+    except NewerFormat as newer:
+        error, message = "newer", str(newer)
+    except WireError as invalid:
+        error, message = "invalid", str(invalid)
     except TooMuchText:
-        return Reply(error="text")
+        error = "text"
     except MemoryError:
-        return Reply(error="memory")
-    return Reply(roll_ups, cpu_s=time.process_time() - began)
+        error = "memory"
+    return Reply(roll_ups, error, message, time.process_time() - began)
 
 
 def _frames_of(body: bytes) -> Iterator[Frame]:
