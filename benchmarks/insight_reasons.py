@@ -24,7 +24,6 @@ NOT_PROVOKED: Mapping[str, str] = dict.fromkeys(
 #: Most workloads sleep in place of work, so that they need no cores and take the same time everywhere.
 _SLEEPS = {"off-cpu": "Its tasks sleep in place of work."}
 _LAST = {"too-few-tasks": "All other threads wait for the last task."}
-_LATE = {"slow-starts": "The event loops of workers are late, too."}
 
 #: For each recording, the rules that speak about it besides its own, and why they are right.
 REASONS: Mapping[str, Mapping[str, str]] = {
@@ -35,11 +34,6 @@ REASONS: Mapping[str, Mapping[str, str]] = {
         "no-workers": "It ends both workers, and new ones have to start.",
     },
     "retried-failures": _SLEEPS,
-    "recomputed-results": {
-        **_SLEEPS,
-        "nothing-submitted": "The client waits until the worker has left.",
-        "too-few-tasks": "The last task has a worker of its own.",
-    },
     "incomplete-recording": {**_SLEEPS, "nothing-submitted": "The client scatters 5,001 inputs first."},
     "short-tasks": {
         "slow-starts": "Workers have thousands of tasks that wait for messages.",
@@ -49,29 +43,20 @@ REASONS: Mapping[str, Mapping[str, str]] = {
     "serial-sections": {**_SLEEPS, **_LAST},
     "data-skew": {**_SLEEPS, **_LAST},
     "warm-up": {**_SLEEPS, "too-few-tasks": "At the end, one worker still loads what the tasks need."},
-    "large-graphs": {
-        **_SLEEPS,
-        "nothing-submitted": "No task exists until the graph is unpacked.",
-        "slow-starts": "The worker unpacks the same object again.",
-    },
+    "large-graphs": {**_SLEEPS, "nothing-submitted": "No task exists until the graph is unpacked."},
     "gil": {"slow-starts": "Event loops wait for the interpreter lock, too."},
     "spilling": {**_SLEEPS, "slow-starts": "Workers read spilled inputs before tasks start."},
     "slow-pairs": {**_SLEEPS, "too-few-tasks": "All workers wait for the input that comes late."},
     "slow-starts": {**_SLEEPS, "scheduler-queue": "Workers whose event loops are blocked ask for no more tasks."},
     "scheduler-queue": {**_SLEEPS, "slow-starts": "Messages to workers are late, too."},
     "paused-workers": {**_SLEEPS, "nothing-submitted": "The client waits until the worker is paused."},
-    "no-workers": {**_SLEEPS, **_LATE},
-    "slow-workers": {
-        **_SLEEPS,
-        **_LAST,
-        **_LATE,
-        "nothing-submitted": "The client slows the worker down first.",
-    },
+    "slow-workers": {**_SLEEPS, **_LAST},
     "scaling-flaps": {**_SLEEPS, "nothing-submitted": "Work comes in bursts, which makes scaling flap."},
     "scaling-flaps.twin": {**_SLEEPS, "nothing-submitted": "Work comes in bursts, and all workers are kept between them."},
     **dict.fromkeys(
         (
-            "chunk-size", "locks", "loop-stalls", "memory-growth", "nothing-submitted", "pinned-work", "repeated-work",
+            "chunk-size", "locks", "loop-stalls", "memory-growth", "no-workers", "nothing-submitted", "pinned-work",
+            "recomputed-results", "repeated-work",
             "scaling-capped", "scaling-lags", "spare-memory", "starting-workers", "too-few-tasks", "unbalanced-work",
             "unexplained-idle", "unrunnable-tasks",
             "chunk-size.twin", "data-skew.twin", "failed-tasks.twin", "incomplete-recording.twin", "large-graphs.twin",

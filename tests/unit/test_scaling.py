@@ -97,3 +97,8 @@ def test_a_cluster_that_nothing_scales() -> None:
 def test_requests_that_are_no_numbers_are_ignored() -> None:
     broken = [{**wanted((1, 1))[0], "detail": text} for text in ("", "[]", '{"wanted": "4"}', "{")]
     assert found(broken, worker(0, 0), worker(1, 50)) == {}
+
+
+def test_impossible_numbers_of_workers_are_capped() -> None:
+    made = found(wanted((20, 10**30), (90, -5)), worker(0, 0))
+    assert made["scaling-capped"].title == "Scaling wanted up to 1,000,000 workers, but had 1"

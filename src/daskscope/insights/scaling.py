@@ -16,6 +16,8 @@ from daskscope.model.table import Array
 MIN_REPLACED = 3
 #: A worker that scaling gave back after a longer life was worth its start.
 MAX_LIFE_US = 300_000_000
+#: Higher numbers of wanted workers are invalid, and would overflow.
+MAX_WORKERS = 1_000_000
 #: Verdicts of workers that scaling gave back.
 GIVEN_BACK = ("retired", "closed")
 
@@ -60,8 +62,8 @@ def wanted_workers(facts: Facts) -> list[tuple[int, int]]:
             wanted = json.loads(detail).get("wanted")
         except (ValueError, AttributeError):
             continue
-        if isinstance(wanted, int):
-            found.append((time_us, wanted))
+        if type(wanted) is int:
+            found.append((time_us, min(max(wanted, 0), MAX_WORKERS)))
     return found
 
 
