@@ -2,13 +2,22 @@ import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { HttpSource, limitedReload, loadReport } from "../api/source";
 import { StreamClient, warmUp } from "../charts/stream/client";
 import { Model } from "../model/model";
-import { Failed, Loading, Panel } from "../widgets/basics";
+import { Failed, Panel } from "../widgets/basics";
+import { Building } from "./building";
 import { Ago } from "./time-text";
 
 type ViewerModule = typeof import("../viewer");
 
-/** Show a report of the server in the viewer, whose code is loaded with the first report: other pages do not need it. If the cluster is still running, show the age of the report and a reload button. */
-export function ReportViewer({ address, live = false }: { address: string; live?: boolean }) {
+/** Show a report of the server in the viewer, whose code is loaded with the first report: other pages do not need it. If the cluster is still running, show the age of the report and a reload button. The number of tasks tells how long building it takes. */
+export function ReportViewer({
+  address,
+  live = false,
+  tasks = 0,
+}: {
+  address: string;
+  live?: boolean;
+  tasks?: number;
+}) {
   const [model, set] = useState<Model | null>(null);
   const [code, setCode] = useState<ViewerModule | null>(null);
   const [version, restart] = useReducer((n: number) => n + 1, 0);
@@ -52,9 +61,7 @@ export function ReportViewer({ address, live = false }: { address: string; live?
   if (!model || !code)
     return (
       <main class="wide">
-        <Panel title="Loading">
-          <Loading lines={8} />
-        </Panel>
+        <Building tasks={tasks} />
       </main>
     );
   return (
