@@ -49,6 +49,8 @@ def test_a_large_report_has_a_progress_bar_until_it_is_there(page: Page, server:
     before = int(bar.get_attribute("aria-valuenow") or 0)
     expect(bar).not_to_have_attribute("aria-valuenow", str(before))
     assert int(bar.get_attribute("aria-valuenow") or 0) > before
+    filled, whole = (box["width"] for box in (bar.locator("i").bounding_box(), bar.bounding_box()) if box)
+    assert abs(100 * filled / whole - int(bar.get_attribute("aria-valuenow") or 0)) < 5
     assert violations(page, AXE.read_text()) == []
 
     held[0].continue_()

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { estimatedShare, expectedSeconds } from "../model/building";
-import { counted, percent } from "../model/format";
+import { counted } from "../model/format";
 import { Loading, Panel } from "../widgets/basics";
 
 /** A report that is stored arrives sooner. */
@@ -37,7 +37,7 @@ export function Building({ tasks }: { tasks: number }) {
           aria-valuemax={100}
           aria-valuenow={Math.round(100 * share)}
         >
-          <i style={{ width: percent(share), background: "var(--accent)" }} />
+          <i style={{ width: `${100 * share}%`, background: "var(--accent)" }} />
         </div>
         <p class="muted">
           {elapsed > 3 * expected
