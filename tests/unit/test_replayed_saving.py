@@ -121,6 +121,12 @@ def test_runs_that_cannot_be_replayed() -> None:
     assert baseline(eight_tasks(workers=[worker(end_us=T + S, verdict="closed")])) is None
 
 
+@pytest.mark.parametrize("changed", [{"stop_us": 2**62}, {"nbytes": 2**50}, {"queued_us": 1}])
+def test_impossible_times_and_sizes_are_not_replayed(changed: dict[str, int]) -> None:
+    tasks = [{**one, **changed} if one["id"] == 3 else one for one in eight_task_rows()["tasks"]]
+    assert baseline(eight_tasks(tasks=tasks)) is None
+
+
 def test_a_saving_has_a_price_if_the_recording_has_prices() -> None:
     rows = eight_task_rows()
     prices = json.dumps({"core_hour": 3600.0, "gib_hour": 0.0})
