@@ -34,6 +34,8 @@ class Group:
     #: Share of a core, and of the interpreter lock, that a task uses while it runs.
     cpu_share: float = 0.0
     gil_share: float = 0.0
+    #: Share of its time that a task uses a core, or waits for one that other programs have.
+    busy_share: float = 0.0
 
 
 @dataclass(frozen=True)

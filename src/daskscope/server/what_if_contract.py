@@ -11,7 +11,9 @@ class PredictedCluster(TypedDict):
     workers: int
     threads: int
     duration: float
-    #: Duration of the run divided by this duration.
+    #: Duration if native code of a worker's threads runs one after the other; usually the same.
+    max_duration: float
+    #: Duration of the run divided by ``duration``.
     speedup: float
     efficiency: float
     cost: float | None

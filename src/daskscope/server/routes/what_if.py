@@ -97,6 +97,7 @@ def _view(prediction: Prediction) -> PredictedCluster:
         "workers": prediction.workers,
         "threads": prediction.threads,
         "duration": prediction.wall_us / 1e6,
+        "max_duration": prediction.max_wall_us / 1e6,
         "speedup": prediction.speedup,
         "efficiency": prediction.efficiency,
         "cost": None if prediction.cost is None else round(prediction.cost, 6),
