@@ -201,7 +201,14 @@ def test_other_programs_use_some_of_the_cores() -> None:
 
     # Two cores are left, and the system gives four workers and the others the same share: two thirds of a core each.
     assert seconds(what_if(run, workers=[2, 4])) == {2: 4.5, 4: 3.5}
+    # If they keep the two cores, four workers are no faster than two.
+    ranges = {prediction.workers: prediction.max_wall_us for prediction in what_if(run, workers=[1, 2, 4]).predictions}
+    assert {workers: round(us / S, 1) for workers, us in ranges.items()} == {1: 8.5, 2: 4.5, 4: 4.5}
     assert what_if(run).assumptions[1] == "All workers share the 4 cores of one machine, of which other programs use 2."
+    assert what_if(run).assumptions[-1] == (
+        "Other programs may share their cores with more workers, or keep them. In the longer wall time they keep them."
+    )
+    assert "Other programs" not in what_if(run, workers=[1, 2]).assumptions[-1]
 
 
 @pytest.mark.parametrize(

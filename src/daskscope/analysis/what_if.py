@@ -58,7 +58,8 @@ class Prediction:
     #: Threads of each worker.
     threads: int
     wall_us: int
-    #: Wall time if native code of a worker's threads runs one after the other; ``wall_us`` if that can't be, or was recorded.
+    #: Wall time if native code of a worker's threads runs one after the other, and other programs of the host keep their cores;
+    #: usually the same.
     max_wall_us: int
     #: Wall time of the run divided by that of the prediction.
     speedup: float
@@ -173,7 +174,7 @@ def what_if(
         knee=knee(predictions),
         assumptions=(
             *assumptions(recorded, per_worker, has_transfers=not changes.no_transfers),
-            *_range_note(predictions),
+            *_range_notes(recorded, per_worker, predictions),
         ),
     )
 
@@ -263,8 +264,10 @@ def _predict(
     found = _replayed(changed, setup)
     wall_us = recorded.before_us + found.wall_us
     max_wall_us = wall_us
-    if threads > recorded.threads and (slowest := one_native_thread(changed)) is not changed:
-        max_wall_us = max(wall_us, recorded.before_us + _replayed(slowest, setup).wall_us)
+    slowest = one_native_thread(changed) if threads > recorded.threads else changed
+    kept = setup.with_kept_cores()
+    if slowest is not changed or kept is not setup:
+        max_wall_us = max(wall_us, recorded.before_us + _replayed(slowest, kept).wall_us)
     thread_s = workers * threads * wall_us / 1e6
     cost = None
     if prices is not None:
@@ -302,11 +305,18 @@ def _prefixes(recorded: Recorded) -> tuple[str, ...]:
     return tuple(recorded.prefixes[code] for code in np.argsort(-totals, kind="stable").tolist() if present[code])
 
 
-def _range_note(predictions: Sequence[Prediction]) -> tuple[str, ...]:
+def _range_notes(recorded: Recorded, threads: int, predictions: Sequence[Prediction]) -> list[str]:
     """Say why wall times are ranges, if one is."""
-    if all(prediction.max_wall_us == prediction.wall_us for prediction in predictions):
-        return ()
-    return (
-        "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
-        "The longer wall time is that of threads which run it one after the other.",
-    )
+    found: list[str] = []
+    if all(wall_time(prediction) == units.duration(prediction.wall_us) for prediction in predictions):
+        return found
+    if threads > recorded.threads and one_native_thread(recorded) is not recorded:
+        found.append(
+            "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
+            "The longer wall time is that of threads which run it one after the other."
+        )
+    if recorded.setup.with_kept_cores() is not recorded.setup:
+        found.append(
+            "Other programs may share their cores with more workers, or keep them. In the longer wall time they keep them."
+        )
+    return found

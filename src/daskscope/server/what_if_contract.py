@@ -11,7 +11,7 @@ class PredictedCluster(TypedDict):
     workers: int
     threads: int
     duration: float
-    #: Duration if native code of a worker's threads runs one after the other; usually the same.
+    #: The longer duration, where the recording leaves a range: see the assumptions. Usually the same.
     max_duration: float
     #: Duration of the run divided by ``duration``.
     speedup: float
