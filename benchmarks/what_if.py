@@ -36,6 +36,12 @@ class Round:
     def ratio(self) -> float:
         return self.found.predictions[0].wall_us / 1e6 / self.took_s if self.found.predictions else math.nan
 
+    @property
+    def is_in_range(self) -> bool:
+        """Return whether the truth is between the shorter and the longer prediction, give or take the tolerance."""
+        found, took_us = self.found.predictions[0], self.took_s * 1e6
+        return found.wall_us / (1 + TOLERANCE) <= took_us <= found.max_wall_us / (1 - TOLERANCE)
+
 
 def run() -> list[Result]:
     results, hits, count = [], 0, 0
@@ -101,7 +107,9 @@ def judge(what: str, rounds: list[Round]) -> tuple[Result, bool]:
     found, predicted = one.found, one.found.predictions[0].wall_us / 1e6
     note = (
         f"predicted {predicted:.2f} s, took {one.took_s:.2f} s; one thread took {found.wall_us / 1e6:.2f} s, "
-        f"its replay {found.replayed_us / 1e6:.2f} s; ratios {', '.join(f'{other.ratio:.2f}' for other in answered)}"
+        f"its replay {found.replayed_us / 1e6:.2f} s; ratios {', '.join(f'{other.ratio:.2f}' for other in answered)}; "
+        f"in the range up to {found.predictions[0].max_wall_us / 1e6:.2f} s: {sum(other.is_in_range for other in answered)} of "
+        f"{len(answered)}"
     )
     return Result(what, f"{one.ratio:.3f}", note=note), abs(one.ratio - 1) <= TOLERANCE
 

@@ -96,9 +96,21 @@ def groupby() -> Start:
     return lambda client: client.compute(means).result()
 
 
+def disk_shuffle() -> Start:
+    """Partitions are pieces of files that all workers share."""
+    return shuffled("disk")
+
+
 def p2p_shuffle() -> Start:
-    shuffled = dd.from_map(load, list(range(24))).shuffle("key", npartitions=12).value.sum().optimize()
-    return lambda client: client.compute(shuffled).result()
+    """Workers send the pieces to each other."""
+    return shuffled("p2p")
+
+
+def shuffled(method: str) -> Start:
+    """Return the start of a shuffle. Without a method, Dask would choose by the default client, and there is none."""
+    frame = dd.from_map(load, list(range(24))).shuffle("key", npartitions=12, shuffle_method=method)
+    total = frame.value.sum().optimize()
+    return lambda client: client.compute(total).result()
 
 
 def chains() -> Start:
@@ -144,6 +156,7 @@ WORKLOADS: tuple[Workload, ...] = (
     tree,
     shuffle,
     groupby,
+    disk_shuffle,
     p2p_shuffle,
     chains,
     short_reads,

@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import pytest
 from tests.compared_runs import compared_tables
-from tests.hosted import HostedServer
+from tests.hosted import HostedServer, HttpResponse
 
+from daskscope import units
 from daskscope.report import comparison_schema
 from daskscope.server.routes import compare
 from daskscope.testing import make_frames
@@ -116,3 +117,22 @@ def test_too_many_tasks_are_refused(server: HostedServer, monkeypatch: pytest.Mo
     answer = server.ask("GET", path(runs("before", 2), "after-0"), token=server.make_token("olga", "ours"))
     assert (answer.status, answer.code) == (413, "too_large")
     assert "These runs have 120 tasks; a page compares up to 100." in answer.text
+
+
+def test_too_many_rows_are_refused_before_they_are_read(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = {name: len(rows) for name, rows in compared_tables(0, 1.0, "before-0").items()}
+    token = server.make_token("olga", "ours")
+
+    def ask(limit: int, before: str) -> HttpResponse:
+        monkeypatch.setattr(compare, "MAX_ROWS", limit)
+        return server.ask("GET", path(before, "after-0/c-1"), token=token)
+
+    assert ask(sum(sent.values()), "before-0").status == 200
+    monkeypatch.setattr(compare, "read", None)
+    refused = ask(sum(sent.values()) - 1, "before-0")
+    assert (refused.status, refused.json()["error"]["message"]) == (
+        413,
+        f"job has {units.count(sum(sent.values()))} rows; a page compares runs of up to "
+        f"{units.count(sum(sent.values()) - 1)}. Compare single computations, or download the recordings and run daskscope "
+        "compare.",
+    )

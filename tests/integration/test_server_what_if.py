@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.eight_tasks import eight_task_rows
 from tests.hosted import HostedServer
 
+from daskscope.server import what_if_process
 from daskscope.server.routes import what_if
 from daskscope.testing.factories import make_frames
 
@@ -65,4 +67,88 @@ def test_a_large_computation_is_for_the_command_line(server: HostedServer, monke
     assert response.json()["error"]["message"] == (
         "This computation has 9 tasks, and the server replays up to 8. "
         "Run daskscope what-if eight --computation c instead."
+    )
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replay every computation in a process of its own."""
+    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", 0)
+
+
+def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = f"{PATH}?workers=2,4&threads=2&prefix=load&times=2&no_transfers=true"
+    here = server.ask("GET", query).json()
+    asked: list[str] = []
+    run = server.services.child_processes.run
+
+    def counted(module: str, *args: Any) -> Any:
+        asked.append(module)
+        return run(module, *args)
+
+    monkeypatch.setattr(server.services.child_processes, "run", counted)
+    assert server.ask("GET", query).json() == here
+    assert asked == []
+    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", 8)
+    assert server.ask("GET", query).json() == here
+    assert asked == [what_if_process.MODULE]
+    assert [item["workers"] for item in here["predictions"]] == [2, 4]
+
+
+@pytest.mark.usefixtures("apart")
+def test_impossible_questions_are_refused_by_another_process(server: HostedServer) -> None:
+    response = server.ask("GET", f"{PATH}?prefix=lod&times=2")
+
+    assert (response.status, response.json()["error"]["message"]) == (
+        400,
+        "No task has the prefix 'lod'. The prefixes are load, sum.",
+    )
+
+
+@pytest.mark.usefixtures("apart")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    # Less memory than the process has before it reads anything, and less time than it takes to start.
+    [("PROCESS_NBYTES", 1 << 20), ("REPLAY_S", 0.01)],
+)
+def test_a_replay_beyond_its_limits_is_for_the_command_line(
+    server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
+) -> None:
+    monkeypatch.setattr(what_if_process, name, value)
+    response = server.ask("GET", PATH)
+
+    assert (response.status, response.json()["error"]["message"]) == (
+        413,
+        "Its replay took too much time or memory. Run daskscope what-if eight --computation c instead.",
+    )
+    assert server.ask("GET", "/healthz").status == 200
+
+
+@pytest.mark.usefixtures("apart")
+def test_a_stopping_server_starts_no_replay(server: HostedServer) -> None:
+    server.services.child_processes.close()
+    response = server.ask("GET", PATH)
+
+    assert (response.status, response.json()["error"]["message"]) == (
+        503,
+        "The server is shutting down. Try again in a minute.",
+    )
+
+
+@pytest.mark.parametrize("max_here", [0, 100])
+def test_executions_are_counted_before_a_replay(
+    server: HostedServer, monkeypatch: pytest.MonkeyPatch, max_here: int
+) -> None:
+    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", max_here)
+    rows = eight_task_rows()
+    # The recorder said that there is one task.
+    rows["computations"][0]["tasks"] = 1
+    rows["clusters"][0]["cluster"] = "other"
+    assert server.send(b"".join(make_frames(rows, cluster="other"))).status == 200
+    monkeypatch.setattr(what_if, "MAX_TASKS", 4)
+    response = server.ask("GET", PATH.replace("eight", "other"))
+
+    assert (response.status, response.json()["error"]["message"]) == (
+        413,
+        "This computation has 9 executions. Run daskscope what-if other --computation c instead.",
     )

@@ -144,6 +144,9 @@ def test_python_code_runs_on_one_thread_of_a_worker_at_a_time() -> None:
     assert replay(graph, Setup.uniform(2, 1, cores=8), FREE).wall_us == pytest.approx(20.0)
     # One thread at a time competes for the core with another program.
     assert replay(graph, Setup.uniform(1, 2, cores=1, others=1), FREE).wall_us == pytest.approx(80.0)
+    # It keeps the lock while it waits for a core, and then wants no more of the core than one thread does.
+    slowed = make_graph([Task(10.0, cpu=0.4, gil=1.0) for _ in range(4)])
+    assert replay(slowed, Setup.uniform(1, 2, cores=1, others=0.6), FREE).wall_us == pytest.approx(40.0)
 
 
 def test_the_client_submits_more_after_everything_has_ended() -> None:

@@ -39,6 +39,8 @@ def test_more_workers_divide_the_tasks_and_not_the_chain() -> None:
         "All workers are there from the start, and tasks do the same work as in the run.",
         "A host has 1 worker and 4 cores.",
         "Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+        "Too little was recorded to measure some overheads. Assumed: 4 ms between a task and its dependent, 150 µs of the "
+        "scheduler per task.",
     )
     assert repr(found) == (
         "<WhatIf 1 × 1: 8.51 s, 2 × 1: 4.51 s, 4 × 1: 2.51 s, 8 × 1: 1.51 s, 16 × 1: 1.51 s. "
@@ -51,7 +53,7 @@ def test_a_prediction_has_the_cost_and_the_memory_of_its_cluster() -> None:
 
     assert found.cost == pytest.approx(2 * found.wall_us / S)
     assert found == Prediction(
-        workers=2, threads=1, wall_us=found.wall_us, speedup=round(8500 * MS / found.wall_us, 3),
+        workers=2, threads=1, wall_us=found.wall_us, max_wall_us=found.wall_us, speedup=round(8500 * MS / found.wall_us, 3),
         efficiency=round(8.5 * S / 2 / found.wall_us, 3), cost=found.cost,
         # Half of the results, copies of the other half, and the sum.
         peak_worker_nbytes=9000, peak_nbytes=13_000, transferred_nbytes=4000, exceeds_memory=False,
@@ -104,6 +106,78 @@ def test_workers_on_one_machine_share_its_cores() -> None:
     assert "All workers share the 4 cores of one machine." in what_if(run).assumptions
 
 
+def sampled(**columns: Any) -> list[dict[str, Any]]:
+    """Return ten samples of each prefix, over a second."""
+    base = {"start_us": T, "stop_us": T + S, "kind": "compute", "source": "daskscope", "count": 10, "wall_us": S}
+    stack = ["work.py\tload\t3"]
+    return [
+        {**base, "worker": "tcp://10.0.0.1:1", "prefix": name, "stack": stack, **columns} for name in ("load", "sum")
+    ]
+
+
+def test_python_code_that_waits_for_a_core_keeps_the_gil() -> None:
+    run = eight_tasks(profiles=sampled(cpu_us=S * 6 // 10, runqueue_us=S * 4 // 10, looping=5))
+    found = what_if(run, workers=[1], threads=2)
+
+    assert seconds(found) == {1: 8.5}
+    assert found.predictions[0].max_wall_us == found.predictions[0].wall_us
+    assert found.assumptions[2] == (
+        "Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker."
+    )
+
+
+def test_more_threads_with_native_code_are_predicted_as_a_range() -> None:
+    run = eight_tasks(profiles=sampled(cpu_us=S))
+    found = what_if(run, workers=[1], threads=2)
+
+    assert (seconds(found), round(found.predictions[0].max_wall_us / S, 1)) == ({1: 4.5}, 8.5)
+    assert repr(found).startswith("<WhatIf 1 × 2: 4.51 s to 8.51 s. ")
+    assert found.assumptions[-1] == (
+        "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
+        "The longer wall time is that of threads which run it one after the other."
+    )
+
+
+def test_there_is_no_range_for_recorded_threads_or_for_tasks_that_wait() -> None:
+    native, waiting = eight_tasks(profiles=sampled(cpu_us=S)), eight_tasks(profiles=sampled(cpu_us=S // 10))
+
+    for found in (what_if(native, workers=[1, 2]), what_if(waiting, workers=[1], threads=2)):
+        assert [prediction.max_wall_us for prediction in found.predictions] == [
+            prediction.wall_us for prediction in found.predictions
+        ]
+
+
+def test_measured_overheads_are_not_said_to_be_assumed() -> None:
+    # Each task follows its only input on the same thread; the scheduler uses a tenth of a core.
+    rows = [row(i, 1000 * i, 1000 * i + 990, queued_us=0, assigned_us=T) for i in range(5)]
+    run = make_recording({
+        "tasks": rows,
+        "edges": [{"task": i + 1, "dependency": i, "seen_us": T} for i in range(4)],
+        "workers": [worker()],
+        "samples": [{"time_us": T + S, "worker": "scheduler", "cpu_percent": 10.0}],
+        "transfers": [
+            {"direction": "incoming", "start_us": T, "stop_us": T + 1000 + nbytes // 200, "nbytes": nbytes}
+            for nbytes in (10, 10, 10, 2_000_000, 2_000_000, 2_000_000)
+        ],
+    })  # fmt: skip
+
+    assert what_if(run).assumptions == (
+        "All workers are there from the start, and tasks do the same work as in the run.",
+        "The number of cores is not known: each thread has one.",
+    )
+
+
+def test_a_p2p_shuffle_is_said_to_send_data_besides_the_graph() -> None:
+    rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(4)]
+    barrier = row(4, 4000, 4100, key="shuffle-barrier-1", group="shuffle-barrier", prefix="shuffle-barrier")
+    run = make_recording({"tasks": [*rows, barrier], "workers": [worker()]})
+    text = "What workers send each other in a P2P shuffle is not part of the graph, and takes no time here."
+
+    assert text in what_if(run).assumptions
+    assert text not in what_if(run, changes=Changes(no_transfers=True)).assumptions
+    assert text not in what_if(eight_tasks()).assumptions
+
+
 def test_a_client_that_waits_between_submissions_waits_again() -> None:
     rows = [row(i, 1000 * i, 1000 * i + 1000) for i in range(4)]
     late = {"queued_us": T + 5 * S, "assigned_us": T + 5 * S}
@@ -127,7 +201,14 @@ def test_other_programs_use_some_of_the_cores() -> None:
 
     # Two cores are left, and the system gives four workers and the others the same share: two thirds of a core each.
     assert seconds(what_if(run, workers=[2, 4])) == {2: 4.5, 4: 3.5}
+    # If they keep the two cores, four workers are no faster than two.
+    ranges = {prediction.workers: prediction.max_wall_us for prediction in what_if(run, workers=[1, 2, 4]).predictions}
+    assert {workers: round(us / S, 1) for workers, us in ranges.items()} == {1: 8.5, 2: 4.5, 4: 4.5}
     assert what_if(run).assumptions[1] == "All workers share the 4 cores of one machine, of which other programs use 2."
+    assert what_if(run).assumptions[-1] == (
+        "Other programs may share their cores with more workers, or keep them. In the longer wall time they keep them."
+    )
+    assert "Other programs" not in what_if(run, workers=[1, 2]).assumptions[-1]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +271,7 @@ def test_impossible_questions_are_refused(options: dict[str, Any], problem: str)
 
 def test_the_knee_is_where_more_workers_stop_to_pay_off() -> None:
     def points(*walls: tuple[int, int]) -> list[Prediction]:
-        return [Prediction(n, 1, wall, 1.0, 1.0, None, 0, 0, 0, False) for n, wall in walls]
+        return [Prediction(n, 1, wall, wall, 1.0, 1.0, None, 0, 0, 0, False) for n, wall in walls]
 
     assert knee(points((1, 100), (2, 50), (4, 30), (8, 25), (16, 12))) == 4
     assert knee(points((4, 100), (8, 90))) == 4
@@ -224,6 +305,8 @@ def test_the_command_prints_a_table_and_its_assumptions(path: Path, capsys: pyte
         "- All workers are there from the start, and tasks do the same work as in the run.",
         "- A host has 1 worker and 4 cores.",
         "- Too few transfers were recorded to measure them: 100 MB/s and 5 ms each are assumed.",
+        "- Too little was recorded to measure some overheads. Assumed: 4 ms between a task and its dependent, 150 µs of the "
+        "scheduler per task.",
     ]
 
 

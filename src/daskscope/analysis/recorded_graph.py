@@ -15,6 +15,7 @@ from daskscope.analysis.intervals import task_intervals
 from daskscope.analysis.limits import LARGEST, parse_object
 from daskscope.analysis.replay_graph import Graph, Group, Overheads, Setup, Submission
 from daskscope.analysis.replay_overheads import measure_overheads
+from daskscope.analysis.shared_cores import MIN_CPU_SHARE
 from daskscope.analysis.waiting import CORE, GIL, cpu_share, python_loop_shares, waiting_shares
 from daskscope.analysis.workers import MAX_THREADS
 from daskscope.model.recording import Recording
@@ -53,8 +54,8 @@ class Recorded:
     prefixes: tuple[str, ...]
     #: Part of each execution's time that its thread spent with spilled inputs.
     disk_us: Array
-    #: Whether the bandwidth was measured.
-    has_transfers: bool
+    #: Names of the overheads that the recording has too few measurements of.
+    assumed: frozenset[str]
     #: Whether all workers were on one machine and its cores are known, so that more workers share them.
     is_local: bool
     workers_per_host: int
@@ -105,7 +106,7 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Reco
         prefix=prefixes.codes[rows],
         prefixes=tuple(map(str, prefixes.values)),
         disk_us=disk_us,
-        has_transfers=measured.has_transfers,
+        assumed=measured.assumed,
         is_local=is_local,
         workers_per_host=max(np.bincount(np.array(setup.hosts)).tolist()),
         memory_limit=int(workers["memory_limit"].max()),
@@ -207,7 +208,7 @@ def _cores(processes: Table, workers_per_host: float) -> tuple[float, float]:
 
 
 def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, Array, Array]:
-    """Return the own time of executions, the part of it for spilled inputs, and shares of a core and the lock by prefix.
+    """Return the own time of executions, the part of it for spilled inputs, and the shares of a ``Group`` by prefix.
 
     While a task waits for a core or the lock that other tasks of the same worker or host have, it does not do its own work. The
     replay adds that time again, for the cluster that it replays.
@@ -228,8 +229,10 @@ def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, 
     own = np.clip(1.0 - gil_wait - core_wait, 0.05, 1.0)
     measured = np.minimum(1.0, 1.0 / (threads * (1.0 - np.minimum(gil_wait, 0.99))))
     own_cpu = np.clip(cpu / own, 0.0, 1.0)
-    gil = np.where(gil_wait >= MIN_GIL_WAIT, measured, np.where(loops >= MIN_JUMPS, own_cpu, 0.0))
-    shares = np.column_stack((own_cpu, np.minimum(gil, own_cpu)))
+    # A thread that waits for a core keeps the lock: Python loops on a busy host had 0.52 to 0.77 of a core, and all of the lock.
+    holding = np.clip(own_cpu + (waits[:, CORE] - core_wait) / own, 0.0, 1.0)
+    gil = np.where(gil_wait >= MIN_GIL_WAIT, measured, np.where(loops >= MIN_JUMPS, holding, 0.0))
+    shares = np.column_stack((own_cpu, np.minimum(gil, holding), holding))
     owners, actions, start, stop = task_intervals(tasks, rows)
     disk = where(actions, "disk-read", "disk-write")
     all_disk = sums(owners[disk], np.clip(stop - start, 0, LARGEST)[disk], tasks.rows)
@@ -303,3 +306,20 @@ def without_disk(recorded: Recorded) -> Recorded:
 def with_us(recorded: Recorded, us: Array) -> Recorded:
     """Return the computation with other durations."""
     return replace(recorded, graph=replace(recorded.graph, us=np.maximum(us, 0.0).tolist()))
+
+
+def one_native_thread(recorded: Recorded) -> Recorded:
+    """Return the computation with native code that runs on one thread of a worker at a time; itself if there is none.
+
+    Threads of a process share its address space: allocating and freeing large arrays waits for the other threads, and so may a
+    library's own locks. A recording of fewer threads does not tell how much.
+    """
+    groups = [
+        replace(group, gil_share=group.busy_share)
+        if group.busy_share >= MIN_CPU_SHARE and group.gil_share < group.busy_share
+        else group
+        for group in recorded.graph.groups
+    ]
+    if groups == recorded.graph.groups:
+        return recorded
+    return replace(recorded, graph=replace(recorded.graph, groups=groups))

@@ -334,7 +334,7 @@ class _Replay:
         assert self.shared is not None
         group = self.graph.groups[self.graph.group[task]]
         us = begin - now + self.graph.us[task]
-        if group.cpu_share < MIN_CPU_SHARE:
+        if max(group.cpu_share, group.gil_share) < MIN_CPU_SHARE:
             heappush(self.events, (now + us, task))
         else:
             self.shared.start(worker, task, us, now)

@@ -6,8 +6,12 @@ ready task with the highest priority, so that this order is theirs as far as it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+#: Cores that other programs use, below which they don't count; and the part of the cores that they leave in any case.
+MIN_OTHERS, MIN_CORES_LEFT = 0.05, 0.1
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Group:
     #: Share of a core, and of the interpreter lock, that a task uses while it runs.
     cpu_share: float = 0.0
     gil_share: float = 0.0
+    #: Share of its time that a task uses a core, or waits for one that other programs have.
+    busy_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,16 @@ class Setup:
         return cls(
             [threads] * workers, [0.0] * workers, hosts, cores, others, saturation, has_stealing, has_transfers
         )  # fmt: skip
+
+    def with_kept_cores(self) -> Setup:
+        """Return the cluster if other programs keep the cores they use; itself if they use next to none.
+
+        By default each program gets the same share of a core, and others get less as there are more workers. Limits of containers
+        and control groups can prevent that.
+        """
+        if self.others < MIN_OTHERS or not math.isfinite(self.cores):
+            return self
+        return replace(self, cores=max(self.cores - self.others, MIN_CORES_LEFT * self.cores), others=0.0)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class SharedCores:
         #: Cores that all programs of each host would use. The system gives each program its share.
         self._cpu = [others] * len(self._workers)
         self._gil = [0.0] * count
+        #: Cores that the executions of each worker would use while they hold its lock, if each had a lock of its own.
+        self._locked = [0.0] * count
         self._clock = [0.0] * count
         self._read_us = [0.0] * count
         self._rate = [1.0] * count
@@ -47,11 +49,17 @@ class SharedCores:
 
     def add(self, worker: int, cpu: float, gil: float) -> None:
         """Count an execution that starts or, with negative shares, ends."""
-        before = min(self._gil[worker], 1.0)
+        # A thread that waits for a core keeps the lock, so that an execution may hold the lock for longer than it uses a core.
+        locked = min(cpu, gil) if gil >= 0 else max(cpu, gil)
+        before = self._locked_cpu(worker)
         self._gil[worker] += gil
-        # Of the threads that want the lock of a worker, one at a time wants a core.
-        self._cpu[self._hosts[worker]] += cpu - gil + min(self._gil[worker], 1.0) - before
+        self._locked[worker] += locked
+        self._cpu[self._hosts[worker]] += cpu - locked + self._locked_cpu(worker) - before
         self._touched.add(worker)
+
+    def _locked_cpu(self, worker: int) -> float:
+        """Return the cores that holders of a worker's lock use: one thread at a time has it."""
+        return self._locked[worker] / max(1.0, self._gil[worker])
 
     def update(self, now: float) -> list[int]:
         """Divide the cores among the executions that run now. Return the workers whose next end changed.

@@ -15,8 +15,16 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.cost import Prices, choose_prices, estimate, own_prices
-from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph, with_us, without_disk
+from daskscope.analysis.recorded_graph import (
+    CannotReplay,
+    Recorded,
+    one_native_thread,
+    recorded_graph,
+    with_us,
+    without_disk,
+)
 from daskscope.analysis.replay import replay
+from daskscope.analysis.replay_assumptions import assumptions
 from daskscope.analysis.replay_graph import Replayed, Setup
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
@@ -50,6 +58,9 @@ class Prediction:
     #: Threads of each worker.
     threads: int
     wall_us: int
+    #: Wall time if native code of a worker's threads runs one after the other, and other programs of the host keep their cores;
+    #: usually the same.
+    max_wall_us: int
     #: Wall time of the run divided by that of the prediction.
     speedup: float
     #: Share of thread time in which tasks run.
@@ -108,8 +119,14 @@ class WhatIf:
     def __repr__(self) -> str:
         if self.reason:
             return f"<WhatIf: {self.reason}>"
-        parts = [f"{p.workers} × {p.threads}: {units.duration(p.wall_us)}" for p in self.predictions]
+        parts = [f"{p.workers} × {p.threads}: {wall_time(p)}" for p in self.predictions]
         return f"<WhatIf {', '.join(parts)}. {self.check}>"
+
+
+def wall_time(prediction: Prediction) -> str:
+    """Return the wall time of a prediction, or its range."""
+    least, most = units.duration(prediction.wall_us), units.duration(prediction.max_wall_us)
+    return least if least == most else f"{least} to {most}"
 
 
 def what_if(
@@ -152,7 +169,13 @@ def what_if(
     prices = prices or _recorded_prices(recording)
     predictions = tuple(_predict(recorded, changed, changes, count, per_worker, prices) for count in counts)
     return replace(
-        found, predictions=predictions, knee=knee(predictions), assumptions=_assumptions(recorded, changes, per_worker)
+        found,
+        predictions=predictions,
+        knee=knee(predictions),
+        assumptions=(
+            *assumptions(recorded, per_worker, has_transfers=not changes.no_transfers),
+            *_range_notes(recorded, per_worker, predictions),
+        ),
     )
 
 
@@ -240,6 +263,11 @@ def _predict(
     )
     found = _replayed(changed, setup)
     wall_us = recorded.before_us + found.wall_us
+    max_wall_us = wall_us
+    slowest = one_native_thread(changed) if threads > recorded.threads else changed
+    kept = setup.with_kept_cores()
+    if slowest is not changed or kept is not setup:
+        max_wall_us = max(wall_us, recorded.before_us + _replayed(slowest, kept).wall_us)
     thread_s = workers * threads * wall_us / 1e6
     cost = None
     if prices is not None:
@@ -255,6 +283,7 @@ def _predict(
         workers=workers,
         threads=threads,
         wall_us=round(wall_us),
+        max_wall_us=round(max_wall_us),
         speedup=round(recorded.wall_us / max(wall_us, 1.0), 3),
         efficiency=round(min(1.0, found.busy_us / 1e6 / thread_s), 3) if thread_s else 0.0,
         cost=cost,
@@ -276,23 +305,18 @@ def _prefixes(recorded: Recorded) -> tuple[str, ...]:
     return tuple(recorded.prefixes[code] for code in np.argsort(-totals, kind="stable").tolist() if present[code])
 
 
-def _assumptions(recorded: Recorded, changes: Changes, threads: int) -> tuple[str, ...]:
-    """Return what the predictions take for granted, as sentences."""
-    cores, others, overheads = recorded.setup.cores, recorded.setup.others, recorded.overheads
-    busy = f", of which other programs use {others:.2g}" if others >= 0.05 else ""
-    found = ["All workers are there from the start, and tasks do the same work as in the run."]
-    if not math.isfinite(cores):
-        found.append("The number of cores is not known: each thread has one.")
-    elif recorded.is_local:
-        found.append(f"All workers share the {cores:g} cores of one machine{busy}.")
-    else:
-        count = "1 worker" if recorded.workers_per_host == 1 else f"{recorded.workers_per_host} workers"
-        found.append(f"A host has {count} and {cores:g} cores{busy}.")
-    if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
-        found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")
-    if not recorded.has_transfers and not changes.no_transfers:
+def _range_notes(recorded: Recorded, threads: int, predictions: Sequence[Prediction]) -> list[str]:
+    """Say why wall times are ranges, if one is."""
+    found: list[str] = []
+    if all(wall_time(prediction) == units.duration(prediction.wall_us) for prediction in predictions):
+        return found
+    if threads > recorded.threads and one_native_thread(recorded) is not recorded:
         found.append(
-            f"Too few transfers were recorded to measure them: {overheads.bandwidth:,.0f} MB/s and "
-            f"{units.duration(overheads.transfer_us)} each are assumed."
+            "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
+            "The longer wall time is that of threads which run it one after the other."
         )
-    return tuple(found)
+    if recorded.setup.with_kept_cores() is not recorded.setup:
+        found.append(
+            "Other programs may share their cores with more workers, or keep them. In the longer wall time they keep them."
+        )
+    return found

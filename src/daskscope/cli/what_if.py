@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from daskscope import units
-from daskscope.analysis.what_if import Prediction, WhatIf
+from daskscope.analysis.what_if import Prediction, WhatIf, wall_time
 from daskscope.cli.output import open_output, write_json
 from daskscope.cli.source import HELP
 from daskscope.cli.terminal import Column, escape
@@ -88,7 +88,7 @@ def _cells(prediction: Prediction, *, has_cost: bool) -> list[str]:
     return [
         units.count(prediction.workers),
         units.count(prediction.threads),
-        units.duration(prediction.wall_us),
+        wall_time(prediction),
         f"{prediction.speedup:.2f} ×",
         units.percent(prediction.efficiency),
         *([units.dollars(prediction.cost or 0.0)] if has_cost else []),

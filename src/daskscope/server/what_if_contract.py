@@ -11,7 +11,9 @@ class PredictedCluster(TypedDict):
     workers: int
     threads: int
     duration: float
-    #: Duration of the run divided by this duration.
+    #: The longer duration, where the recording leaves a range: see the assumptions. Usually the same.
+    max_duration: float
+    #: Duration of the run divided by ``duration``.
     speedup: float
     efficiency: float
     cost: float | None

@@ -154,6 +154,16 @@ def files_of(tx: Transaction, run: int, names: Iterable[str] = TABLES) -> list[S
     return [StoredFile(row.id, row.name, row.path, row.rows, row.nbytes) for row in tx.execute(query)]
 
 
+def count_rows(tx: Transaction, run: int) -> int:
+    """Return the number of stored rows of a run, in all tables, without reading them."""
+    files, batches = schema.files, schema.batches
+    compacted = sa.select(sa.func.coalesce(sa.func.sum(files.c.rows), 0)).where(files.c.run_id == run)
+    pending = sa.select(sa.func.coalesce(sa.func.sum(batches.c.rows), 0)).where(
+        batches.c.run_id == run, batches.c.frame.is_not(None)
+    )
+    return int(tx.execute(compacted).scalar_one()) + int(tx.execute(pending).scalar_one())
+
+
 #: Return the decrypted bytes of a file of an account.
 Load = Callable[[int, StoredFile], bytes]
 

@@ -232,6 +232,7 @@ export interface PredictedCluster {
   workers: number;
   threads: number;
   duration: number;
+  max_duration: number;
   speedup: number;
   efficiency: number;
   cost: number | null;

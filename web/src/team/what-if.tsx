@@ -29,6 +29,12 @@ function useSettled<T>(value: T): T {
 
 const time = (seconds: number) => duration(1e6 * seconds);
 
+/** Return the wall time of a prediction, or its range. */
+function wallTime(p: PredictedCluster): string {
+  const [least, most] = [time(p.duration), time(p.max_duration)];
+  return least === most ? least : `${least} to ${most}`;
+}
+
 /** The page that predicts a computation with other workers, threads, or a faster prefix. */
 export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const { api, account } = useTeam();
@@ -215,7 +221,7 @@ function Predictions({ answer }: { answer: WhatIf }) {
             <tr key={p.workers} data-testid="what-if-row">
               <td class="num">{count(p.workers)}</td>
               <td class="num">{count(p.threads)}</td>
-              <td class="num">{time(p.duration)}</td>
+              <td class="num">{wallTime(p)}</td>
               <td class="num">{p.speedup.toFixed(2)} ×</td>
               <td class="num">{percent(p.efficiency)}</td>
               <td class="num">{p.cost === null ? "–" : dollars(p.cost)}</td>

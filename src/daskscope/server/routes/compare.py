@@ -17,9 +17,13 @@ from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.rendering import NoSuchComputation, Subject, read
 from daskscope.storage.computations import list_computations
+from daskscope.storage.runs import count_rows
 
 #: Runs of one side, and tasks of all runs. Comparing a million tasks takes 0.8 s, without reading them.
 MAX_RUNS, MAX_TASKS = 20, 1_000_000
+#: Stored rows of one run. A task has some ten of them: dependencies, samples of its stack, metrics. The number of tasks is the
+#: recorder's word for it, and rows are what takes the memory.
+MAX_ROWS = 10_000_000
 
 #: Twenty runs have 1,700 characters. An encoded character takes up to 12 bytes of a URL, which the server limits to 64 KiB.
 Runs = Annotated[str, msgspec.Meta(min_length=1, max_length=2_000)]
@@ -37,11 +41,12 @@ class CompareQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Found:
-    """A run to compare, and its number of tasks."""
+    """A run to compare, its number of tasks, and for a whole cluster that of its stored rows."""
 
     subject: Subject
     name: str
     tasks: int
+    rows: int
 
 
 def compare(call: Call) -> dict[str, Any]:
@@ -53,9 +58,15 @@ def compare(call: Call) -> dict[str, Any]:
             f"These runs have {units.count(tasks)} tasks; a page compares up to {units.count(MAX_TASKS)}. "
             "Download the recordings and run daskscope compare."
         )
-    largest = max(run.tasks for side in sides for run in side)
+    largest = max((run for side in sides for run in side), key=lambda run: run.rows)
+    if largest.rows > MAX_ROWS:
+        raise too_large(
+            f"{largest.name} has {units.count(largest.rows)} rows; a page compares runs of up to {units.count(MAX_ROWS)}. "
+            "Compare single computations, or download the recordings and run daskscope compare."
+        )
+    largest_tasks = max(run.tasks for side in sides for run in side)
     # One recording at a time is in memory.
-    with call.services.build_memory.reserve(largest * TASK_NBYTES):
+    with call.services.build_memory.reserve(largest_tasks * TASK_NBYTES):
         try:
             found = compare_parts(*(_parts(call, side) for side in sides))
         except NoSuchComputation:
@@ -73,14 +84,15 @@ def _listed(texts: str) -> list[str]:
 def _find(call: Call, text: str) -> Found:
     cluster, _, computation = (unquote(part) for part in text.partition("/"))
     row = find_cluster(call, cluster or "-")
-    title, tasks = row.name or row.cluster, row.tasks
-    if computation:
-        with call.services.archive.read() as tx:
-            found = list_computations(tx, call.account.id, run=row.id, computation=computation)
-        if not found:
-            raise not_found("such computation")
-        title, tasks = f"{title} {computation} of {row.cluster}", found[0].tasks
-    return Found(Subject(call.account.id, row.id, row.name, computation), title, tasks)
+    subject, title = Subject(call.account.id, row.id, row.name, computation), row.name or row.cluster
+    with call.services.archive.read() as tx:
+        if not computation:
+            return Found(subject, title, row.tasks, count_rows(tx, row.id))
+        found = list_computations(tx, call.account.id, run=row.id, computation=computation)
+    if not found:
+        raise not_found("such computation")
+    # Only the rows of its time are read.
+    return Found(subject, f"{title} {computation} of {row.cluster}", found[0].tasks, 0)
 
 
 def _parts(call: Call, side: list[Found]) -> Iterator[Part]:

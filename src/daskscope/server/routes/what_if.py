@@ -8,18 +8,23 @@ import msgspec
 
 from daskscope import units
 from daskscope.analysis.cost import choose_prices
-from daskscope.analysis.what_if import MAX_THREADS, Changes, Prediction, what_if
+from daskscope.analysis.what_if import MAX_THREADS, Prediction
+from daskscope.analysis.what_if import WhatIf as Found
 from daskscope.errors import DaskscopeError
-from daskscope.server.http.errors import bad_request, not_found, too_large
+from daskscope.server import what_if_process
+from daskscope.server.building import storage_of
+from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.rendering import NoSuchComputation, Subject, read
+from daskscope.server.rendering import NoSuchComputation
 from daskscope.server.serializers import parsed, tags_of
+from daskscope.server.services import Services
 from daskscope.server.what_if_contract import PredictedCluster, WhatIf
+from daskscope.server.what_if_process import ReplayFailed, TooLarge, WhatIfJob, answer, answer_in_process
 from daskscope.storage.computations import list_computations
+from daskscope.storage.database import StorageError
 
-#: A replay takes up to 11 µs of CPU time per task and number of workers, in a thread of the server: 5 s at most. Larger
-#: computations are for the command line.
+#: A replay takes up to 24 µs of CPU time per task and number of workers. Larger computations are for the command line.
 MAX_TASKS, MAX_COUNTS = 50_000, 8
 #: Prefixes that the response lists.
 MAX_PREFIXES = 100
@@ -43,30 +48,52 @@ def predict(call: Call) -> WhatIf:
         stored = list_computations(tx, call.account.id, run=row.id, computation=name)
     if not stored:
         raise not_found("such computation")
-    if stored[0].tasks > MAX_TASKS:
+    next_step = f"Run daskscope what-if {row.cluster} --computation {name} instead."
+    tasks = stored[0].tasks
+    if tasks > MAX_TASKS:
         raise too_large(
-            f"This computation has {units.count(stored[0].tasks)} tasks, and the server replays up to {units.count(MAX_TASKS)}. "
-            f"Run daskscope what-if {row.cluster} --computation {name} instead."
+            f"This computation has {units.count(tasks)} tasks, and the server replays up to {units.count(MAX_TASKS)}. {next_step}"
         )
-    workers = _counts(query.workers)
-    prices = choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name])
+    job = WhatIfJob(
+        account=call.account.id,
+        run=row.id,
+        computation=name,
+        workers=_counts(query.workers),
+        threads=query.threads or None,
+        prefix=query.prefix,
+        times=query.times,
+        no_transfers=query.no_transfers,
+        prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
+        # Retried and recomputed tasks have several executions.
+        max_executions=2 * MAX_TASKS,
+    )
     try:
-        recording, _, _ = read(call.services.archive, Subject(call.account.id, row.id, row.name, name))
-        # The number of tasks is the recorder's word for it.
-        if recording["tasks"].rows > 2 * MAX_TASKS:
-            raise too_large("This computation has too many executions for a replay on the server.")
-        found = what_if(
-            recording,
-            workers=workers,
-            threads=query.threads or None,
-            changes=Changes({query.prefix: query.times} if query.prefix else {}, no_transfers=query.no_transfers),
-            computation=name,
-            prices=prices,
-        )
+        return _view(_answer(call.services, job, tasks))
     except NoSuchComputation:
         raise not_found("such computation") from None
+    except TooLarge as error:
+        raise too_large(f"{error} {next_step}") from None
+    except ReplayFailed as error:
+        raise unavailable(str(error)) from None
+    except StorageError:
+        raise
     except DaskscopeError as error:
         raise bad_request(str(error)) from None
+
+
+def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
+    """Replay a computation: in this process if it is small."""
+    nbytes = tasks * what_if_process.TASK_NBYTES
+    if tasks <= what_if_process.MAX_TASKS_HERE:
+        with services.build_memory.reserve(nbytes):
+            return answer(services.archive, job)
+    nbytes += what_if_process.PROCESS_NBYTES
+    apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
+    with services.build_memory.reserve(nbytes):
+        return answer_in_process(services.child_processes, apart)
+
+
+def _view(found: Found) -> WhatIf:
     return {
         "reason": found.reason,
         "check": found.check,
@@ -77,7 +104,7 @@ def predict(call: Call) -> WhatIf:
         "replayed": found.replayed_us / 1e6,
         "bound": found.bound_us / 1e6,
         "knee": found.knee,
-        "predictions": [_view(prediction) for prediction in found.predictions],
+        "predictions": [_view_of(prediction) for prediction in found.predictions],
         "assumptions": list(found.assumptions),
         "prefixes": list(found.prefixes[:MAX_PREFIXES]),
     }
@@ -92,11 +119,12 @@ def _counts(text: str) -> list[int] | None:
     return [int(part) for part in parts]
 
 
-def _view(prediction: Prediction) -> PredictedCluster:
+def _view_of(prediction: Prediction) -> PredictedCluster:
     return {
         "workers": prediction.workers,
         "threads": prediction.threads,
         "duration": prediction.wall_us / 1e6,
+        "max_duration": prediction.max_wall_us / 1e6,
         "speedup": prediction.speedup,
         "efficiency": prediction.efficiency,
         "cost": None if prediction.cost is None else round(prediction.cost, 6),
