@@ -236,26 +236,25 @@ def _sqlite() -> Iterator[str]:
 def _measured(
     url: str, where: str, traffic: dict[str, Traffic], steps: tuple[int, ...], idle: tuple[int, ...]
 ) -> list[Result]:
+    return [
+        *_summed(where, MEDIUM, _tried(url, where, MEDIUM, traffic, steps), P99_MS, CPU_MS),
+        *_summed(where, IDLE, _tried(url, where, IDLE, traffic, idle), IDLE_P99_MS, IDLE_CPU_MS),
+    ]
+
+
+def _tried(url: str, where: str, shape: Shape, traffic: dict[str, Traffic], steps: tuple[int, ...]) -> list[Cost]:
+    """Replay more and more clusters of a shape, until the server is busy."""
+    costs: list[Cost] = []
     with (
         tempfile.TemporaryDirectory() as directory,
-        serve_accounts(Path(directory), url, sum((*steps, *idle))) as server,
+        serve_accounts(Path(directory), url, sum(steps), prefix=shape.name) as server,
     ):
         numbers = itertools.count()
-
-        def tried(shape: Shape, steps: tuple[int, ...]) -> list[Cost]:
-            """Replay more and more clusters of a shape, until the server is busy."""
-            costs: list[Cost] = []
-            while len(costs) < len(steps) and (not costs or costs[-1].cores < BUSY_CORES):
-                mine = list(itertools.islice(numbers, steps[len(costs)]))
-                costs.append(replay(server, traffic[shape.name], mine))
-                print(f"    {where}, {shape.name}: {costs[-1].note()}", file=sys.stderr, flush=True)
-            return costs
-
-        working, resting = tried(MEDIUM, steps), tried(IDLE, idle)
-        return [
-            *_summed(where, MEDIUM, working, P99_MS, CPU_MS),
-            *_summed(where, IDLE, resting, IDLE_P99_MS, IDLE_CPU_MS),
-        ]
+        while len(costs) < len(steps) and (not costs or costs[-1].cores < BUSY_CORES):
+            mine = list(itertools.islice(numbers, steps[len(costs)]))
+            costs.append(replay(server, traffic[shape.name], mine))
+            print(f"    {where}, {shape.name}: {costs[-1].note()}", file=sys.stderr, flush=True)
+    return costs
 
 
 def _summed(where: str, shape: Shape, costs: list[Cost], limit_ms: float, cpu_ms: float) -> list[Result]:

@@ -88,7 +88,9 @@ def cluster_name(number: int) -> str:
 
 
 @contextmanager
-def serve_accounts(directory: Path, url: str, tokens: int, replicas: int = 1) -> Iterator[Server]:
+def serve_accounts(
+    directory: Path, url: str, tokens: int, replicas: int = 1, prefix: str = "account"
+) -> Iterator[Server]:
     """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one.
 
     With several replicas, the port is that of a proxy (nginx) which distributes the requests over them.
@@ -98,7 +100,7 @@ def serve_accounts(directory: Path, url: str, tokens: int, replicas: int = 1) ->
     try:
         with services.archive.write() as tx:
             user = open_user(tx, "olga", admin=False)
-            accounts = [create_account(tx, f"account-{number}").id for number in range(ACCOUNTS)]
+            accounts = [create_account(tx, f"{prefix}-{number}").id for number in range(ACCOUNTS)]
             for account in accounts:
                 set_member(tx, account, user.id, "owner")
             scopes = frozenset({"ingest"})

@@ -31,6 +31,8 @@ from daskscope.storage.retention import Limits, apply_retention, sweep
 logger = logging.getLogger("daskscope.server")
 
 COMPACT_EVERY_S = 5.0
+#: After a compaction in the server's own process, the job waits for this many times as long.
+PAUSE = 2.0
 #: Documents of runs with more tasks take too long to make on demand; how many of a run are pre-rendered.
 RENDER_TASKS = 20_000
 MAX_BUILT_AHEAD = 20
@@ -134,7 +136,10 @@ class Jobs:
             job = CompactJob(storage_of(services), keep_us, one.account, one.run, one.is_over)
             done = compact_apart(services.child_processes, job)
         else:
+            began = time.perf_counter()
             done = compact(services.archive, one.account, one.run, over=one.is_over)
+            # When hundreds of clusters end at once, their recorders and readers go first.
+            self._stop.wait(PAUSE * (time.perf_counter() - began))
         if done is None:
             return False
         services.counters.add("compactions")
