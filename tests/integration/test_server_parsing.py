@@ -16,8 +16,8 @@ from tests.hosted import HostedServer, HttpResponse
 from tests.processes import until
 from tests.samples import sample_frames, sample_tables
 
-from daskscope.server import parsing
-from daskscope.server.parse_process import Reply, TooMuchText, reply_to, roll_up_frames
+from daskscope.server import parse_process, parsing
+from daskscope.server.parse_process import Reply, RollUpFailed, TooMuchText, reply_to, roll_up_frames
 from daskscope.server.parsing import ParseProcess
 from daskscope.server.routes.ingest import split
 from daskscope.testing import make_frames
@@ -132,3 +132,36 @@ def test_the_process_ends_with_the_server(tmp_path: Path, monkeypatch: pytest.Mo
         assert psutil.pid_exists(process.process.pid)
     process.process.wait(10)
     assert process.process.returncode is not None
+
+
+def test_only_the_process_that_ended_is_replaced(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsing, "PARSERS", 2)
+    process_of(server)
+    until(lambda: len(server.services.parsing.processes) == 2)
+    first, second = server.services.parsing.processes
+    monkeypatch.setattr(parsing, "RESTART_S", 0.0)
+    first.process.kill()
+    until(lambda: not first.is_alive)
+    assert server.send(sample_frames("after")).status == 200
+    until(lambda: len(server.services.parsing.processes) == 2 and first not in server.services.parsing.processes)
+    kept, new = server.services.parsing.processes
+    assert kept is second
+    assert new.is_alive
+    server.services.parsing.close()
+    assert [process.process.wait(10) for process in (first, second, new)] == [-signal.SIGKILL] * 3
+
+
+def test_a_bug_in_the_roll_up_does_not_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(parse_process, "roll_up", broken)
+    reply = reply_to(sample_frames("c"))
+    assert (reply.error, reply.message) == ("failed", "ZeroDivisionError()")
+    with pytest.raises(RollUpFailed):
+        reply.result()
+
+
+def test_too_much_text_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse_process, "MAX_TEXT", 1)
+    assert reply_to(sample_frames("c")).error == "text"

@@ -54,7 +54,7 @@ def test_workers_that_come_and_go() -> None:
     made = found(wanted(*requests), worker(9, 0), *(worker(n, *life) for n, life in enumerate(lives)))
     assert made.keys() == {"scaling-flaps"}
     assert made["scaling-flaps"].title == "Scaling gave 3 workers back and replaced them"
-    assert made["scaling-flaps"].evidence == "They lived 10.0 s (median). Wanted workers were missing for 4.00 s."
+    assert made["scaling-flaps"].evidence == "Their median uptime was 10.0 s. Wanted workers were missing for 4.00 s."
     assert made["scaling-flaps"].gain is None
 
 
@@ -102,3 +102,15 @@ def test_requests_that_are_no_numbers_are_ignored() -> None:
 def test_impossible_numbers_of_workers_are_capped() -> None:
     made = found(wanted((20, 10**30), (90, -5)), worker(0, 0))
     assert made["scaling-capped"].title == "Scaling wanted up to 1,000,000 workers, but had 1"
+
+
+def test_workers_that_join_much_later_replace_nobody() -> None:
+    lives = [(0, 10), (0, 11), (0, 12), (2000, 0), (2000, 0), (2000, 0)]
+    workers = [worker(n, *life) for n, life in enumerate(lives)]
+    assert "scaling-flaps" not in found(wanted((0, 3), (9, 0), (1999, 3)), worker(9, 0), *workers, busy_until=2100)
+
+
+@pytest.mark.parametrize("detail", ["[" * 50_000, "[]", "{", '{"wanted": "many"}', '{"wanted": 1e400}'])
+def test_an_invalid_request_is_ignored(detail: str) -> None:
+    requests = [{**request, "detail": detail} for request in wanted((10, 4))]
+    assert found(requests, worker(0, 0), *(worker(n, 50) for n in (1, 2, 3))) == {}

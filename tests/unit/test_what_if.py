@@ -327,3 +327,8 @@ def test_the_command_says_why_there_is_no_prediction(path: Path, capsys: pytest.
 def test_the_command_refuses_arguments_that_make_no_sense(path: Path, arguments: tuple[str, str]) -> None:
     with pytest.raises(SystemExit):
         main(["what-if", str(path), *arguments])
+
+
+def test_times_of_a_million_years_are_not_replayed() -> None:
+    tasks = [{**one, "stop_us": 2**62} if one["id"] == 3 else one for one in eight_task_rows()["tasks"]]
+    assert what_if(eight_tasks(tasks=tasks), workers=[1_000]).reason.startswith("The tasks take too long in total")

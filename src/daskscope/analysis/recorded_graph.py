@@ -32,6 +32,10 @@ MIN_GIL_WAIT = 0.05
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost", "")
 
 
+#: Largest accepted difference between the replay of the recorded cluster and the run.
+MAX_DEVIATION = 0.2
+
+
 class CannotReplay(Exception):
     """The recording is not enough for a replay; the message is a sentence that says why."""
 
@@ -323,3 +327,18 @@ def one_native_thread(recorded: Recorded) -> Recorded:
     if groups == recorded.graph.groups:
         return recorded
     return replace(recorded, graph=replace(recorded.graph, groups=groups))
+
+
+def balancing(recorded: Recorded, workers: int) -> float:
+    """Return an upper bound of the work of balancing in a replay: simulated seconds times workers.
+
+    A replay balances work once in a simulated second, which takes 0.15 µs per worker. Anybody may upload times of a million years.
+    """
+    graph, overheads = recorded.graph, recorded.overheads
+    each_us = overheads.link_us + overheads.gap_us + overheads.scheduler_us + overheads.transfer_us
+    moved_us = max(graph.nbytes, default=0) / max(overheads.bandwidth, 1e-9)
+    delays_us = sum(part.pause_us + max(part.delays_us, default=0.0) for part in graph.submissions)
+    transfers = len(graph.us) + len(graph.inputs)
+    # Everything one after the other.
+    total_us = sum(graph.us) + delays_us + max(recorded.setup.joins_us, default=0.0) + transfers * (each_us + moved_us)
+    return max(recorded.wall_us, total_us) / 1e6 * workers

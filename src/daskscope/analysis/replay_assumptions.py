@@ -1,4 +1,4 @@
-"""What a replay takes for granted, as sentences for the reader of a prediction."""
+"""The assumptions of a replay, as sentences for the reader of a prediction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ P2P_PREFIX = "shuffle-barrier"
 
 
 def assumptions(recorded: Recorded, threads: int, *, has_transfers: bool) -> tuple[str, ...]:
-    """Return what predictions with some threads per worker take for granted."""
+    """Return the assumptions of predictions with some threads per worker."""
     found = ["All workers are there from the start, and tasks do the same work as in the run.", _cores(recorded)]
     if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
         found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")

@@ -13,7 +13,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph, with_us, without_disk
+from daskscope.analysis.recorded_graph import (
+    MAX_DEVIATION,
+    CannotReplay,
+    Recorded,
+    balancing,
+    recorded_graph,
+    with_us,
+    without_disk,
+)
 from daskscope.analysis.replay import replay
 from daskscope.analysis.replay_graph import Overheads
 from daskscope.analysis.waiting import REASONS, waiting_shares
@@ -24,10 +32,8 @@ Change: TypeAlias = Callable[[Recorded], Recorded]
 
 #: A replay takes 5 to 24 µs a task (200 workers on a busy machine), and a document may need eight of them: 1 s with the most tasks.
 MAX_TASKS = 5_000
-#: A replay balances work once in a simulated second. Anybody may upload times of a million years; 30 days take 3 s.
-MAX_TOTAL_US = 30 * 86_400_000_000
-#: Largest accepted difference between the replay of the recorded cluster and the run, as in ``what_if``.
-MAX_DEVIATION = 0.2
+#: Work of balancing (``balancing``) that takes 0.1 s.
+MAX_BALANCING = 500_000
 
 
 @dataclass(frozen=True)
@@ -58,21 +64,11 @@ def baseline(recording: Recording) -> Baseline | None:
         recorded = recorded_graph(recording)
     except CannotReplay:
         return None
-    if recorded.wall_us > MAX_TOTAL_US or _total_us(recorded) > MAX_TOTAL_US:
+    if balancing(recorded, recorded.workers) > MAX_BALANCING:
         return None
     replayed_us = replay(recorded.graph, recorded.setup, recorded.overheads).wall_us
     wall_us = recorded.wall_us - recorded.before_us
     return Baseline(recorded, replayed_us) if abs(replayed_us - wall_us) <= MAX_DEVIATION * wall_us else None
-
-
-def _total_us(recorded: Recorded) -> float:
-    """Return an upper bound of the time that any replay takes: everything one after the other."""
-    graph, overheads = recorded.graph, recorded.overheads
-    each_us = overheads.link_us + overheads.gap_us + overheads.scheduler_us + overheads.transfer_us
-    moved_us = max(graph.nbytes, default=0) / max(overheads.bandwidth, 1e-9)
-    delays_us = sum(part.pause_us + max(part.delays_us, default=0.0) for part in graph.submissions)
-    transfers = len(graph.us) + len(graph.inputs)
-    return sum(graph.us) + delays_us + max(recorded.setup.joins_us, default=0.0) + transfers * (each_us + moved_us)
 
 
 def without_transfers(recorded: Recorded) -> Recorded:

@@ -16,8 +16,10 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.cost import Prices, choose_prices, estimate, own_prices
 from daskscope.analysis.recorded_graph import (
+    MAX_DEVIATION,
     CannotReplay,
     Recorded,
+    balancing,
     one_native_thread,
     recorded_graph,
     with_us,
@@ -29,8 +31,8 @@ from daskscope.analysis.replay_graph import Replayed, Setup
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 
-#: Largest accepted difference between the replay of the recorded cluster and the run.
-MAX_DEVIATION = 0.2
+#: Work of balancing (``balancing``) that takes 15 s: 30 hours of tasks on a thousand workers.
+MAX_BALANCING = 100_000_000
 #: A step to more workers is worth it if it gives this share of the speed-up that the workers could give.
 MIN_RETURN = 0.5
 MAX_WORKERS, MAX_THREADS, MAX_COUNTS = 10_000, 1_000, 20
@@ -150,6 +152,9 @@ def what_if(
     changed = _changed(recorded, changes)
     counts = _worker_counts(workers, recorded.workers)
     per_worker = _checked("threads", threads or min(recorded.threads, MAX_THREADS), MAX_THREADS)
+    if balancing(recorded, max(recorded.workers, *counts)) > MAX_BALANCING:
+        reason = "The tasks take too long in total to be replayed with that many workers. Ask for fewer workers."
+        return WhatIf(recorded.computation, reason)
     check_us = round(recorded.before_us + _replayed(recorded, recorded.setup).wall_us)
     found = WhatIf(
         computation=recorded.computation,

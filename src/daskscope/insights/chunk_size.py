@@ -58,9 +58,10 @@ class Line:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    threads = sum(worker.threads for worker in facts.workers)
-    if not threads or not facts.run_us:
+    if facts.run_us <= 0 or facts.split.compute_us <= 0:
         return
+    # On average: workers that came one after the other are not there at the same time.
+    threads = max(1, round(facts.split.thread_us / facts.run_us))
     memory = min((w.memory_limit / max(w.threads, 1) for w in facts.workers if w.memory_limit), default=0.0)
     for prefix in facts.prefixes:
         is_large = prefix.total_us >= MIN_SHARE * facts.split.compute_us and MIN_TASKS <= prefix.count <= MAX_ROWS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,15 @@ import numpy as np
 from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts
 from daskscope.analysis.grouping import where
 from daskscope.analysis.intervals import merge
+from daskscope.analysis.limits import parse_object
 from daskscope.model.table import Array
 
 #: Workers that left and were replaced this often flap.
 MIN_REPLACED = 3
 #: A worker that scaling gave back after a longer life was worth its start.
 MAX_LIFE_US = 300_000_000
+#: A worker that joins later does not replace one that left.
+MAX_GAP_US = 300_000_000
 #: Higher numbers of wanted workers are invalid, and would overflow.
 MAX_WORKERS = 1_000_000
 #: Verdicts of workers that scaling gave back.
@@ -58,10 +61,7 @@ def wanted_workers(facts: Facts) -> list[tuple[int, int]]:
     rows = np.flatnonzero(where(events.strings("kind"), "wanted-workers"))
     found = []
     for time_us, detail in zip(events["time_us"][rows].tolist(), events["detail"][rows].tolist(), strict=True):
-        try:
-            wanted = json.loads(detail).get("wanted")
-        except (ValueError, AttributeError):
-            continue
+        wanted = parse_object(detail).get("wanted")
         if type(wanted) is int:
             found.append((time_us, min(max(wanted, 0), MAX_WORKERS)))
     return found
@@ -103,7 +103,7 @@ def needed_us(facts: Facts, scaling: Scaling) -> int:
 
 
 def replaced(facts: Facts) -> tuple[int, int]:
-    """Return how many workers were given back and replaced later, and the median life of those given back."""
+    """Return how many workers were given back and soon replaced, and the median life of those given back."""
     lives = [
         worker
         for worker in facts.workers
@@ -111,12 +111,15 @@ def replaced(facts: Facts) -> tuple[int, int]:
     ]
     # When the cluster closes, all of its workers leave; nothing replaces them.
     moments = sorted([(w.end_us, 1) for w in lives] + [(w.start_us, -1) for w in facts.workers])
-    free = count = 0
-    for _, change in moments:
+    left, count = deque[int](), 0
+    for moment, change in moments:
+        while left and moment - left[0] > MAX_GAP_US:
+            left.popleft()
         if change > 0:
-            free += 1
-        elif free:
-            free, count = free - 1, count + 1
+            left.append(moment)
+        elif left:
+            left.popleft()
+            count += 1
     return count, int(np.median([worker.life_us for worker in lives])) if lives else 0
 
 

@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     yield facts.finding(
         "scaling",
         f"Scaling gave {units.counted(count, 'worker')} back and replaced them",
-        f"They lived {units.duration(life_us)} (median). Wanted workers were missing for {units.duration(scaling.late_us)}.",
+        f"Their median uptime was {units.duration(life_us)}. Wanted workers were missing for {units.duration(scaling.late_us)}.",
         ADVICE,
         "workers",
         facts.wall_time(
@@ -34,6 +34,6 @@ RULE = Rule(
     "scaling-flaps",
     "Adaptive scaling gives workers back and starts others soon after",
     "A new worker has to start and to import libraries, and the results of the old one had to be moved or were lost.",
-    "At least 3 workers were given back within 5 minutes of joining and replaced.",
+    "At least 3 workers were given back within 5 minutes of joining, and replaced within 5 minutes.",
     check,
 )

@@ -7,7 +7,6 @@ would take three to four even compressed. Other keys, such as a hash for each ta
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import numpy as np
 from daskscope.model.packed_texts import PackedTexts
 from daskscope.model.table import Array
 from daskscope.report.blocks import Blocks
+from daskscope.report.cores import usable_cores
 from daskscope.report.schema import Block
 
 GAP = "\0"
@@ -88,7 +88,7 @@ def _cut(texts: PackedTexts, rows: Array) -> _Cut | None:
     needed = 0
     # In steps, because numpy needs 20 times the bytes of the keys. As Python strings, 1.5 million keys take 2 s.
     steps = [slice(first, first + STEP) for first in range(0, len(rows), STEP)]
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(usable_cores())
     try:
         for some, part in zip(steps, pool.map(lambda some: _cut_some(texts, rows[some]), steps), strict=True):
             if part is None:

@@ -6,7 +6,6 @@ server, and with it the ingest of every other cluster.
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -63,17 +62,19 @@ def _is_invalid(error: Exception) -> bool:
     return isinstance(error, InvalidInput)
 
 
-def _use_all_cores() -> None:
-    """Let pyarrow decode as many columns at a time as there are cores; ``OMP_NUM_THREADS`` would limit it to one."""
+def _use_cores() -> None:
+    """Let pyarrow decode several columns at a time; ``OMP_NUM_THREADS`` would limit it to one."""
     import pyarrow as pa
 
-    pa.set_cpu_count(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
+    from daskscope.report.cores import usable_cores
+
+    pa.set_cpu_count(usable_cores())
 
 
 def main(job: Job) -> Result:
     # pyarrow imports pandas if there is one, which takes 100 MB, and does not need it here.
     sys.modules["pandas"] = None  # type: ignore[assignment]
-    _use_all_cores()
+    _use_cores()
     return attempt(job)
 
 

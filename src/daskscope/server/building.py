@@ -32,7 +32,7 @@ logger = logging.getLogger("daskscope.server")
 TASK_NBYTES, PROCESS_NBYTES = 700, 300 * 1024 * 1024
 #: Documents with more tasks are built in a process of their own. It takes a second to start.
 MAX_TASKS_HERE = 100_000
-#: How long a build may take. Five million tasks take a minute.
+#: How long a build may take. Five million tasks take 10 to 20 s.
 BUILD_S = 900.0
 #: A build is renewed this often, so that it survives three failures of the database.
 RENEW_S = LEASE_US / 4e6

@@ -20,12 +20,17 @@ Job = TypeVar("Job")
 NICE = 10
 
 
-def run_job(kind: type[Job], do: Callable[[Job], object], memory_of: Callable[[Job], int]) -> None:
+def run_job(
+    kind: type[Job],
+    do: Callable[[Job], object],
+    memory_of: Callable[[Job], int],
+    nice_of: Callable[[Job], int] = lambda _: NICE,
+) -> None:
     """Read a job, do it with a limit on the memory, write its result, and end the process."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=kind)
     threading.Thread(target=_end_with_server, daemon=True).start()
     if os.name == "posix":
-        os.nice(NICE)
+        os.nice(nice_of(job))
     limit_memory(memory_of(job))
     sys.stdout.buffer.write(msgspec.json.encode(do(job)))
     sys.stdout.buffer.flush()

@@ -52,7 +52,7 @@ class ChildProcesses:
             timer.cancel()
             with self._lock:
                 self._running.discard(process)
-        return text, process.returncode
+        return None if self._closed else (text, process.returncode)
 
     def close(self) -> None:
         """End all processes, and start no more."""

@@ -1,4 +1,4 @@
-"""Compact one run in a process of its own, with less priority than the server and a limit on its memory.
+"""Compact one run in a process of its own, with a limit on its memory.
 
 Decoding and sorting two million tasks takes seconds and a gigabyte. In the server's own process that would delay the batches of
 every other cluster. Small buffers are compacted in the server: starting a process takes a second of CPU time.
@@ -15,7 +15,7 @@ import msgspec
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.build_job import ENVIRONMENT, Storage
-from daskscope.server.child_main import run_job
+from daskscope.server.child_main import NICE, run_job
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.compaction import Compacted
@@ -44,7 +44,7 @@ class CompactJob(msgspec.Struct, frozen=True):
 
 
 class CompactResult(msgspec.Struct, frozen=True):
-    """What became of a compaction: its result, None if another server did it, or the error."""
+    """The result of a compaction, None if another server did it, or the error."""
 
     done: Compacted | None = None
     error: Literal["", "store", "failed"] = ""
@@ -85,5 +85,10 @@ def _compact(job: CompactJob) -> CompactResult:
         return CompactResult(error="failed", detail="it takes too much memory")
 
 
+def _nice(job: CompactJob) -> int:
+    """Return 0 for SQLite: all batches wait for the process while it holds the lock of the database."""
+    return NICE if job.storage.database.startswith("postgresql") else 0
+
+
 if __name__ == "__main__":
-    run_job(CompactJob, _compact, lambda _: MEMORY_NBYTES)
+    run_job(CompactJob, _compact, lambda _: MEMORY_NBYTES, _nice)

@@ -14,7 +14,7 @@ from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
 from daskscope.server.building import storage_of
-from daskscope.server.compact_process import MAX_NBYTES_HERE, CompactJob, compact_apart
+from daskscope.server.compact_process import MAX_NBYTES_HERE, CompactionError, CompactJob, compact_apart
 from daskscope.server.http.errors import Refusal, public_message
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
@@ -114,19 +114,28 @@ class Jobs:
         services = self.services
         quiet = services.settings.compact_after * 1_000_000
         tried: set[int] = set()
+        failure: CompactionError | None = None
         while not self._stop.is_set():
             with services.archive.read() as tx:
                 runs = [one for one in due(tx, quiet) if one.run not in tried]
             if not runs:
-                return
+                break
             for one in runs:
                 if self._stop.is_set():
                     return
-                with claim(services.archive, one.run) as is_mine:
-                    # Once per round, or a run that cannot be compacted would be retried endlessly. A run that was partly
-                    # compacted gets its next turn after the others.
-                    if not is_mine or not self._compact(one):
-                        tried.add(one.run)
+                # Once per round, or a run that cannot be compacted would be retried endlessly. A run that was partly
+                # compacted gets its next turn after the others.
+                try:
+                    with claim(services.archive, one.run) as is_mine:
+                        if not is_mine or not self._compact(one):
+                            tried.add(one.run)
+                except CompactionError as error:
+                    failure = error
+                    tried.add(one.run)
+
+        if failure is not None:
+            # After the others: one run that fails must not delay them.
+            raise failure
 
     def _compact(self, one: Due) -> bool:
         """Run one pass. Return whether it compacted anything."""

@@ -6,6 +6,7 @@ input. Each is preceded by its length.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import time
@@ -30,11 +31,24 @@ class TooMuchText(Exception):
     """The texts of a body are too long in all."""
 
 
+class RollUpFailed(Exception):
+    """The roll-up of valid frames failed, which is a bug."""
+
+
+ERRORS = {
+    "invalid": WireError,
+    "newer": NewerFormat,
+    "text": TooMuchText,
+    "memory": MemoryError,
+    "failed": RollUpFailed,
+}
+
+
 class Reply(msgspec.Struct, frozen=True):
     """The roll-ups of the frames of a request, or why there are none."""
 
     roll_ups: list[RollUp] = []
-    #: ``invalid``, ``newer``, ``text`` or ``memory``.
+    #: ``invalid``, ``newer``, ``text``, ``memory`` or ``failed``.
     error: str = ""
     message: str = ""
     #: CPU time of this request.
@@ -43,9 +57,7 @@ class Reply(msgspec.Struct, frozen=True):
     def result(self) -> list[RollUp]:
         """Return the roll-ups, or raise the error as ``roll_up_frames`` does."""
         if self.error:
-            raise {"invalid": WireError, "newer": NewerFormat, "text": TooMuchText, "memory": MemoryError}[self.error](
-                self.message
-            )
+            raise ERRORS[self.error](self.message)
         return self.roll_ups
 
 
@@ -87,6 +99,8 @@ def reply_to(body: bytes) -> Reply:
         error = "text"
     except MemoryError:
         error = "memory"
+    except Exception as other:  # noqa: BLE001 (the server reports it; the process serves other accounts as well)
+        error, message = "failed", repr(other)
     return Reply(roll_ups, error, message, time.process_time() - began)
 
 
@@ -101,8 +115,12 @@ def _frames_of(body: bytes) -> Iterator[Frame]:
 def serve(connection: socket.socket) -> None:
     """Reply to requests until the other end closes the connection."""
     with connection.makefile("rb") as requests:
-        while length := requests.read(LENGTH_NBYTES):
-            reply = msgspec.msgpack.encode(reply_to(requests.read(int.from_bytes(length, "little"))))
+        while head := requests.read(LENGTH_NBYTES):
+            length = int.from_bytes(head, "little")
+            body = requests.read(length)
+            if len(body) < length:
+                return
+            reply = msgspec.msgpack.encode(reply_to(body))
             connection.sendall(len(reply).to_bytes(LENGTH_NBYTES, "little") + reply)
 
 
@@ -110,7 +128,8 @@ def main() -> None:
     # Ctrl+C in a terminal reaches all of its processes. This one ends when the server closes the connection.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     limit_memory(MEMORY_NBYTES)
-    with socket.socket(fileno=0) as connection:
+    # The server may end while it waits for a reply.
+    with socket.socket(fileno=0) as connection, contextlib.suppress(OSError):
         serve(connection)
 
 

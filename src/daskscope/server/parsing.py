@@ -1,14 +1,13 @@
 """Check and roll up the frames of requests: in a thread, or in other processes while that takes much of a core.
 
 The server's threads share one interpreter lock, so that checking and adding up batches, half of the work for a post, would delay
-everything else. A small server does not need the processes: each takes 50 MB.
+everything else. A small server does not need the processes: each takes 40 MB.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
 import socket
@@ -22,6 +21,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from daskscope.analysis.rollup import RollUp
+from daskscope.server.build_job import ENVIRONMENT
 from daskscope.server.parse_process import LENGTH_NBYTES, Reply, roll_up_frames
 from daskscope.server.pools import APART, PARSE, PARSERS, Pools
 from daskscope.wire.decode import Frame
@@ -30,14 +30,14 @@ logger = logging.getLogger("daskscope.server")
 
 MODULE = "daskscope.server.parse_process"
 #: The only variables of the environment that a process gets. Others may be credentials.
-ENVIRONMENT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
+INHERITED = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
 #: Processes are started when threads used this share of a core, averaged over ``MEMORY_S``.
 BUSY_RATE = 0.15
 MEMORY_S = 10.0
 #: Seconds until processes that ended are replaced.
 RESTART_S = 30.0
-#: A process that takes longer for a request is ended. The largest body takes 5 s.
-REPLY_S = 30.0
+#: A process that takes longer for a request is ended. The largest body takes 5 s, and two may wait for one process.
+REPLY_S = 15.0
 
 _REPLY = msgspec.msgpack.Decoder(Reply)
 
@@ -62,13 +62,18 @@ class ParseProcess:
     @classmethod
     async def start(cls) -> ParseProcess:
         ours, theirs = socket.socketpair()
-        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        # Without threads of OpenBLAS: they reserve 40 MB per core, which count towards the limit.
+        environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | ENVIRONMENT
 
         def launch() -> subprocess.Popen[bytes]:
             with theirs:
                 return subprocess.Popen([sys.executable, "-m", MODULE], stdin=theirs.fileno(), env=environment)
 
-        process = await run_in_threadpool(launch)
+        try:
+            process = await run_in_threadpool(launch)
+        except BaseException:
+            ours.close()
+            raise
         return cls(process, *await asyncio.open_connection(sock=ours))
 
     @property
@@ -120,7 +125,6 @@ class Parsing:
         self.pools = pools
         self.clock = clock
         self.processes: list[ParseProcess] = []
-        self._turns = itertools.count()
         #: CPU seconds of threads per second, averaged, at ``_at``.
         self._rate = 0.0
         self._at = clock()
@@ -130,36 +134,56 @@ class Parsing:
 
     async def roll_up(self, account: int, frames: Sequence[Frame]) -> list[RollUp]:
         """Return the roll-ups of some frames of an account. Raise an error if one of them is invalid."""
-        alive = [process for process in self.processes if process.is_alive]
-        if alive:
+        if self._alive():
             async with self.pools.hold(APART, account):
-                with contextlib.suppress(ProcessEnded):
-                    reply = await alive[next(self._turns) % len(alive)].roll_up(frames)
-                    self.pools.shares.charge(account, reply.cpu_s)
-                    return reply.result()
+                reply = await self._reply(account, frames)
+            if reply is not None:
+                return reply.result()
         roll_ups, seconds = await self.pools.run(PARSE, account, _measured, frames)
-        if self._is_busy(seconds):
-            self._start()
+        self._count(seconds)
         return roll_ups
 
-    def _is_busy(self, seconds: float) -> bool:
+    async def _reply(self, account: int, frames: Sequence[Frame]) -> Reply | None:
+        """Ask the process with the fewest requests; None if it ended."""
+        alive = self._alive()
+        if len(alive) < PARSERS:
+            self._start()
+        if not alive:
+            return None
+        began = self.clock()
+        try:
+            reply = await min(alive, key=lambda process: process.waiting).roll_up(frames)
+        except ProcessEnded:
+            self.pools.shares.charge(account, self.clock() - began)
+            return None
+        self.pools.shares.charge(account, reply.cpu_s)
+        return reply
+
+    def _alive(self) -> list[ParseProcess]:
+        return [process for process in self.processes if process.is_alive]
+
+    def _count(self, seconds: float) -> None:
+        """Add the CPU time of a thread to the average, and start processes if it is too high."""
         now = self.clock()
         self._rate = self._rate * 0.5 ** ((now - self._at) / MEMORY_S) + seconds / MEMORY_S
         self._at = now
-        return self._rate > BUSY_RATE and now - self._started > RESTART_S
+        if self._rate > BUSY_RATE:
+            self._start()
 
     def _start(self) -> None:
         # Passing a socket as standard input works on POSIX only; elsewhere threads do all of it.
-        if os.name == "posix" and not self._is_closed:
+        is_soon = self.clock() - self._started < RESTART_S
+        if os.name == "posix" and not (self._is_closed or is_soon):
             self._started = self.clock()
-            self._starting = asyncio.create_task(self._start_all())
+            self._starting = asyncio.create_task(self._start_missing())
 
-    async def _start_all(self) -> None:
+    async def _start_missing(self) -> None:
+        self.processes = self._alive()
         try:
-            self.processes = [await ParseProcess.start() for _ in range(PARSERS)]
+            while len(self.processes) < PARSERS:
+                self.processes.append(await ParseProcess.start())
         except OSError as error:
             logger.warning("processes that check batches cannot be started: %s", error)
-            return
         if self._is_closed:
             self.close()
 

@@ -121,7 +121,7 @@ def _read(file: Any, groups: Sequence[int], columns: Sequence[Column], rows: int
     types = {c.name: file.schema_arrow.field(c.name).type for c in columns}
     builders = {c.name: column_builder(c.kind, types[c.name], rows) for c in columns}
     # Some row groups at a time, because all columns would be in memory twice. pyarrow decodes as many columns as there are cores.
-    for first in range(0, len(groups), GROUPS_AT_ONCE):
+    for first in range(0, len(groups) if columns else 0, GROUPS_AT_ONCE):
         read = file.read_row_groups(groups[first : first + GROUPS_AT_ONCE], columns=list(builders))
         for name, builder in builders.items():
             column = read.column(name)

@@ -6,7 +6,7 @@ import { Loading, Panel } from "../widgets/basics";
 /** A report that is stored arrives sooner. */
 const SHOWN_AFTER_S = 1;
 
-/** What is shown until a report arrives: for large ones, how long building it usually takes. */
+/** Placeholder until a report arrives. For a large one, it says how long building it usually takes. */
 export function Building({ tasks }: { tasks: number }) {
   const [elapsed, setElapsed] = useState(0);
   useEffect(() => {
@@ -24,8 +24,8 @@ export function Building({ tasks }: { tasks: number }) {
   const share = estimatedShare(elapsed, expected);
   return (
     <Panel title="Building the report" testid="building">
-      <div class="building" role="status">
-        <p>
+      <div class="building">
+        <p role="status">
           A report of {counted(tasks, "task")} takes about {counted(Math.round(expected), "second")} to build when it is
           opened for the first time. It is then stored.
         </p>

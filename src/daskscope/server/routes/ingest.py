@@ -204,7 +204,8 @@ def _refused() -> Iterator[None]:
     except TooMuchText:
         raise too_large("This body has too much text. Send it in parts.") from None
     except MemoryError:
-        raise too_large("This body takes too much memory. Send it in parts.") from None
+        # Not "too large": a recorder drops a batch that is too large by itself, and this one may fit a minute later.
+        raise unavailable("The server has too little memory at the moment.", random.randint(5, 15)) from None
 
 
 def _check_quota(call: Call, rows: int, nbytes: int) -> None:
