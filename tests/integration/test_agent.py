@@ -62,7 +62,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.pushes: list[dict[str, Any]] = []
-        self.answer: dict[str, str] | None = {"status": "OK"}
+        self.answer: dict[str, Any] | None = {"status": "OK"}
 
     def handler(self, **push: Any) -> dict[str, str] | None:
         if self.answer is not None:
@@ -378,6 +378,19 @@ def test_an_agent_whose_pushes_are_refused_removes_itself(monkeypatch: pytest.Mo
         until(lambda: worker_module.error_message is original)
         until(lambda: not any(client.run(lambda dask_worker: NAME in dask_worker.plugins).values()))
         assert client.submit(abs, -1).result() == 1
+
+
+def test_an_agent_pushes_as_seldom_as_the_recorder_asks() -> None:
+    def push_s(dask_worker: Any) -> float:
+        return float(dask_worker.plugins[NAME].push_s)
+
+    with recorded(processes=False, workers=1, push_interval_s=0.1) as (client, recorder):
+        assert list(client.run(push_s).values()) == [0.1]
+        recorder.answer = {"status": "OK", "push_s": 0.3}
+        until(lambda: list(client.run(push_s).values()) == [0.3])
+        # Never more often than configured.
+        recorder.answer = {"status": "OK", "push_s": 0.01}
+        until(lambda: list(client.run(push_s).values()) == [0.1])
 
 
 def test_refused_data_is_sent_later() -> None:

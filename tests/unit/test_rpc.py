@@ -30,15 +30,21 @@ class Bench:
             recorder=recorder,
             guard=SimpleNamespace(is_open=False),
             is_closed=False,
+            is_followed=False,
+            settings=SimpleNamespace(push_interval=5.0),
+            scheduler=SimpleNamespace(workers={"w1": None}),
         )
+        self.plugin = plugin
         self.rpc = RecorderRpc(plugin)
 
     def forward(self, body: Body) -> None:
         self.forwarded.append((body.table, body.rows))
 
     def push(self, **push: Any) -> str:
-        reply = asyncio.run(self.rpc.handle("push", worker="w1", **push))
-        return str(reply["status"])
+        return str(self.reply(**push)["status"])
+
+    def reply(self, **push: Any) -> dict[str, Any]:
+        return asyncio.run(self.rpc.handle("push", worker="w1", **push))
 
 
 def pushed(table: str, rows: int) -> dict[str, Any]:
@@ -118,3 +124,13 @@ def test_the_row_of_a_worker_lists_the_errors_of_its_agent() -> None:
         ("w1", "running"),
         ("w1", "running, but logs failed: ValueError: x; 12 causes of failures were lost"),
     ]
+
+
+@pytest.mark.parametrize(("workers", "is_followed", "push_s"), [(50, False, 5.0), (500, False, 50.0), (500, True, 5.0)])
+def test_agents_of_large_clusters_push_less_often_unless_somebody_follows(
+    workers: int, is_followed: bool, push_s: float
+) -> None:
+    bench = Bench()
+    bench.plugin.scheduler.workers = dict.fromkeys(range(workers))
+    bench.plugin.is_followed = is_followed
+    assert bench.reply() == {"status": "OK", "push_s": push_s}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Protocol version between client and scheduler; a client refuses a scheduler with another version.
 PROTOCOL = 1
+#: Pushes of all agents together. One costs the scheduler about 1 ms: 200 agents that each push every 5 s took 4 % of a core.
+PUSHES_PER_S = 10.0
 #: Bytes of frames in one reply to ``fetch``.
 MAX_REPLY_BYTES = 8 * 1024 * 1024
 FLUSH_TIMEOUT = 5.0
@@ -154,8 +156,11 @@ class RecorderRpc:
         dropped: dict[str, int] | None = None,
         children: dict[str, Any] | None = None,
         quality: dict[str, Any] | None = None,
-    ) -> None:
-        """Accept the data a worker's agent collected: bodies are forwarded unchanged, rows are merged with those of others."""
+    ) -> dict[str, float]:
+        """Accept the data a worker's agent collected: bodies are forwarded unchanged, rows are merged with those of others.
+
+        Return how many seconds the agent should wait until its next push.
+        """
         recorder = self.plugin.recorder
         known = [item for item in bodies if item["table"] in TABLES]
         # Check everything first: the agent repeats a refused push, so none of it may have been counted or forwarded.
@@ -176,6 +181,14 @@ class RecorderRpc:
         if versions:
             recorder.members.add_versions(worker, versions, recorder.now_us())
         recorder.members.set_agent_state(worker, _agent_state(quality or {}), recorder.now_us())
+        return {"push_s": self._push_s()}
+
+    def _push_s(self) -> float:
+        """Return the seconds between two pushes of an agent: more on large clusters, unless somebody follows them live."""
+        interval_s = self.plugin.settings.push_interval
+        if self.plugin.is_followed or self.plugin.scheduler is None:
+            return interval_s
+        return max(interval_s, len(self.plugin.scheduler.workers) / PUSHES_PER_S)
 
     async def on_subscribe(self, reader: str) -> None:
         """Queue every frame from now on for this reader, beginning with all current entities."""

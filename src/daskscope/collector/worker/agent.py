@@ -54,6 +54,8 @@ class Agent(WorkerPlugin):
         self._wake = asyncio.Event()
         self._pushing = asyncio.Lock()
         self._interval = max(float(settings.get("push_interval_s") or DEFAULT_PUSH_S), 0.1)
+        #: Seconds between two pushes, as the recorder asked for with its last reply.
+        self.push_s = self._interval
         self._pending = Pending()
         self._refused_since: float | None = None
         self._replied_at = 0.0
@@ -159,6 +161,8 @@ class Agent(WorkerPlugin):
         if reply is None or (isinstance(reply, Mapping) and reply.get("status") == "refused"):
             return False
         self._pending.mark_sent(contents)
+        if isinstance(reply, Mapping):
+            self.push_s = max(self._interval, float(reply.get("push_s") or 0.0))
         self._versions = {}
         self._replied_at = self._loop.time()
         return True
@@ -191,7 +195,7 @@ class Agent(WorkerPlugin):
     def _next_pause(self, pause: float, *, accepted: bool) -> float:
         if accepted:
             self._refused_since = None
-            return self._interval * random.uniform(0.8, 1.2)
+            return self.push_s * random.uniform(0.8, 1.2)
         now = self._loop.time()
         self._refused_since = now if self._refused_since is None else self._refused_since
         if now - self._refused_since >= GIVE_UP_S:
