@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from daskscope.model import packed_texts
 from daskscope.model.packed_texts import PackedTexts
-from daskscope.model.table import Strings, object_array
+from daskscope.model.table import Strings, Table, concatenate, object_array
+from daskscope.model.tables import TABLES
 from daskscope.storage import column_builders
 from daskscope.storage.parquet import from_parquet, to_parquet
 from daskscope.testing.factories import make_recording
@@ -71,3 +72,19 @@ def test_different_texts_with_the_same_hash_are_told_apart(monkeypatch: pytest.M
     rows, numbers = Strings.from_texts(texts).repeated
     assert (rows.tolist(), numbers.tolist()) == ([0, 1, 2, 3], [0, 1, 0, 2])
     assert Strings.from_texts(texts).rows_with(["b", "x"]).tolist() == [1]
+
+
+def test_packed_texts_are_joined_without_unpacking_them() -> None:
+    first, second = PackedTexts.of(["a", "", "ü"]), PackedTexts.of(["bc"])
+    joined = PackedTexts.concatenated([first, PackedTexts(first.data, first.offsets[1:]), second])
+    assert joined.to_numpy().tolist() == ["a", "", "ü", "", "ü", "bc"]
+
+
+def test_columns_of_several_files_stay_packed() -> None:
+    parts = [
+        Table(TABLES["tasks"], {**Table.empty("tasks").columns, "key": column})
+        for column in (Strings.from_texts(PackedTexts.of(["k1", "k2"])), Strings.of(["k3"]))
+    ]
+    key = concatenate(TABLES["tasks"], parts).strings("key")
+    assert key.is_packed
+    assert key.to_numpy().tolist() == ["k1", "k2", "k3"]

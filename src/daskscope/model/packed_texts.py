@@ -32,6 +32,16 @@ class PackedTexts:
         parts = [text.encode("utf-8", "surrogatepass") for text in texts]
         return cls(b"".join(parts), _ends(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts))))
 
+    @classmethod
+    def concatenated(cls, parts: list[PackedTexts]) -> PackedTexts:
+        """Return the texts of several columns, one after the other."""
+        data, bounds = bytearray(), [np.zeros(1, dtype=np.int64)]
+        for part in parts:
+            first = int(part.offsets[0])
+            bounds.append(part.offsets[1:].astype(np.int64) - first + len(data))
+            data += memoryview(part.data)[first : int(part.offsets[-1])]
+        return cls(data, np.concatenate(bounds))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -54,6 +54,15 @@ class Strings:
         return self._texts.to_numpy() if isinstance(self._texts, PackedTexts) else self._texts
 
     @property
+    def is_packed(self) -> bool:
+        """Whether the texts are stored in one piece."""
+        return isinstance(self._texts, PackedTexts)
+
+    def all_packed(self) -> PackedTexts:
+        """Return all texts in one piece."""
+        return self._texts if isinstance(self._texts, PackedTexts) else PackedTexts.of(self.to_numpy().tolist())
+
+    @property
     def is_empty(self) -> Array:
         """Whether each text is empty."""
         if isinstance(self._texts, PackedTexts):
@@ -297,6 +306,9 @@ def _join(parts: list[Values]) -> Values:
 
 
 def _join_strings(parts: list[Strings]) -> Strings:
+    if any(part.is_packed for part in parts):
+        # As Python strings, five million keys would take 480 MB.
+        return Strings.from_texts(PackedTexts.concatenated([part.all_packed() for part in parts]))
     texts = [text for text in (part.texts for part in parts) if text is not None]
     if len(texts) == len(parts):
         return Strings.from_texts(np.concatenate(texts))

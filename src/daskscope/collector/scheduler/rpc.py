@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 #: Protocol version between client and scheduler; a client refuses a scheduler with another version.
 PROTOCOL = 1
-#: Pushes of all agents together. One costs the scheduler about 1 ms: 200 agents that each push every 5 s took 4 % of a core.
+#: Pushes of all agents together: 200 agents that each push every 5 s are 40 a second. With ten, recording 200 workers costs the
+#: scheduler 114 instead of 131 µs of CPU time per task, and half of the bytes are sent while the cluster is idle.
 PUSHES_PER_S = 10.0
 #: Bytes of frames in one reply to ``fetch``.
 MAX_REPLY_BYTES = 8 * 1024 * 1024
