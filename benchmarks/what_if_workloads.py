@@ -107,7 +107,7 @@ def p2p_shuffle() -> Start:
 
 
 def shuffled(method: str) -> Start:
-    """Return the start of a shuffle. Without a method, Dask would choose by the default client, and there is none."""
+    """Return the start of a shuffle. The method is explicit: Dask chooses P2P only with a default client."""
     frame = dd.from_map(load, list(range(24))).shuffle("key", npartitions=12, shuffle_method=method)
     total = frame.value.sum().optimize()
     return lambda client: client.compute(total).result()

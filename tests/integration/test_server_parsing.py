@@ -165,3 +165,16 @@ def test_a_bug_in_the_roll_up_does_not_end_the_process(monkeypatch: pytest.Monke
 def test_too_much_text_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse_process, "MAX_TEXT", 1)
     assert reply_to(sample_frames("c")).error == "text"
+
+
+def test_a_server_without_memory_asks_the_recorder_to_send_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(parsing, "roll_up_frames", exhausted)
+    with HostedServer(tmp_path) as server:
+        answer = server.send(sample_frames("c"))
+    assert (answer.status, answer.code) == (503, "unavailable")
+    assert answer.headers["Retry-After"]

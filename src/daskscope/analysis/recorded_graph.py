@@ -313,7 +313,7 @@ def with_us(recorded: Recorded, us: Array) -> Recorded:
 
 
 def one_native_thread(recorded: Recorded) -> Recorded:
-    """Return the computation with native code that runs on one thread of a worker at a time; itself if there is none.
+    """Return the computation with native code that runs on one thread of a worker at a time.
 
     Threads of a process share its address space: allocating and freeing large arrays waits for the other threads, and so may a
     library's own locks. A recording of fewer threads does not tell how much.

@@ -46,8 +46,8 @@ class Baseline:
     def max_saving_us(self, change: Change, run_us: int) -> int:
         """Return the wall time that a change saves at most.
 
-        Besides what the replay saves, that is by how much the replay may be wrong, and all time outside of the computation, which
-        the replay says nothing about.
+        The result is the sum of three times: the saving in the replay, the difference between the replay and the run, and the time
+        outside of the computation, which the replay does not cover.
         """
         changed = change(self.recorded)
         saved_us = self.replayed_us - replay(changed.graph, changed.setup, changed.overheads).wall_us

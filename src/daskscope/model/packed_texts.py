@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 
 #: Texts to read at once: eight bytes for each of theirs fit into the cache of a core.
 STEP = 4096
-#: Base of the polynomial whose value is the hash of a text: any large odd number. Its powers have an inverse modulo 2**64.
+#: The hash of a text is a polynomial of this base, which can be any large odd number: its powers have an inverse modulo 2**64.
 _BASE = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 

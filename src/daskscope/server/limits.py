@@ -125,7 +125,7 @@ class StorageQuota:
         self._sizes: dict[int, tuple[float, int]] = {}
 
     def has_room(self, account: int) -> bool:
-        """Return whether an account was measured in the last minute and was below the limit, or there is none."""
+        """Return whether an account was below the limit when it was last measured, at most a minute ago; True without a limit."""
         at, size = self._sizes.get(account, (-MEASURE_EVERY_S, 0))
         return not self.limit or (size < self.limit and self.clock() - at < MEASURE_EVERY_S)
 

@@ -45,7 +45,7 @@ ERRORS = {
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """The roll-ups of the frames of a request, or why there are none."""
+    """The roll-ups of the frames of a request, or the error."""
 
     roll_ups: list[RollUp] = []
     #: ``invalid``, ``newer``, ``text``, ``memory`` or ``failed``.

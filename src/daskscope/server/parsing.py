@@ -82,7 +82,7 @@ class ParseProcess:
         return len(self._waiting)
 
     async def roll_up(self, frames: Sequence[Frame]) -> Reply:
-        """Return the reply for some frames; raise ``ProcessEnded`` if there is none."""
+        """Return the reply for some frames. Raise ``ProcessEnded`` if the process ends before it replies."""
         if not self.is_alive:
             raise ProcessEnded
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()

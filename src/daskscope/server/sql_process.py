@@ -38,7 +38,7 @@ class SqlJob(msgspec.Struct, frozen=True):
 
 
 class SqlReply(msgspec.Struct, frozen=True):
-    """The result of a query, or why there is none."""
+    """The result of a query, or the error."""
 
     columns: list[tuple[str, str]] = []
     rows: list[list[Any]] = []

@@ -58,7 +58,7 @@ class WhatIfJob(msgspec.Struct, frozen=True):
 
 
 class WhatIfReply(msgspec.Struct, frozen=True):
-    """The answer to a question, or why there is none."""
+    """The predictions, or the error."""
 
     found: WhatIf | None = None
     error: Literal["", "no computation", "refused", "too large", "storage", "failed"] = ""
