@@ -53,8 +53,8 @@ def page(browser: Browser, servers: list[HostedServer], cluster: LiveCluster) ->
         assert page.evaluate("window.theSame"), "the page was reloaded"
 
 
-def expect_bars(page: Page, count: int) -> None:
-    expect(page.get_by_role("img", name=re.compile(rf"\b{count} bars"))).to_be_visible(timeout=60_000)
+def expect_tasks(page: Page, count: int) -> None:
+    expect(page.get_by_role("img", name=re.compile(rf"\b{count} tasks\."))).to_be_visible(timeout=60_000)
 
 
 def expect_live(page: Page) -> None:
@@ -64,9 +64,9 @@ def expect_live(page: Page) -> None:
 def test_new_bars_appear_on_the_cluster_page(page: Page, cluster: LiveCluster) -> None:
     expect(page.get_by_test_id("live")).to_contain_text("No task has finished")
     cluster.tell("run", 40)
-    expect_bars(page, 40)
+    expect_tasks(page, 40)
     cluster.tell("run", 5)
-    expect_bars(page, 45)
+    expect_tasks(page, 45)
     expect(page.get_by_test_id("live-busy")).to_contain_text("threads 4")
     expect(page.get_by_test_id("live-worker-memory").locator("li")).to_have_count(2)
 
@@ -78,7 +78,7 @@ def test_the_live_tab_has_prefixes_and_errors(page: Page, cluster: LiveCluster) 
     cluster.tell("fail", 2)
     expect(page.get_by_test_id("live-errors")).to_contain_text("ZeroDivisionError")
     expect(page.get_by_test_id("live-errors").get_by_role("row").last).to_contain_text("2")
-    expect_bars(page, 47)
+    expect_tasks(page, 47)
 
 
 def test_selecting_a_time_pauses(page: Page, cluster: LiveCluster) -> None:
@@ -97,7 +97,7 @@ def test_selecting_a_time_pauses(page: Page, cluster: LiveCluster) -> None:
     cluster.tell("run", 10)
     expect(status).to_contain_text("10 tasks finished since")
     # New bars arrive, but the shown time stays.
-    expect(page.get_by_role("img", name=f"{times[1]} to {times[2]}. 57 bars")).to_be_visible()
+    expect(page.get_by_role("img", name=f"{times[1]} to {times[2]}. 57 tasks")).to_be_visible()
     page.get_by_test_id("back-to-live").click()
     expect_live(page)
 
@@ -105,7 +105,7 @@ def test_selecting_a_time_pauses(page: Page, cluster: LiveCluster) -> None:
 def test_the_url_of_the_live_tab_opens_it(page: Page) -> None:
     with page.context.expect_page() as opened:
         page.evaluate("window.open(location.href)")
-    expect_bars(opened.value, 57)
+    expect_tasks(opened.value, 57)
     opened.value.close()
 
 
@@ -123,7 +123,7 @@ def test_a_cut_network_is_reported_and_nothing_is_missing_after_it(page: Page, c
     expect(page.get_by_test_id("live-status")).to_contain_text("did not respond", timeout=60_000)
     cluster.tell("run", 20)
     page.context.set_offline(False)
-    expect_bars(page, 77)
+    expect_tasks(page, 77)
     expect_live(page)
 
 
@@ -135,7 +135,7 @@ def test_a_restarted_server_is_found_again_and_nothing_is_missing(
     cluster.tell("run", 20)
     servers[0] = HostedServer(directory, port=port)
     servers[0].__enter__()
-    expect_bars(page, 97)
+    expect_tasks(page, 97)
     expect_live(page)
 
 

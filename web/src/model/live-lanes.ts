@@ -45,6 +45,10 @@ export function styleOf(category: number, prefix: number): number {
   }
 }
 
+function isExecution(style: number): boolean {
+  return style <= BAR_STYLE.failed;
+}
+
 /** The threads of a live run and their latest bars. */
 export class LiveLanes {
   readonly lanes: LiveLane[] = [];
@@ -52,11 +56,17 @@ export class LiveLanes {
   revision = 0;
   private readonly byName = new Map<string, LiveLane>();
   private count = 0;
+  private executions = 0;
   /** Bars that started before are forgotten. */
   since = 0;
 
   get bars(): number {
     return this.count;
+  }
+
+  /** Executions among the bars. The other bars are transfers, disk and serialization. */
+  get tasks(): number {
+    return this.executions;
   }
 
   private lane(worker: string, thread: number): LiveLane {
@@ -98,6 +108,7 @@ export class LiveLanes {
     for (const name of COLUMNS) (lane[name] as (number | string)[]).splice(at, 0, values[name]);
     lane.longest = Math.max(lane.longest, length);
     this.count++;
+    if (isExecution(style)) this.executions++;
   }
 
   /** Forget bars that ended before a time. */
@@ -107,8 +118,7 @@ export class LiveLanes {
       let drop = 0;
       while (drop < lane.start.length && lane.start[drop] + lane.longest < before) drop++;
       if (drop === 0) continue;
-      for (const name of COLUMNS) lane[name].splice(0, drop);
-      this.count -= drop;
+      this.drop(lane, drop);
       lane.longest = lane.length.reduce((most, length) => Math.max(most, length), 0);
     }
   }
@@ -121,9 +131,14 @@ export class LiveLanes {
     for (const lane of this.lanes) {
       let drop = 0;
       while (drop < lane.start.length && lane.start[drop] < before) drop++;
-      for (const name of COLUMNS) lane[name].splice(0, drop);
-      this.count -= drop;
+      this.drop(lane, drop);
     }
+  }
+
+  private drop(lane: LiveLane, count: number): void {
+    this.executions -= lane.style.slice(0, count).filter(isExecution).length;
+    this.count -= count;
+    for (const name of COLUMNS) lane[name].splice(0, count);
   }
 
   /** Drop lanes of workers that are gone and have no bars left. */

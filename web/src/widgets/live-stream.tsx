@@ -73,7 +73,7 @@ export function LiveStream({ run, version, range, maxHeight, onSelect }: Props) 
           <canvas
             ref={canvas}
             role="img"
-            aria-label={`Tasks of ${counted(run.lanes.lanes.length, "thread")}, ${clock(t0)} to ${clock(t1)}. ${counted(run.lanes.bars, "bar")}. Drag to select a time.`}
+            aria-label={`Tasks of ${counted(run.lanes.lanes.length, "thread")}, ${clock(t0)} to ${clock(t1)}. ${counted(run.lanes.tasks, "task")}. Drag to select a time.`}
             onPointerDown={(event) => {
               event.currentTarget.setPointerCapture(event.pointerId);
               setTip(null);

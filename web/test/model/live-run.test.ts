@@ -96,6 +96,16 @@ function increment(
 }
 
 describe("bars", () => {
+  test("executions are counted without transfers, disk and serialization, also after some are forgotten", () => {
+    const run = new LiveRun();
+    const late = 700 * SECOND;
+    const bars = [0, 1, 2, 3, 4].map((category) => ({ start: 1, length: 9, category }));
+    run.apply(increment([...bars, { start: late, length: 9 }, { start: late, length: 9, category: 3 }]), 0);
+    expect([run.lanes.bars, run.lanes.tasks]).toEqual([7, 3]);
+    run.apply(increment([], { now_us: late }), 0);
+    expect([run.lanes.bars, run.lanes.tasks]).toEqual([2, 1]);
+  });
+
   test("stay in order of their start, also if a long task ends late", () => {
     const run = new LiveRun();
     run.apply(increment([{ start: 5, length: 1 }]), 0);
