@@ -1,6 +1,10 @@
 """Measure what recording costs the scheduler of a cluster with hundreds of real workers.
 
 The scheduler has a process of its own, and the workers share a few. One cluster is measured without and with recording, in turns.
+
+Without any recording, the CPU time per task of such a scheduler goes up and down by 50 % within minutes: 200 workers on two cores
+make it send more and smaller messages whenever they are slow. So there are many short turns, and the figure comes with the range
+that the same turns give when they are drawn again at random.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
+from statistics import mean, quantiles
 
 import dask
 import psutil
@@ -30,8 +36,11 @@ from daskscope.client.server import Server
 SIZES = (200, 500)
 #: Processes in which the workers run.
 HOSTS = 4
-TASKS = 20_000
-ROUNDS = 3
+#: Tasks per turn. A round has three turns without recording, six with it, and three without.
+TASKS, ROUNDS, TURNS = 2_500, 4, 3
+WARM_UP = 20_000
+#: Turns of each kind in which the idle scheduler is measured.
+IDLE_TURNS = 2
 IDLE_S = 10.0
 #: Seconds until an idle recorder posts every 30 s, and seconds in which its bytes are counted.
 SETTLE_S, SENT_S = 30.0, 60.0
@@ -109,9 +118,10 @@ class Costs:
 
 
 def _measure(cluster: Cluster, costs: Costs) -> None:
-    before, began = cpu_s(cluster.scheduler), time.monotonic()
-    time.sleep(IDLE_S)
-    costs.idle.append((cpu_s(cluster.scheduler) - before) / (time.monotonic() - began))
+    if len(costs.idle) < IDLE_TURNS:
+        before, began = cpu_s(cluster.scheduler), time.monotonic()
+        time.sleep(IDLE_S)
+        costs.idle.append((cpu_s(cluster.scheduler) - before) / (time.monotonic() - began))
     before, began = cpu_s(cluster.scheduler), time.monotonic()
     futures = cluster.client.map(increment, range(TASKS), pure=False)
     wait(futures)
@@ -133,27 +143,33 @@ def run(sizes: tuple[int, ...] = SIZES) -> list[Result]:
 def _of_size(workers: int) -> list[Result]:
     bare, recorded, starts, ends = Costs(), Costs(), list[float](), list[float]()
     with received() as (url, posts), dask.config.set({"daskscope.server": url}), cluster_of(workers) as cluster:
-        warm_up = cluster.client.map(increment, range(2_000), pure=False)
+        warm_up = cluster.client.map(increment, range(WARM_UP), pure=False)
         wait(warm_up)
         del warm_up
         for _ in range(ROUNDS):
-            _measure(cluster, bare)
+            for _ in range(TURNS):
+                _measure(cluster, bare)
             starts.append(_timed(partial(analytics.register, cluster.client)))
             time.sleep(STOPPED_S)
-            _measure(cluster, recorded)
+            for _ in range(2 * TURNS):
+                _measure(cluster, recorded)
             ends.append(_timed(partial(analytics.unregister, cluster.client)))
             time.sleep(STOPPED_S)
+            for _ in range(TURNS):
+                _measure(cluster, bare)
         sent_per_s = sum(len(body) for _, body in posts) / max(posts[-1][0] - posts[0][0], 1.0)
         analytics.register(cluster.client)
         idle_per_s = _sent_while_idle(posts)
         shown_s, cpu = _with_half_dying(cluster, url, workers)
-    per_task = min(recorded.per_task_us) / min(bare.per_task_us)
+    per_task = mean(recorded.per_task_us) / mean(bare.per_task_us)
+    low, high = _range_of_ratio(recorded.per_task_us, bare.per_task_us)
     each = (
-        f"without {_listed(bare.per_task_us)} µs, with {_listed(recorded.per_task_us)} µs; wall {_listed(bare.wall_s, 1)} and "
-        f"{_listed(recorded.wall_s, 1)} s; {ROUNDS} rounds of {TASKS:,} tasks, in turns"
+        f"{low:.2f} to {high:.2f}; without {mean(bare.per_task_us):.0f} µs ({min(bare.per_task_us):.0f} to "
+        f"{max(bare.per_task_us):.0f}), with {mean(recorded.per_task_us):.0f} µs ({min(recorded.per_task_us):.0f} to "
+        f"{max(recorded.per_task_us):.0f}); wall {mean(bare.wall_s):.1f} and {mean(recorded.wall_s):.1f} s for {TASKS:,} tasks"
     )
     shares = [100 * share for share in (*bare.idle, *recorded.idle)]
-    idle = f"without {_listed(shares[:ROUNDS], 1)} %, with {_listed(shares[ROUNDS:], 1)} %"
+    idle = f"without {_listed(shares[:IDLE_TURNS], 1)} %, with {_listed(shares[IDLE_TURNS:], 1)} %"
     of = f"{workers} workers: "
     return [
         at_most(f"{of}CPU of the scheduler per task, with over without recording", per_task, CPU_RATIO, "×", each),
@@ -164,6 +180,14 @@ def _of_size(workers: int) -> list[Result]:
         Result(f"{of}half of them die; the server knows after", f"{shown_s:.1f} s",
             note=f"CPU of the scheduler until then: {cpu:.1f} s"),
     ]  # fmt: skip
+
+
+def _range_of_ratio(above: list[float], below: list[float]) -> tuple[float, float]:
+    """Return the range of 90 % of the ratios of means, with the values drawn again at random."""
+    draw = Random(1)
+    drawn = [mean(draw.choices(above, k=len(above))) / mean(draw.choices(below, k=len(below))) for _ in range(1_000)]
+    cuts = quantiles(drawn, n=20)
+    return cuts[0], cuts[-1]
 
 
 def _listed(values: list[float], digits: int = 0) -> str:
