@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -115,6 +116,18 @@ class Costs:
     idle: list[float] = field(default_factory=list)
     per_task_us: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
+    #: Of the CPU time per task, that of the recorder's own threads.
+    threads_us: list[float] = field(default_factory=list)
+
+
+def own_threads_s() -> float:
+    """Return the CPU time of the recorder's threads in this process."""
+    ticks = 0
+    for thread in threading.enumerate():
+        if thread.name.startswith("daskscope"):
+            fields = Path(f"/proc/self/task/{thread.native_id}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _measure(cluster: Cluster, costs: Costs) -> None:
@@ -122,11 +135,13 @@ def _measure(cluster: Cluster, costs: Costs) -> None:
         before, began = cpu_s(cluster.scheduler), time.monotonic()
         time.sleep(IDLE_S)
         costs.idle.append((cpu_s(cluster.scheduler) - before) / (time.monotonic() - began))
+    own = cluster.client.run_on_scheduler(own_threads_s)
     before, began = cpu_s(cluster.scheduler), time.monotonic()
     futures = cluster.client.map(increment, range(TASKS), pure=False)
     wait(futures)
     costs.per_task_us.append((cpu_s(cluster.scheduler) - before) * 1e6 / TASKS)
     costs.wall_s.append(time.monotonic() - began)
+    costs.threads_us.append((cluster.client.run_on_scheduler(own_threads_s) - own) * 1e6 / TASKS)
     del futures
 
 
@@ -173,6 +188,8 @@ def _of_size(workers: int) -> list[Result]:
     of = f"{workers} workers: "
     return [
         at_most(f"{of}CPU of the scheduler per task, with over without recording", per_task, CPU_RATIO, "×", each),
+        Result(f"{of}of it, the recorder's own threads", f"{mean(recorded.threads_us):.0f} µs",
+            note=f"{mean(recorded.threads_us) / mean(bare.per_task_us):.1%} of the scheduler's without recording"),
         Result(f"{of}CPU of the idle scheduler, of a core", f"{min(recorded.idle):.1%}", note=idle),
         at_most(f"{of}sent while idle, per second", idle_per_s, IDLE_BYTES, " B", f"{sent_per_s:,.0f} B in all rounds"),
         Result(f"{of}register() / unregister()", f"{min(starts):.2f} / {min(ends):.2f} s",

@@ -17,7 +17,7 @@ from tests.processes import until
 from tests.samples import sample_frames, sample_recording, sample_tables
 
 from daskscope.analysis.rollup import RollUp
-from daskscope.collector.delivery import poster
+from daskscope.collector.delivery import pace, poster
 from daskscope.server import parsing
 from daskscope.server.http import protocol
 from daskscope.server.limits import InFlight, NewNames
@@ -25,6 +25,7 @@ from daskscope.server.parse_process import roll_up_frames
 from daskscope.server.pools import HEAVY, READ
 from daskscope.server.routes import ingest
 from daskscope.server.routes.ingest import MAX_CLUSTERS
+from daskscope.server.run import make_server
 from daskscope.server.settings import Settings
 from daskscope.storage import postgresql
 from daskscope.storage.database import LOCK_S
@@ -94,6 +95,11 @@ class TestHeaders:
             yield body[100:]
 
         assert server.ask("POST", "/api/v1/ingest", body=slow_body()).status == 200
+
+
+def test_the_connection_of_a_recorder_outlasts_the_time_between_two_posts(server: HostedServer) -> None:
+    # A second for a slow post.
+    assert make_server(server.services).config.timeout_keep_alive > pace.WORKING_S + 1
 
 
 def test_a_public_route_takes_small_bodies_only(tmp_path: Path) -> None:

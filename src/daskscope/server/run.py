@@ -32,6 +32,9 @@ logger = logging.getLogger("daskscope.server")
 GRACE_S = 10
 #: Maximum connections. Beyond it new ones get a 503. A recorder keeps one open.
 MAX_CONNECTIONS = 10_000
+#: How long a connection may be idle. A recorder of a cluster that works posts every 5 s, and uvicorn's default of 5 s would close
+#: its connection just before. Idle clusters post every 30 s: 5,000 connections that wait for them would be half of the maximum.
+KEEP_ALIVE_S = 10
 
 
 class JsonFormatter(logging.Formatter):
@@ -102,6 +105,7 @@ def make_server(services: Services) -> Server:
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
         # Leave some for files; without any, nothing could be accepted or read.
         limit_concurrency=min(MAX_CONNECTIONS, int(file_limit() * 0.8)),
         log_config=None,
