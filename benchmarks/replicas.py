@@ -1,4 +1,8 @@
-"""Compare one server with two behind a proxy, on one PostgreSQL, with the captured traffic of medium clusters."""
+"""Compare one server with two behind a proxy, on one PostgreSQL, with the captured traffic of medium clusters.
+
+Two servers, the database, the proxy and the senders do not fit on two cores. So each server gets part of a core, as if it had a
+small machine of its own, and what is compared is how many clusters one and two of them serve.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.cpu_limit import can_limit
 from benchmarks.fleet import postgresql
 from benchmarks.result import Result
 from benchmarks.traffic import Cost, replay
@@ -16,13 +21,17 @@ from benchmarks.traffic_capture import MEDIUM, Traffic, capture_traffic, load, s
 from benchmarks.traffic_server import serve_accounts
 
 #: Clusters that one server can serve, and more than that.
-STEPS = (400, 600, 800)
+STEPS = (100, 200, 300)
+#: Cores of each server.
+CORES = 0.4
 
 
 def run(posts: str = "") -> list[Result]:
     """Measure; ``posts`` is a file of captured posts to replay instead of capturing new ones."""
     if shutil.which("nginx") is None:
         return [Result("two servers behind a proxy", "nginx is not installed")]
+    if not can_limit():
+        return [Result("two servers behind a proxy", "this user may not limit CPU time with control groups")]
     path = Path(posts or "benchmarks/results/traffic.posts")
     if not posts:
         save(path, capture_traffic())
@@ -37,7 +46,7 @@ def _measured(traffic: Traffic, clusters: int, replicas: int) -> tuple[Cost, flo
     with (
         postgresql() as url,
         tempfile.TemporaryDirectory() as directory,
-        serve_accounts(Path(directory), url, clusters, replicas) as server,
+        serve_accounts(Path(directory), url, clusters, replicas, cores=CORES) as server,
     ):
         psutil.cpu_percent()
         cost = replay(server, traffic, list(range(clusters)))
@@ -48,7 +57,7 @@ def _measured(traffic: Traffic, clusters: int, replicas: int) -> tuple[Cost, flo
 
 def _row(clusters: int, replicas: int, cost: Cost, used: float) -> Result:
     rate = len(cost.sent.times_ms) / cost.seconds
-    servers = "one server" if replicas == 1 else "two servers"
+    servers = f"{'one server' if replicas == 1 else 'two servers'} of {CORES:g} cores"
     note = f"{cost.note()}; {used:.0f} % of the machine from the first post to the last reply"
     return Result(
         f"{clusters} medium clusters, {servers}: 99 % acknowledged in",

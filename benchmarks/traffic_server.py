@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from benchmarks.cpu_limit import limited
 from benchmarks.ingest import START
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
@@ -89,11 +90,12 @@ def cluster_name(number: int) -> str:
 
 @contextmanager
 def serve_accounts(
-    directory: Path, url: str, tokens: int, replicas: int = 1, prefix: str = "account"
+    directory: Path, url: str, tokens: int, replicas: int = 1, prefix: str = "account", cores: float | None = None
 ) -> Iterator[Server]:
     """Yield a server on a new data directory, and on the PostgreSQL at ``url`` if there is one.
 
-    With several replicas, the port is that of a proxy (nginx) which distributes the requests over them.
+    With several replicas, the port is that of a proxy (nginx) which distributes the requests over them. With ``cores``, each
+    replica and its processes get this many at most.
     """
     data = str(directory / "data")
     services = open_services(Settings(port=0, data=data, login=True, database=url).checked())
@@ -117,7 +119,8 @@ def serve_accounts(
     processes: list[subprocess.Popen[str]] = []
     with ExitStack() as stack:
         for _ in range(replicas):
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            start = stack.enter_context(limited(cores)) if cores else []
+            process = subprocess.Popen([*start, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
             processes.append(process)

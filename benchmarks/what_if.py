@@ -1,4 +1,4 @@
-"""Predict two workers, or two threads, from a recording of one thread; run it, and compare. Replay a million tasks."""
+"""Predict two workers, two threads or other chunks from a recording of one thread; run it, and compare. Replay a million tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from distributed import Client, LocalCluster
 
 import daskscope
 from benchmarks.result import Result, at_most
-from benchmarks.what_if_workloads import THREADED, WORKLOADS, Start, Workload
+from benchmarks.what_if_workloads import CHUNKS, THREADED, WORKLOADS, Start, Workload, sized_chunks
 from daskscope.analysis.replay import replay
 from daskscope.analysis.replay_graph import Graph, Group, Overheads, Setup, Submission
-from daskscope.analysis.what_if import WhatIf, what_if
+from daskscope.analysis.what_if import Changes, WhatIf, what_if
 
 #: How far a prediction may be from the truth, and for how many of ten.
 TOLERANCE, SHARE = 0.15, 0.8
@@ -51,6 +51,11 @@ def run() -> list[Result]:
             print(f"    {result.what}: {result.figure} {result.note}", flush=True)
             results.append(result)
             hits, count = hits + hit, count + 1
+    for factor, rounds in compare_chunks().items():
+        result, hit = judge(f"chunks {factor:g} times as large", rounds)
+        print(f"    {result.what}: {result.figure} {result.note}", flush=True)
+        results.append(result)
+        hits, count = hits + hit, count + 1
     return [
         *results,
         Result("predictions within 15 %", f"{hits} of {count}", f"≥ {SHARE:.0%}", hits / count >= SHARE),
@@ -73,6 +78,20 @@ def compare(workload: Workload) -> dict[tuple[int, int], list[Round]]:
                 took_s = measure(workload(), clients[shape])
                 found = what_if(recording, workers=[shape[0]], threads=shape[1])
                 rounds[shape].append(Round(found, took_s))
+    return rounds
+
+
+def compare_chunks() -> dict[float, list[Round]]:
+    """Return the rounds for each size of chunks, on one thread."""
+    rounds: dict[float, list[Round]] = {factor: [] for factor in CHUNKS}
+    with ExitStack() as stack:
+        client = open_client(stack, 1, 1)
+        sized_chunks(1)(client)
+        for _ in range(ROUNDS):
+            recording = record(sized_chunks(1), client)
+            for factor, found in rounds.items():
+                took_s = measure(sized_chunks(factor), client)
+                found.append(Round(what_if(recording, workers=[1], changes=Changes(chunks=factor)), took_s))
     return rounds
 
 

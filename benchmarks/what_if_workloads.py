@@ -150,6 +150,26 @@ def reads_and_python() -> Start:
     return lambda client: client.gather(client.compute(parsed))
 
 
+def slow_by_size(values: Array) -> Array:
+    """Take 15 ms, and 0.2 µs per value."""
+    time.sleep(0.015 + 2e-7 * values.size)
+    return np.sqrt(values)
+
+
+def sized_chunks(factor: float) -> Start:
+    """Return the sum of an array of chunks of different sizes, or with chunks of ``factor`` times the size."""
+    sizes = [100_000 * (1 + number % 4) for number in range(32)]
+    if factor > 1:
+        sizes = [sum(sizes[at : at + round(factor)]) for at in range(0, len(sizes), round(factor))]
+    elif factor < 1:
+        sizes = [round(size * factor) for size in sizes for _ in range(round(1 / factor))]
+    total = da.ones(sum(sizes), chunks=(tuple(sizes),)).map_blocks(slow_by_size, dtype=float).sum()
+    return lambda client: client.compute(total).result()
+
+
+#: Chunk sizes that are predicted from a recording of ``sized_chunks(1)``, and run.
+CHUNKS = (4.0, 2.0, 0.5)
+
 WORKLOADS: tuple[Workload, ...] = (
     array_reduction,
     uneven_map,

@@ -13,7 +13,7 @@ from daskscope.analysis.executions import EXECUTED, edge_rows, seceded_at_us
 from daskscope.analysis.grouping import sums, where
 from daskscope.analysis.intervals import task_intervals
 from daskscope.analysis.limits import LARGEST, parse_object
-from daskscope.analysis.replay_graph import Graph, Group, Overheads, Setup, Submission
+from daskscope.analysis.replay_graph import Graph, Overheads, Setup, Submission, build_graph
 from daskscope.analysis.replay_overheads import measure_overheads
 from daskscope.analysis.shared_cores import MIN_CPU_SHARE
 from daskscope.analysis.waiting import CORE, GIL, cpu_share, python_loop_shares, waiting_shares
@@ -246,38 +246,19 @@ def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, 
 def _graph(
     tasks: Table, rows: Array, us: Array, shares: Array, dependents: Array, inputs: Array, released: Array
 ) -> Graph:
-    count = len(rows)
-    groups = tasks.strings("group")
-    used, group = np.unique(groups.codes[rows], return_inverse=True)
-    sizes = np.bincount(group, minlength=len(used))
-    means = np.bincount(group, weights=us, minlength=len(used)) / np.maximum(sizes, 1)
-    # Edges between groups, each once. For Dask a group depends on itself if one of its tasks has an input there.
-    pairs = np.unique(group[dependents].astype(np.int64) * len(used) + group[inputs])
-    above = np.bincount(pairs // len(used), minlength=len(used))
-    tasks_above = np.bincount(pairs // len(used), weights=sizes[pairs % len(used)], minlength=len(used))
+    used, group = np.unique(tasks.strings("group").codes[rows], return_inverse=True)
     prefix = np.zeros(len(used), dtype=np.int64)
     prefix[group] = tasks.strings("prefix").codes[rows]
-    inputs_from, all_inputs = _offsets(dependents, inputs, count)
-    dependents_from, all_dependents = _offsets(inputs, dependents, count)
-    columns = zip(sizes.tolist(), above.tolist(), tasks_above.tolist(), means.tolist(), shares[prefix].tolist())
-    return Graph(
-        us=us.tolist(),
-        nbytes=np.clip(tasks["nbytes"][rows], 0, LARGEST).tolist(),
-        group=group.tolist(),
-        inputs_from=inputs_from,
-        inputs=all_inputs,
-        dependents_from=dependents_from,
-        dependents=all_dependents,
-        groups=[Group(size, n, int(total), mean, *share) for size, n, total, mean, share in columns],
-        submissions=_submissions(tasks, rows, np.diff(inputs_from) == 0, released),
+    is_root = np.bincount(dependents, minlength=len(rows)) == 0
+    return build_graph(
+        us,
+        np.clip(tasks["nbytes"][rows], 0, LARGEST),
+        group,
+        dependents,
+        inputs,
+        shares[prefix].tolist(),
+        _submissions(tasks, rows, is_root, released),
     )
-
-
-def _offsets(owners: Array, values: Array, count: int) -> tuple[list[int], list[int]]:
-    """Return for each owner where its values begin, and the values."""
-    order = np.argsort(owners, kind="stable")
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count))))
-    return offsets.tolist(), values[order].tolist()
 
 
 def _submissions(tasks: Table, rows: Array, is_root: Array, released: Array) -> list[Submission]:

@@ -10,6 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from daskscope.model.table import Array
+
 #: Cores that other programs use, below which they don't count; and the part of the cores that they leave in any case.
 MIN_OTHERS, MIN_CORES_LEFT = 0.05, 0.1
 
@@ -58,6 +62,49 @@ class Graph:
     dependents: Sequence[int]
     groups: Sequence[Group]
     submissions: Sequence[Submission]
+
+
+def build_graph(
+    us: Array,
+    nbytes: Array,
+    group: Array,
+    dependents: Array,
+    inputs: Array,
+    shares: Sequence[Sequence[float]],
+    submissions: Sequence[Submission],
+) -> Graph:
+    """Return the graph of executions with these durations, result sizes and groups.
+
+    ``inputs[i]`` is an input of ``dependents[i]``. ``shares`` has the last three fields of each ``Group``.
+    """
+    count, groups = len(us), len(shares)
+    sizes = np.bincount(group, minlength=groups)
+    means = np.bincount(group, weights=us, minlength=groups) / np.maximum(sizes, 1)
+    # Edges between groups, each once. For Dask a group depends on itself if one of its tasks has an input there.
+    pairs = np.unique(group[dependents].astype(np.int64) * groups + group[inputs])
+    above = np.bincount(pairs // groups, minlength=groups)
+    tasks_above = np.bincount(pairs // groups, weights=sizes[pairs % groups], minlength=groups)
+    inputs_from, all_inputs = _offsets(dependents, inputs, count)
+    dependents_from, all_dependents = _offsets(inputs, dependents, count)
+    columns = zip(sizes.tolist(), above.tolist(), tasks_above.tolist(), means.tolist(), shares, strict=True)
+    return Graph(
+        us=us.tolist(),
+        nbytes=nbytes.tolist(),
+        group=group.tolist(),
+        inputs_from=inputs_from,
+        inputs=all_inputs,
+        dependents_from=dependents_from,
+        dependents=all_dependents,
+        groups=[Group(size, n, int(total), mean, *share) for size, n, total, mean, share in columns],
+        submissions=submissions,
+    )
+
+
+def _offsets(owners: Array, values: Array, count: int) -> tuple[list[int], list[int]]:
+    """Return for each owner where its values begin, and the values."""
+    order = np.argsort(owners, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=count))))
+    return offsets.tolist(), values[order].tolist()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.cost import Prices, choose_prices, estimate, own_prices
+from daskscope.analysis.other_chunks import with_chunks
 from daskscope.analysis.recorded_graph import (
     MAX_DEVIATION,
     CannotReplay,
@@ -50,6 +51,8 @@ class Changes:
     no_spill: bool = False
     #: No task takes longer than 95 % of its prefix do.
     no_stragglers: bool = False
+    #: Chunks of this many times the size.
+    chunks: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -144,15 +147,19 @@ def what_if(
 
     By default there are as many threads as recorded, and from a quarter to eight times as many workers.
     """
+    changes = changes or Changes()
     try:
         recorded = recorded_graph(recording, computation)
+        changed = _changed(recorded, changes)
+        notes: tuple[str, ...] = ()
+        if changes.chunks != 1:
+            other = with_chunks(recording, changed, changes.chunks)
+            changed, notes = other.recorded, other.assumptions
     except CannotReplay as error:
         return WhatIf(computation or "", str(error))
-    changes = changes or Changes()
-    changed = _changed(recorded, changes)
     counts = _worker_counts(workers, recorded.workers)
     per_worker = _checked("threads", threads or min(recorded.threads, MAX_THREADS), MAX_THREADS)
-    if balancing(recorded, max(recorded.workers, *counts)) > MAX_BALANCING:
+    if max(balancing(one, max(recorded.workers, *counts)) for one in (recorded, changed)) > MAX_BALANCING:
         reason = "The tasks take too long in total to be replayed with that many workers. Ask for fewer workers."
         return WhatIf(recorded.computation, reason)
     check_us = round(recorded.before_us + _replayed(recorded, recorded.setup).wall_us)
@@ -179,6 +186,7 @@ def what_if(
         knee=knee(predictions),
         assumptions=(
             *assumptions(recorded, per_worker, has_transfers=not changes.no_transfers),
+            *notes,
             *_range_notes(recorded, per_worker, predictions),
         ),
     )

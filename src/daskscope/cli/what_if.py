@@ -1,4 +1,4 @@
-"""Predict a recorded computation with more or fewer workers, other threads, or faster tasks."""
+"""Predict a recorded computation with more or fewer workers, other threads, faster tasks, or other chunks."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-stragglers", action="store_true", help="let no task take longer than 95 %% of its prefix do"
     )
+    parser.add_argument(
+        "--chunks",
+        type=float,
+        default=1.0,
+        metavar="TIMES",
+        help="chunks of this many times the size, such as 2 or 0.5 (default: as recorded)",
+    )
     parser.add_argument("--computation", metavar="ID", help="computation (default: the one that took longest)")
     parser.add_argument("--json", action="store_true", help="print JSON; times are integer microseconds (…_us)")
 
@@ -48,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
         no_transfers=args.no_transfers,
         no_spill=args.no_spill,
         no_stragglers=args.no_stragglers,
+        chunks=args.chunks,
         computation=args.computation,
     )
     if args.json:

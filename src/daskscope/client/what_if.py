@@ -20,6 +20,7 @@ def what_if(
     no_transfers: bool = False,
     no_spill: bool = False,
     no_stragglers: bool = False,
+    chunks: float = 1,
     computation: str | None = None,
 ) -> WhatIf:
     """Predict wall time, cost and memory of a recorded computation for each number of workers.
@@ -36,10 +37,11 @@ def what_if(
         no_transfers: results are at every worker at once.
         no_spill: no task reads its inputs from disk.
         no_stragglers: no task takes longer than 95 % of its prefix do.
+        chunks: chunks of this many times the size, such as 2 or 0.5: neighbouring tasks are joined, or tasks are divided.
         computation: ID of the computation; by default the one that took longest.
     """
     recording = run if isinstance(run, Recording) else find_recording(run)
     changes = Changes(
-        faster or {}, no_transfers=no_transfers, no_spill=no_spill, no_stragglers=no_stragglers
-    )  # fmt: skip
+        faster or {}, no_transfers=no_transfers, no_spill=no_spill, no_stragglers=no_stragglers, chunks=chunks
+    )
     return prediction.what_if(recording, workers=workers, threads=threads, changes=changes, computation=computation)

@@ -1,35 +1,26 @@
 """Larger or smaller chunks would be faster.
 
-The duration of a task is nearly a line: a fixed part, and a part per byte. The executions of a prefix show both if their results
-have clearly different sizes. The tasks of other sizes are then scheduled on the threads of the run.
+A line through durations and sizes tells the fixed cost of a chunk. Tasks of other sizes are scheduled on the threads of the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.executions import input_nbytes
+from daskscope.analysis.chunk_cost import MIN_TASKS, Line, fit_line
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.prefixes import Prefix
 from daskscope.insights.rule import Rule
 from daskscope.insights.short_tasks import SHORT_US
-from daskscope.model.table import Array
 
 MIN_GAIN = 1.25
-#: Executions of a prefix, and its share of the compute time: the others could not make the run 1.25 times faster.
-MIN_TASKS = 20
+#: Share of the compute time of a prefix: the others could not make the run 1.25 times faster.
 MIN_SHARE = 0.2
-#: The line explains this share of the variance, of sizes whose 90th percentile is this many times the 10th.
-MIN_EXPLAINED = 0.7
-MIN_SPREAD = 1.5
-#: The largest of the sizes, by their median: more is skew, which has a finding of its own.
-MAX_SKEW = 5.0
 #: Chunks of this many times the present size, up to this factor beyond those seen, and up to this share of a thread's memory.
 FACTORS = (0.25, 0.5, 2, 4, 8)
 REACH = 4.0
@@ -40,21 +31,13 @@ TASK_US = 1_000
 MAX_ROWS = 20_000
 
 
-@dataclass(frozen=True)
-class Line:
-    """Executions of a prefix in the order of their start, with the line through their durations."""
-
-    nbytes: Array
-    fixed_us: float
-    us_per_byte: float
-
-    def predict_us(self, factor: float, threads: int) -> float:
-        """Return the time of all tasks on some threads, with chunks of ``factor`` times the size."""
-        if factor >= 1:
-            sizes = np.add.reduceat(self.nbytes, np.arange(0, len(self.nbytes), round(factor)))
-        else:
-            sizes = np.repeat(self.nbytes * factor, round(1 / factor))
-        return makespan_us((self.fixed_us + self.us_per_byte * sizes + TASK_US).tolist(), threads)
+def _predict_us(line: Line, factor: float, threads: int) -> float:
+    """Return the time of all tasks on some threads, with chunks of ``factor`` times the size."""
+    if factor >= 1:
+        sizes = np.add.reduceat(line.nbytes, np.arange(0, len(line.nbytes), round(factor)))
+    else:
+        sizes = np.repeat(line.nbytes * factor, round(1 / factor))
+    return makespan_us((line.fixed_us + line.us_per_byte * sizes + TASK_US).tolist(), threads)
 
 
 def check(facts: Facts) -> Iterator[Finding]:
@@ -68,10 +51,10 @@ def check(facts: Facts) -> Iterator[Finding]:
         line = _line(facts, prefix) if is_large and prefix.p50_us >= SHORT_US else None
         if line is None:
             continue
-        present_us = line.predict_us(1, threads)
+        present_us = _predict_us(line, 1, threads)
         factors = [factor for factor in FACTORS if _is_near(line, factor, memory)]
-        best = min(factors, key=lambda factor: line.predict_us(factor, threads), default=1)
-        saved_us = round(present_us - line.predict_us(best, threads))
+        best = min(factors, key=lambda factor: _predict_us(line, factor, threads), default=1)
+        saved_us = round(present_us - _predict_us(line, best, threads))
         if facts.run_us < MIN_GAIN * (facts.run_us - min(saved_us, facts.run_us)):
             continue
         yield _finding(facts, prefix, line, best, saved_us)
@@ -96,36 +79,17 @@ def _times(factor: float) -> str:
     return f"{factor:g} times" if factor > 1 else "half" if factor == 0.5 else "a quarter"
 
 
+def _line(facts: Facts, prefix: Prefix) -> Line | None:
+    tasks = facts.recording["tasks"]
+    rows = np.flatnonzero(where(tasks.strings("status"), "ok") & where(tasks.strings("prefix"), prefix.prefix))
+    return fit_line(facts.recording, rows)
+
+
 def _is_near(line: Line, factor: float, memory: float) -> bool:
     """Return whether chunks of this size are close to those seen, and fit into memory."""
     largest = float(line.nbytes.max())
     fits = not memory or largest * factor <= MAX_MEMORY * memory
     return factor < 1 or (fits and float(np.median(line.nbytes)) * factor <= REACH * largest)
-
-
-def _line(facts: Facts, prefix: Prefix) -> Line | None:
-    """Return the line through the durations of a prefix; None if they do not show one."""
-    tasks = facts.recording["tasks"]
-    rows = np.flatnonzero(where(tasks.strings("status"), "ok") & where(tasks.strings("prefix"), prefix.prefix))
-    if len(rows) < MIN_TASKS:
-        return None
-    rows = rows[np.argsort(tasks["start_us"][rows], kind="stable")]
-    nbytes = np.maximum(tasks["nbytes"][rows], 0).astype(np.float64)
-    if not _is_spread(nbytes):
-        nbytes = input_nbytes(facts.recording, rows).astype(np.float64)
-        if not _is_spread(nbytes):
-            return None
-    us = (tasks["stop_us"][rows] - tasks["start_us"][rows]).astype(np.float64)
-    slope, fixed = np.polyfit(nbytes, us, 1)
-    left = us - (fixed + slope * nbytes)
-    explained = 1.0 - left.var() / us.var() if us.var() else 0.0
-    return Line(nbytes, max(float(fixed), 0.0), float(slope)) if slope > 0 and explained >= MIN_EXPLAINED else None
-
-
-def _is_spread(nbytes: Array) -> bool:
-    """Return whether sizes differ enough to fit a line, without being skewed."""
-    low, middle, high = np.percentile(nbytes, (10, 50, 90)).tolist()
-    return bool(low > 0 and high >= MIN_SPREAD * low and float(nbytes.max()) <= MAX_SKEW * middle)
 
 
 RULE = Rule(

@@ -1,0 +1,227 @@
+"""A recorded computation with larger or smaller chunks: neighbouring tasks of a group are joined, or tasks are divided.
+
+The fixed part of a task's time is paid once per chunk, and the rest follows the data. A prefix whose executions do not show a fixed
+part (see ``chunk_cost``) has none here, so that larger chunks save no more than the overheads of Dask.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from daskscope import units
+from daskscope.analysis.chunk_cost import fit_line
+from daskscope.analysis.recorded_graph import CannotReplay, Recorded
+from daskscope.analysis.replay_graph import Submission, build_graph
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Recording
+from daskscope.model.table import Array
+
+#: Larger changes are far from anything that was recorded.
+MAX_FACTOR = 16
+#: Executions after tasks are divided.
+MAX_TASKS = 2_000_000
+#: Prefixes that the assumptions name.
+MAX_NAMED = 3
+_INDEX = re.compile(r"-?\d+")
+
+
+@dataclass(frozen=True)
+class OtherChunks:
+    """A computation with other chunks, and what was assumed about them."""
+
+    recorded: Recorded
+    assumptions: tuple[str, ...]
+
+
+def with_chunks(recording: Recording, recorded: Recorded, factor: float) -> OtherChunks:
+    """Return the computation with chunks of ``factor`` times the size: a whole number, or one divided by a whole number."""
+    times = max(factor, 1 / factor) if factor > 0 else 0.0
+    count = round(min(times, MAX_FACTOR + 1)) if times >= 1 else 0
+    if not 1 <= count <= MAX_FACTOR or abs(times - count) > 0.01:
+        raise DaskscopeError(
+            f"Chunks can't be {factor:g} times as large. Give a whole number up to {MAX_FACTOR}, or one divided by it, such as 0.5."
+        )
+    fixed, fitted = _fixed_us(recording, recorded)
+    changed = _joined(recording, recorded, fixed, count) if factor >= 1 else _divided(recorded, fixed, count)
+    what = (
+        f"{count} neighbouring tasks of a group become one"
+        if factor >= 1
+        else f"each task of a group with several becomes {count}"
+    )
+    known = [f"{units.duration(us)} of {name}" for name, us in fitted[:MAX_NAMED]]
+    paid = (
+        f"Paid once per chunk: {', '.join(known)}; all"
+        if known
+        else "No fixed part of their time shows in the run: all"
+    )
+    return OtherChunks(changed, (f"With such chunks, {what}. {paid} other time follows the data.",))
+
+
+def _fixed_us(recording: Recording, recorded: Recorded) -> tuple[Array, list[tuple[str, float]]]:
+    """Return the fixed part of each execution's time, and of the prefixes that show one, the largest first."""
+    fixed = np.zeros(len(recorded.rows))
+    found = []
+    for code in np.unique(recorded.prefix).tolist():
+        own = recorded.prefix == code
+        line = fit_line(recording, recorded.rows[own])
+        if line is not None and line.fixed_us > 0:
+            fixed[own] = line.fixed_us
+            found.append((recorded.prefixes[code], line.fixed_us))
+    return np.minimum(fixed, np.array(recorded.graph.us)), sorted(found, key=lambda item: -item[1])
+
+
+def _joined(recording: Recording, recorded: Recorded, fixed: Array, count: int) -> Recorded:
+    """Return the computation with ``count`` neighbouring tasks of a group in one."""
+    graph = recorded.graph
+    group, us = np.array(graph.group), np.array(graph.us)
+    submission = np.full(len(us), -1, dtype=np.int64)
+    for number, part in enumerate(graph.submissions):
+        submission[np.array(part.roots, dtype=np.int64)] = number
+    order = _neighbours(recording, recorded, submission)
+    # Neighbours are of one group, and submitted together.
+    kind = group[order] * (len(graph.submissions) + 1) + submission[order] + 1
+    first = np.concatenate(([True], np.diff(kind) != 0))
+    rank = np.arange(len(order)) - np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
+    begins = first | (rank % count == 0)
+    bucket = np.empty(len(us), dtype=np.int64)
+    bucket[order] = np.cumsum(begins) - 1
+    # Numbered by the first start among its members, as executions are.
+    starts: Array = np.full(int(bucket.max()) + 1, len(us))
+    np.minimum.at(starts, bucket, np.arange(len(us)))
+    numbers: Array = np.empty(len(starts), dtype=np.int64)
+    numbers[np.argsort(starts)] = np.arange(len(starts))
+    joined = numbers[bucket]
+    total = len(starts)
+    member = np.sort(starts)
+    sums = np.bincount(joined, weights=us - fixed, minlength=total)
+    most = np.zeros(total)
+    np.maximum.at(most, joined, fixed)
+    dependents, inputs = _edges(recorded)
+    pairs = np.unique(joined[dependents] * total + joined[inputs])
+    dependents, inputs = pairs // total, pairs % total
+    # Tasks of one chunk that depend on each other run one after the other inside of it.
+    kept = dependents != inputs
+    dependents, inputs = dependents[kept], inputs[kept]
+    _check_order(dependents, inputs, total)
+    submissions = [_joined_submission(part, joined) for part in graph.submissions]
+    return replace(
+        recorded,
+        graph=build_graph(
+            sums + most,
+            np.bincount(joined, weights=np.array(graph.nbytes, dtype=np.float64), minlength=total).astype(np.int64),
+            group[member],
+            dependents,
+            inputs,
+            _shares(recorded),
+            submissions,
+        ),
+        rows=recorded.rows[member],
+        prefix=recorded.prefix[member],
+        disk_us=np.bincount(joined, weights=recorded.disk_us, minlength=total),
+    )
+
+
+def _joined_submission(part: Submission, joined: Array) -> Submission:
+    """Return the submission of joined tasks; one of them is there when its last member is."""
+    delays: dict[int, float] = {}
+    for root, delay in zip(part.roots, part.delays_us, strict=True):
+        name = int(joined[root])
+        delays[name] = max(delay, delays.get(name, 0.0))
+    ordered = sorted(delays.items(), key=lambda item: item[1])
+    return Submission(part.pause_us, [root for root, _ in ordered], [delay for _, delay in ordered])
+
+
+def _divided(recorded: Recorded, fixed: Array, count: int) -> Recorded:
+    """Return the computation with each task of a group with several tasks divided into ``count``."""
+    graph = recorded.graph
+    group, us = np.array(graph.group), np.array(graph.us)
+    parts = np.where(np.bincount(group)[group] > 1, count, 1)
+    if int(parts.sum()) > MAX_TASKS:
+        raise CannotReplay(f"There would be more than {MAX_TASKS:,} tasks with such chunks.")
+    first = np.concatenate(([0], np.cumsum(parts)[:-1]))
+    owner = np.repeat(np.arange(len(us)), parts)
+    dependents, inputs = _edges(recorded)
+    # Part by part where both are divided; otherwise all parts.
+    both = (parts[dependents] > 1) & (parts[inputs] > 1)
+    pieces = [(first[dependents[both]] + at, first[inputs[both]] + at) for at in range(count)]
+    for at in range(count):
+        many = ~both & (np.maximum(parts[dependents], parts[inputs]) > at)
+        pieces.append(
+            (
+                first[dependents[many]] + np.minimum(at, parts[dependents[many]] - 1),
+                first[inputs[many]] + np.minimum(at, parts[inputs[many]] - 1),
+            )
+        )
+    submissions = [
+        Submission(
+            part.pause_us,
+            [int(first[root]) + at for root in part.roots for at in range(int(parts[root]))],
+            [
+                delay
+                for root, delay in zip(part.roots, part.delays_us, strict=True)
+                for _ in range(int(parts[root]))
+            ],
+        )
+        for part in graph.submissions
+    ]  # fmt: skip
+    return replace(
+        recorded,
+        graph=build_graph(
+            (fixed + (us - fixed) / parts)[owner],
+            (np.array(graph.nbytes, dtype=np.int64) // parts)[owner],
+            group[owner],
+            np.concatenate([of for of, _ in pieces]),
+            np.concatenate([given for _, given in pieces]),
+            _shares(recorded),
+            submissions,
+        ),
+        rows=recorded.rows[owner],
+        prefix=recorded.prefix[owner],
+        disk_us=(recorded.disk_us / parts)[owner],
+    )
+
+
+def _neighbours(recording: Recording, recorded: Recorded, submission: Array) -> Array:
+    """Return the executions in an order in which neighbours follow each other: by group, submission, and number in the key."""
+    texts = recording["tasks"].strings("key").take(recorded.rows).to_numpy()
+    group = recorded.graph.group
+
+    def place(number: int) -> tuple[int, int, tuple[int, ...], int]:
+        text = str(texts[number])
+        # A key of a collection: ('sum-3f…', 4, 0). Other keys have no order but that of their start.
+        index = tuple(map(int, _INDEX.findall(text.rpartition("'")[2]))) if text.startswith("(") else ()
+        return group[number], int(submission[number]), index, number
+
+    return np.array(sorted(range(len(group)), key=place), dtype=np.int64)
+
+
+def _edges(recorded: Recorded) -> tuple[Array, Array]:
+    graph = recorded.graph
+    counts = np.diff(np.array(graph.inputs_from))
+    return np.repeat(np.arange(len(counts)), counts), np.array(graph.inputs, dtype=np.int64)
+
+
+def _shares(recorded: Recorded) -> list[tuple[float, float, float]]:
+    return [(group.cpu_share, group.gil_share, group.busy_share) for group in recorded.graph.groups]
+
+
+def _check_order(dependents: Array, inputs: Array, count: int) -> None:
+    """Raise if joined tasks wait for each other."""
+    missing = np.bincount(dependents, minlength=count)
+    order = np.argsort(inputs, kind="stable")
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(inputs, minlength=count))))
+    ready, seen = np.flatnonzero(missing == 0).tolist(), 0
+    while ready:
+        task = ready.pop()
+        seen += 1
+        for dependent in dependents[order[offsets[task] : offsets[task + 1]]].tolist():
+            missing[dependent] -= 1
+            if not missing[dependent]:
+                ready.append(dependent)
+    if seen < count:
+        raise CannotReplay(
+            "Tasks of one group wait for each other through other tasks, so that their chunks can't be joined."
+        )

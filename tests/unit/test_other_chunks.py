@@ -1,0 +1,137 @@
+"""What-if with other chunks: tasks are joined or divided, and a fixed part of their time is paid once per chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
+
+from daskscope.analysis.other_chunks import with_chunks
+from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph
+from daskscope.analysis.what_if import Changes, what_if
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Recording
+from daskscope.testing import make_recording
+
+
+def with_keys(keys: list[Any]) -> Recording:
+    """Return eight tasks and their sum, with other keys."""
+    tables = eight_task_rows()
+    for one, key in zip(tables["tasks"], keys, strict=False):
+        one["key"] = str(key)
+    return make_recording(tables)
+
+
+def changed(recording: Recording, factor: float) -> Recorded:
+    return with_chunks(recording, recorded_graph(recording), factor).recorded
+
+
+def inputs_of(recorded: Recorded, task: int) -> list[int]:
+    graph = recorded.graph
+    return sorted(graph.inputs[graph.inputs_from[task] : graph.inputs_from[task + 1]])
+
+
+def test_larger_chunks_join_neighbouring_tasks_of_a_group() -> None:
+    found = changed(with_keys([("load-1", i) for i in range(8)]), 4)
+
+    assert found.graph.us == [4.0 * S, 4.0 * S, 0.5 * S]
+    assert found.graph.nbytes == [4000, 4000, 1000]
+    assert found.graph.group == [0, 0, 1]
+    assert [group.size for group in found.graph.groups] == [2, 1]
+    assert inputs_of(found, 2) == [0, 1]
+    assert [list(part.roots) for part in found.graph.submissions] == [[0, 1]]
+
+
+def test_neighbours_are_found_by_the_numbers_in_keys_and_not_by_when_tasks_started() -> None:
+    # The tasks started in this order; the first, third, fifth and seventh are chunks 0 to 3.
+    tables = eight_task_rows()
+    for number, index in enumerate([0, 4, 1, 5, 2, 6, 3, 7]):
+        tables["tasks"][number].update(key=str(("load-1", index)), nbytes=10**index)
+    found = changed(make_recording(tables), 4)
+
+    assert sorted(found.graph.nbytes[:2]) == [1111, 11_110_000]
+
+
+def test_smaller_chunks_divide_the_tasks_of_groups_with_several() -> None:
+    found = changed(with_keys([("load-1", i) for i in range(8)]), 0.5)
+
+    assert found.graph.us == [0.5 * S] * 17
+    assert found.graph.nbytes == [500] * 16 + [1000]
+    assert inputs_of(found, 16) == list(range(16))
+
+
+def test_parts_of_divided_tasks_depend_on_the_same_part_of_their_inputs() -> None:
+    rows = [row(i, 100 * i, 100 * i + 100, key=str(("load-1", i))) for i in range(2)]
+    rows += [
+        row(i + 2, 100 * i + 200, 100 * i + 300, key=str(("add-1", i)), group="add", prefix="add", queued_us=0)
+        for i in range(2)
+    ]
+    edges = [{"task": i + 2, "dependency": i, "seen_us": T + S} for i in range(2)]
+    found = changed(make_recording({"tasks": rows, "edges": edges, "workers": [worker()]}), 0.5)
+
+    assert [inputs_of(found, task) for task in range(8)] == [[], [], [], [], [0], [1], [2], [3]]
+
+
+def varied() -> Recording:
+    """Return tasks that take 20 ms and 1 ms per kB, of 10 to 40 kB."""
+    rows, at = [], 0
+    for i in range(24):
+        size = 10 + 10 * (i % 4)
+        rows.append(row(i, at, at + 20 + size, key=str(("load-1", i)), nbytes=1000 * size))
+        at += 20 + size
+    return make_recording({"tasks": rows, "workers": [worker()]})
+
+
+def test_the_fixed_part_of_the_time_is_paid_once_per_chunk() -> None:
+    found = with_chunks(varied(), recorded_graph(varied()), 4)
+
+    # 100 kB each: 20 + 100 instead of four times 20 and 100.
+    assert found.recorded.graph.us == pytest.approx([120 * MS] * 6)
+    assert found.assumptions == (
+        "With such chunks, 4 neighbouring tasks of a group become one. Paid once per chunk: 20 ms of load; all other time follows "
+        "the data.",
+    )
+    smaller = changed(varied(), 0.5)
+    assert sum(smaller.graph.us) == pytest.approx(24 * 2 * 20 * MS + 600 * MS)
+
+
+def test_what_if_predicts_other_chunks_and_names_what_it_assumes() -> None:
+    found = what_if(varied(), workers=[1], changes=Changes(chunks=4))
+
+    (prediction,) = found.predictions
+    assert prediction.wall_us == pytest.approx(6 * 120 * MS, rel=0.05)
+    assert any("4 neighbouring tasks" in text for text in found.assumptions)
+    assert not any("neighbouring" in text for text in what_if(varied(), workers=[1]).assumptions)
+
+
+def test_a_chain_inside_of_a_group_is_joined() -> None:
+    rows = [row(i, 100 * i, 100 * i + 100, key=str(("step-1", i)), queued_us=0) for i in range(4)]
+    edges = [{"task": i + 1, "dependency": i, "seen_us": T + S} for i in range(3)]
+    found = changed(make_recording({"tasks": rows, "edges": edges, "workers": [worker()]}), 2)
+
+    # The first task is submitted, the others follow: they are of different submissions, and only the others are joined.
+    assert sum(found.graph.us) == 400 * MS
+    assert max(found.graph.us) == 200 * MS
+
+
+def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
+    rows = [
+        row(0, 0, 100, key="('a-1', 0)", group="a", prefix="a"),
+        row(1, 100, 200, key="('b-1', 0)", group="b", prefix="b", queued_us=0),
+        row(2, 200, 300, key="('a-1', 1)", group="a", prefix="a", queued_us=0),
+        row(3, 300, 400, key="('b-1', 1)", group="b", prefix="b", queued_us=0),
+        row(4, 400, 500, key="('a-1', 2)", group="a", prefix="a", queued_us=0),
+    ]
+    edges = [{"task": i + 1, "dependency": i, "seen_us": T + S} for i in range(4)]
+    run = make_recording({"tasks": rows, "edges": edges, "workers": [worker()]})
+
+    with pytest.raises(CannotReplay, match="wait for each other"):
+        changed(run, 2)
+    assert "wait for each other" in what_if(run, changes=Changes(chunks=2)).reason
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1.5, 0.3, 17, 1 / 17, float("nan"), float("inf")])
+def test_sizes_that_are_no_whole_multiple_are_refused(factor: float) -> None:
+    with pytest.raises(DaskscopeError, match="Give a whole number up to 16, or one divided by it"):
+        what_if(varied(), changes=Changes(chunks=factor))
