@@ -26,6 +26,8 @@ CLUSTER = "large"
 #: Rounds of captured posts before the giant run ends, and at least afterwards.
 ROUNDS = 3
 MAX_RATIO = 2.0
+#: Memory that the server may use to build documents.
+BUILD_NBYTES = 4 << 30
 #: Seconds without a batch after which the run counts as over.
 QUIET_S = 15
 
@@ -58,6 +60,8 @@ def _buffered(data: Path) -> int:
 def run(tasks: int = TASKS) -> list[Result]:
     posts = capture(CAPTURE_S)
     flags = ("--rows-per-minute", "0", "--bytes-per-minute", "0", "--compact-after", str(QUIET_S))
+    # The default of 1.8 GB is enough for seven million tasks.
+    flags += ("--build-memory", str(BUILD_NBYTES))
     with tempfile.TemporaryDirectory() as directory, serve_data(data := Path(directory) / "data", *flags) as server:
         port, secret = server.port, server.secret
         alone, beside = list[float](), list[float]()
