@@ -258,6 +258,35 @@ export interface WhatIf {
   prefixes: string[];
 }
 
+/** The baseline of one test. */
+export interface Baseline {
+  name: string;
+  test: string;
+  repeats: number;
+  size: number;
+  created: string | null;
+  changed: string | null;
+  user: string;
+}
+
+/** A baseline with the measurements of each repeat, as they were kept. */
+export interface BaselineRuns {
+  name: string;
+  test: string;
+  repeats: number;
+  size: number;
+  created: string | null;
+  changed: string | null;
+  user: string;
+  runs: Record<string, unknown>[];
+}
+
+/** A page of an account's baselines. */
+export interface BaselineList {
+  items: Baseline[];
+  next: string | null;
+}
+
 /** A cost and its formula. */
 export interface Money {
   total: number;
