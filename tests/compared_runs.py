@@ -8,7 +8,9 @@ from typing import Any
 
 from tests.samples import Tables, write_frames
 
-from daskscope.testing import make_frames
+from daskscope.analysis.measured import Measured, measure
+from daskscope.analysis.summary import extent
+from daskscope.testing import make_frames, make_recording
 
 T = 1_763_244_000_000_000
 TASKS = 10
@@ -75,3 +77,9 @@ def write_runs(directory: Path, count: int, score: float = 1.0, first: int = 0) 
     for seed, path in enumerate(paths, first):
         write_frames(path, make_frames(compared_tables(seed, score)))
     return [str(path) for path in paths]
+
+
+def measured_run(seed: int, score: float = 1.0) -> Measured:
+    """Return the measurements of one run."""
+    recording = make_recording(compared_tables(seed, score))
+    return measure(recording, *extent(recording))

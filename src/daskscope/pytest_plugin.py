@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,11 +18,13 @@ import pytest
 from daskscope import units
 from daskscope.analysis.compare import Changes, compare_runs
 from daskscope.analysis.compare_text import headline, to_markdown
-from daskscope.analysis.measured import Measured, measure, measured_of
+from daskscope.analysis.measured import Measured, is_baseline_name, measure
 from daskscope.analysis.noise import repeats_needed
 from daskscope.analysis.summary import extent
+from daskscope.client.baselines import Baselines, LocalBaselines, ServerBaselines
 from daskscope.client.connection import find_client
 from daskscope.client.record import record
+from daskscope.client.server import find_server, server_at
 from daskscope.errors import DaskscopeError
 from daskscope.report.document import report_page
 from daskscope.wire.file import read_recording
@@ -55,6 +55,7 @@ class Plugin:
     """Records tests, and keeps and compares their measurements."""
 
     directory: Path
+    baselines: Baselines
     #: Names of the baselines to write and to compare with; empty for none.
     save: str = ""
     compare: str = ""
@@ -68,8 +69,9 @@ class Plugin:
         limit = config.getoption("--daskscope-fail-over")
         if limit is not None and not compare:
             raise pytest.UsageError("--daskscope-fail-over needs --daskscope-compare NAME.")
-        directory = Path(config.getoption("--daskscope"))
-        return cls(config.invocation_params.dir / directory, save, compare, None if limit is None else _percent(limit))
+        directory = config.invocation_params.dir / Path(config.getoption("--daskscope"))
+        baselines = _server_baselines(config, save, compare) or LocalBaselines(directory / "baselines")
+        return cls(directory, baselines, save, compare, None if limit is None else _percent(limit))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> bool | None:
@@ -149,7 +151,7 @@ class Plugin:
     def _judge(self, item: pytest.Item, benchmark: Benchmark, runs: list[Measured]) -> None:
         """Compare with the baseline, fail on a proven slowdown, and keep the measurements."""
         if self.compare:
-            before = self._read(benchmark)
+            before = _read(self.baselines, self.compare, benchmark)
             if before is None:
                 _note(item, f"no baseline {self.compare} yet; --daskscope-save {self.compare} keeps one")
             else:
@@ -157,11 +159,10 @@ class Plugin:
                 _note(item, headline(changes))
                 self._fail_if_slower(benchmark, changes)
         if self.save:
-            path = self._baseline(self.save, benchmark)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps({"test": item.nodeid, "runs": [run.to_dict() for run in runs]}) + "\n")
-            part.replace(path)
+            try:
+                self.baselines.write(self.save, benchmark.name, runs)
+            except DaskscopeError as error:
+                pytest.fail(f"Baseline {self.save} was not kept. {error}", pytrace=False)
             _note(item, f"{units.counted(len(runs), 'repeat')} kept as baseline {self.save}")
         if not self.compare and not self.save:
             _note(item, f"{units.counted(len(runs), 'repeat')} recorded")
@@ -178,30 +179,40 @@ class Plugin:
             f"Slower than baseline {self.compare}: {names}.\n{headline(changes)}\nComparison: {path}", pytrace=False
         )
 
-    def _baseline(self, name: str, benchmark: Benchmark) -> Path:
-        return self.directory / "baselines" / name / f"{benchmark.name}.json"
-
-    def _read(self, benchmark: Benchmark) -> list[Measured] | None:
-        """Return the runs of the baseline; None if there is none yet."""
-        path = self._baseline(self.compare, benchmark)
-        if not path.exists():
-            return None
-        try:
-            runs = [measured_of(run) for run in json.loads(path.read_text())["runs"]]
-            if not runs:
-                raise ValueError("it has no runs")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            pytest.fail(
-                f"The baseline {path} cannot be read ({error}). Keep a new one with --daskscope-save {self.compare}.",
-                pytrace=False,
-            )
-        return runs
-
     def _write_report(self, benchmark: Benchmark) -> Path:
         path = self.directory / "reports" / f"{benchmark.name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(report_page(read_recording(benchmark.recordings[-1]), title=benchmark.name))
         return path
+
+
+def _server_baselines(config: pytest.Config, save: str, compare: str) -> ServerBaselines | None:
+    """Return the server that keeps the baselines, if the command line asks for it and it can be used."""
+    url = config.getoption("--daskscope-server")
+    if url is None:
+        return None
+    if not save and not compare:
+        raise pytest.UsageError("--daskscope-server needs --daskscope-save NAME or --daskscope-compare NAME.")
+    if url and not url.startswith(("http://", "https://")):
+        # The option took the path of a test as its URL.
+        raise pytest.UsageError(
+            f"{url} is not the URL of a server. Write --daskscope-server=URL, or put the option after the paths of tests."
+        )
+    try:
+        found = ServerBaselines(server_at(url) if url else find_server())
+        # Once: not in each process of pytest-xdist.
+        if not hasattr(config, "workerinput"):
+            found.check(saves=bool(save))
+    except DaskscopeError as error:
+        raise pytest.UsageError(str(error)) from None
+    return found
+
+
+def _read(baselines: Baselines, name: str, benchmark: Benchmark) -> list[Measured] | None:
+    try:
+        return baselines.read(name, benchmark.name)
+    except DaskscopeError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def _measured(path: Path, test: str) -> Measured:
@@ -231,7 +242,7 @@ def _file_name(test: str) -> str:
 
 
 def _checked_name(name: str) -> str:
-    if name and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+    if name and not is_baseline_name(name):
         raise pytest.UsageError(f"{name!r} cannot name a baseline. Use letters, digits, dots, dashes and underscores.")
     return name
 

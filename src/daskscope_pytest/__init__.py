@@ -32,6 +32,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--daskscope-save", metavar="NAME", help="keep the measurements as a baseline")
     group.addoption("--daskscope-compare", metavar="NAME", help="compare with a baseline")
     group.addoption(
+        "--daskscope-server",
+        nargs="?",
+        const="",
+        metavar="URL",
+        help="keep baselines on a daskscope server (default: the one you are signed in to, or DASK_DASKSCOPE__SERVER)",
+    )
+    group.addoption(
         "--daskscope-fail-over",
         metavar="PERCENT",
         help="fail tests with a proven slowdown of more than this, for example 20%%",
@@ -42,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     directory = config.getoption("--daskscope")
     if directory is None:
-        others = [f"--daskscope-{name}" for name in ("save", "compare", "fail-over")]
+        others = [f"--daskscope-{name}" for name in ("save", "compare", "server", "fail-over")]
         if used := [option for option in others if config.getoption(option) is not None]:
             raise pytest.UsageError(f"{used[0]} needs --daskscope.")
         return

@@ -257,6 +257,7 @@ RELEASED = {
     "0009_builds": "d4b4848e02a0743d",
     "0010_code_texts": "5cd93e3813cea8f5",
     "0011_progress": "0c91725264dfef42",
+    "0012_baselines": "862b0948f6e0a85f",
 }
 
 
@@ -304,7 +305,7 @@ def test_a_shrunken_sqlite_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     prepare(database)
     table = schema.facts
     with database.write() as connection:
-        connection.execute(sa.insert(table), [{"name": f"fact {n}", "value": "x" * 1000} for n in range(4_000)])
+        connection.execute(sa.insert(table), [{"name": f"fact {n}", "value": "x" * 1000} for n in range(8_000)])
     with database.write() as connection:
         connection.execute(sa.delete(table))
 

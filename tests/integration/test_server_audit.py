@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests.compared_runs import measured_run
 from tests.hosted import PASSWORD, HostedServer, MovingClock
 from tests.samples import sample_frames
 from tests.services import Hosting
@@ -56,6 +57,8 @@ def test_changes_of_an_account_are_recorded_with_who_did_them_and_from_where(ser
     report = ask("POST", "/api/v1/reports?visibility=private", b"<!doctype html>", session=session).json()
     ask("PATCH", f"/api/v1/reports/{report['id']}", {"visibility": "public"}, session=session)
     ask("DELETE", f"/api/v1/reports/{report['id']}", session=session)
+    ask("PUT", "/api/v1/baselines/main/test-a", {"runs": [measured_run(1).to_dict()]}, session=session)
+    ask("DELETE", "/api/v1/baselines/main/test-a", session=session)
     assert server.send(sample_frames("c"), token=server.make_token("olga", "ours")).status == 200
     ask("PATCH", "/api/v1/clusters/c", {"name": "renamed"}, session=session)
     assert ask("POST", "/api/v1/clusters/c/close", session=session).status == 200
@@ -64,7 +67,8 @@ def test_changes_of_an_account_are_recorded_with_who_did_them_and_from_where(ser
     found = list(reversed(events(server, "olga")))
     assert [item["action"] for item in found] == [
         "token-created", "token-revoked", "member-added", "role-changed", "member-removed", "settings-changed",
-        "report-created", "report-shared", "report-deleted", "cluster-changed", "cluster-closed", "cluster-deleted",
+        "report-created", "report-shared", "report-deleted", "baseline-deleted", "cluster-changed", "cluster-closed",
+        "cluster-deleted",
     ]  # fmt: skip
     assert {(item["user"], item["address"], item["server"]) for item in found} == {("olga", "127.0.0.1", False)}
     assert found[3]["subject"] == "mallory"

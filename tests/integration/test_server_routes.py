@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 from starlette.routing import Route as Mounted
+from tests.compared_runs import measured_run
 from tests.hosted import HostedServer, HttpResponse
 from tests.samples import sample_frames, sample_recording
 from tests.services import Hosting, free_port
@@ -28,6 +29,8 @@ CLUSTER = "classified-cluster"
 OPEN = (ANYBODY, PUBLIC, CONTENT)
 #: Path parameters whose values exist in every account, and so are not secret.
 COMMON = {"user", "session"}
+#: Routes that create something in the account of the caller, whatever is in another account.
+CREATING = ("PUT /api/v1/baselines/{baseline}/{test}",)
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
         made: dict[str, Any] = answer.json()
         return made
 
+    kept = {"runs": [measured_run(1).to_dict()]}
+    assert server.ask("PUT", f"/api/v1/baselines/main/{MARK}-test", kept, token=owner).status == 200
     page = f"<!doctype html><p>{MARK}".encode()
     recording, html = upload(sample_recording(MARK), "private"), upload(page, "private")
     shared, shared_html = upload(sample_recording(MARK), "public"), upload(page, "public")
@@ -132,6 +137,7 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
         "address": signed_address(server, account, int(html["id"])),
         "cluster": CLUSTER,
         "computation": f"{MARK}-comp",
+        "baseline": "main",
         "block": block[1],
         "fingerprint": server.ask("GET", "/api/v1/errors", token=owner).json()["items"][0]["fingerprint"],
         "name": asset[1],
@@ -139,6 +145,7 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
         "section": "clusters",
         "session": session_id(server.make_session(user)),
         "share": shared["url"].rpartition("/")[2],
+        "test": f"{MARK}-test",
         "token": str(tokens[0]["id"]),
         "user": user,
     }
@@ -165,7 +172,7 @@ def account_stays_unchanged(secrets: Secrets) -> Iterator[None]:
 def account_data(secrets: Secrets) -> dict[str, Any]:
     server = secrets.server
     session = server.make_session("olga")
-    lists = ("reports", "computations", "exceptions", "errors", "members", "preferences")
+    lists = ("reports", "baselines", "computations", "exceptions", "errors", "members", "preferences")
     found = {name: server.ask("GET", f"/api/v1/{name}", session=session).json() for name in lists}
     tokens = server.ask("GET", "/api/v1/tokens", session=session).json()["items"]
     assert secrets.values["token"] in [str(token["id"]) for token in tokens]
@@ -304,7 +311,7 @@ class TestWithoutSignIn:
 
 
 def local_data(server: HostedServer) -> dict[str, Any]:
-    found = {name: server.ask("GET", f"/api/v1/{name}").json() for name in ("reports", "errors", "tokens")}
+    found = {name: server.ask("GET", f"/api/v1/{name}").json() for name in ("reports", "baselines", "errors", "tokens")}
     clusters = server.ask("GET", "/api/v1/clusters").json()["items"]
     return {**found, "clusters": [(item["id"], item["name"], item["n_tasks"]) for item in clusters]}
 
@@ -365,7 +372,8 @@ class TestForeignAccount:
             if "account" in named_parts or route.access == SERVER_ADMIN:
                 check_refused(route, answer, 403)
             elif named_parts:
-                check_refused(route, answer, 404)
+                # The example is no baseline.
+                check_refused(route, answer, 400 if name_of(route) in CREATING else 404)
             else:
                 assert MARK not in answer.text, name_of(route)
                 assert answer.status < 500
@@ -387,7 +395,8 @@ class TestForeignAccount:
             named_parts = set(re.findall(r"{(\w+)}", route.path)) - COMMON
             answer = secrets.ask(route, session=session)
             if named_parts:
-                check_refused(route, answer, 403 if "account" in named_parts else 404)
+                created = 400 if name_of(route) in CREATING else 404
+                check_refused(route, answer, 403 if "account" in named_parts else created)
             else:
                 assert MARK not in answer.text, name_of(route)
 

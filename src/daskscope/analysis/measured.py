@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -81,11 +83,33 @@ def measured_of(data: Mapping[str, Any]) -> Measured:
             raise ValueError(f"format {data['format']!r}")
         fields = {name: data[name] for name in Measured.__dataclass_fields__}
         prefixes = {str(name): PrefixTimes(**times) for name, times in fields.pop("prefixes").items()}
-        return Measured(
+        found = Measured(
             **{**fields, "prefixes": prefixes, "memory": tuple(fields["memory"]), "code": tuple(fields["code"])}
         )
+        _check_values(found)
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a measured run ({error!r})") from None
+    return found
+
+
+def _check_values(run: Measured) -> None:
+    """Raise ``TypeError`` unless a comparison can compute with all values: a stored baseline may contain anything."""
+    whole = (run.start_us, run.wall_us, run.peak_memory, run.transferred, run.workers, run.threads, run.errors)
+    times = (value for prefix in run.prefixes.values() for value in vars(prefix).values())
+    for number in (*whole, *times, *run.memory, *run.thread_us.values(), *run.spans_us.values()):
+        if type(number) is not int or abs(number) >= 1 << 63:
+            raise TypeError(f"{number!r:.60} is not a 64-bit integer")
+    if type(run.other_cores) not in (int, float) or not math.isfinite(run.other_cores):
+        raise TypeError(f"{run.other_cores!r:.60} is not a number of cores")
+    names = (*run.thread_us, *run.spans_us, *run.versions, *run.config)
+    for text in (run.source, *names, *run.versions.values(), *run.config.values(), *run.code):
+        if type(text) is not str:
+            raise TypeError(f"{text!r:.60} is not a text")
+
+
+def is_baseline_name(text: str) -> bool:
+    """Return whether a text can name a baseline, and so be a part of a path: in a directory or a URL."""
+    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text) is not None
 
 
 def measure(recording: Recording, start_us: int, stop_us: int) -> Measured:

@@ -172,7 +172,7 @@ def find_server(account: str | None = None) -> Server:
     return Server(url, account, token)
 
 
-def _server_at(url: str, account: str) -> Server:
+def server_at(url: str, account: str = "") -> Server:
     """Return a server given by its URL. Another one than the configured server gets its own token or secret only."""
     url, secret = split_secret(url)
     if url == configured_url() and not secret:
@@ -191,7 +191,7 @@ def ask_sql(
 
 def download_recording(cluster_id: str, account: str | None = None, *, url: str = "") -> Recording:
     """Return the recording of a cluster, downloaded from the configured server or from the one at ``url``."""
-    server = _server_at(url, account or "") if url else find_server(account)
+    server = server_at(url, account or "") if url else find_server(account)
     data = server.fetch(f"clusters/{quote(cluster_id, safe='')}/recording", timeout=UPLOAD_TIMEOUT)
     with tempfile.TemporaryDirectory(prefix="daskscope-") as directory:
         path = Path(directory) / "recording.daskscope"

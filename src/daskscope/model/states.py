@@ -60,6 +60,7 @@ AuditAction = Literal[
     "report-created",
     "report-shared",
     "report-deleted",
+    "baseline-deleted",
     "cluster-changed",
     "cluster-closed",
     "cluster-deleted",

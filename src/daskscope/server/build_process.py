@@ -31,35 +31,13 @@ def build(job: Job) -> Result:
 
 def attempt(job: Job) -> Result:
     """Build the document of a job, and turn an error into a result."""
-    from daskscope.errors import DaskscopeError
-    from daskscope.server.rendering import NoSuchComputation
-    from daskscope.storage.database import DatabaseError, StorageError, detail_of
+    from daskscope.server.child_errors import describe_error
 
     try:
         return build(job)
-    except MemoryError:
-        return Result("memory")
-    except NoSuchComputation:
-        return Result("no computation")
-    except (DatabaseError, OSError) as error:
-        return Result("storage", detail=detail_of(error))
-    except StorageError as error:
-        return Result("refused" if _is_invalid(error) else "storage", detail=str(error))
-    except DaskscopeError as error:
-        return Result("refused", detail=str(error))
-    except Exception as error:  # noqa: BLE001 (the server logs it)
-        return Result("memory" if _is_about_memory(error) else "failed", detail=repr(error))
-
-
-def _is_about_memory(error: Exception) -> bool:
-    """Return whether an error means that there is no memory: threads and libraries that cannot start say so only in words."""
-    return any(part in str(error) for part in ("can't start new thread", "Cannot allocate memory"))
-
-
-def _is_invalid(error: Exception) -> bool:
-    from daskscope.storage.database import InvalidInput
-
-    return isinstance(error, InvalidInput)
+    except Exception as error:  # noqa: BLE001 (the server raises or logs it)
+        kind, detail = describe_error(error)
+        return Result(kind, detail=detail)
 
 
 def _use_cores() -> None:

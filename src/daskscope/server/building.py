@@ -12,9 +12,9 @@ from pathlib import Path
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server.build_job import Job, Result, Storage, run_build
+from daskscope.server.child_errors import raise_again
 from daskscope.server.rendering import (
     Document,
-    NoSuchComputation,
     Subject,
     render_subject,
     render_upload,
@@ -22,9 +22,8 @@ from daskscope.server.rendering import (
 )
 from daskscope.server.services import Services
 from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import StoreAway
 from daskscope.storage.builds import LEASE_US, Build, renew_build
-from daskscope.storage.database import DatabaseError, InvalidInput, detail_of
+from daskscope.storage.database import DatabaseError, detail_of
 
 logger = logging.getLogger("daskscope.server")
 
@@ -128,12 +127,7 @@ def _check(result: Result, memory: int) -> None:
     """Raise the error of a build that failed."""
     if result.outcome == "built":
         return
-    if result.outcome == "no computation":
-        raise NoSuchComputation
-    if result.outcome == "refused":
-        raise InvalidInput(result.detail)
-    if result.outcome == "storage":
-        raise StoreAway(result.detail)
+    raise_again(result.outcome, result.detail)
     if result.outcome == "memory":
         raise BuildFailed(
             f"Building this document needs more than {units.nbytes(memory)} of memory. The server's operator can raise "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal, TypedDict
 
 from daskscope.model.states import AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState, Role, Scope
+from daskscope.server.live_contract import UsualDuration
 
 
 class Money(TypedDict):
@@ -212,6 +213,8 @@ class OneComputation(Computation):
 
     prefixes: list[Prefix]
     earlier: list[Computation]
+    #: None unless it is running and has earlier runs.
+    usual: UsualDuration | None
 
 
 class Failure(TypedDict):

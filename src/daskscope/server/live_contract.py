@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from daskscope.analysis.usual import UsualState
+
 StacksState = Literal["not requested", "waiting", "done", "no answer"]
 
 
@@ -30,6 +32,20 @@ class TimeLeft(TypedDict):
     high: float
 
 
+class UsualDuration(TypedDict):
+    """How long earlier runs of the same code took, in seconds, and whether this run is unusual."""
+
+    #: Finished runs that count; with fewer than five, nothing is called usual.
+    runs: int
+    median: float
+    #: The middle 80 % of them; with fewer than five, all.
+    low: float
+    high: float
+    left: TimeLeft | None
+    state: UsualState
+    sentence: str
+
+
 class ComputationProgress(TaskCounts):
     """The progress of a running computation."""
 
@@ -46,6 +62,8 @@ class ComputationProgress(TaskCounts):
     stuck: str
     #: What is wrong although it goes on; empty if nothing is known.
     note: str
+    #: None without earlier runs of the same code; with many running computations, only some are compared.
+    usual: UsualDuration | None
     prefixes: list[PrefixProgress]
 
 

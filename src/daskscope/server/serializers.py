@@ -11,8 +11,9 @@ from daskscope.analysis.cost import Cost, choose_prices, estimate
 from daskscope.analysis.limits import encodable
 from daskscope.analysis.rollup import Sums
 from daskscope.analysis.still_running import describe_state
+from daskscope.analysis.usual import Usual
 from daskscope.model.states import ClusterOutcome
-from daskscope.server import contract
+from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
 from daskscope.storage.accounts import Account
 from daskscope.storage.clusters import Cluster
@@ -203,6 +204,21 @@ def computation_view(row: Computation, account: Account, base: str, now_us: int)
         "span": row.span,
         "client": row.client,
         "url": f"{base}/{account.name}/clusters/{cluster}/computations/{quote(row.computation, safe='')}",
+    }
+
+
+def usual_view(usual: Usual | None) -> live_contract.UsualDuration | None:
+    if usual is None:
+        return None
+    left = usual.left
+    return {
+        "runs": usual.runs,
+        "median": seconds(usual.median_us),
+        "low": seconds(usual.low_us),
+        "high": seconds(usual.high_us),
+        "left": {"low": seconds(left.low_us), "high": seconds(left.high_us)} if left else None,
+        "state": usual.state,
+        "sentence": usual.sentence,
     }
 
 

@@ -18,12 +18,11 @@ from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if import Changes, WhatIf, what_if
 from daskscope.errors import DaskscopeError
 from daskscope.server.build_job import ENVIRONMENT, Storage
+from daskscope.server.child_errors import JobError, describe_error, raise_again
 from daskscope.server.child_main import run_job
 from daskscope.server.child_processes import ChildProcesses
-from daskscope.server.rendering import NoSuchComputation, Subject, open_archive, read
+from daskscope.server.rendering import Subject, open_archive, read
 from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import StoreAway
-from daskscope.storage.database import DatabaseError, StorageError, detail_of
 
 logger = logging.getLogger("daskscope.server")
 
@@ -61,7 +60,7 @@ class WhatIfReply(msgspec.Struct, frozen=True):
     """The predictions, or the error."""
 
     found: WhatIf | None = None
-    error: Literal["", "no computation", "refused", "too large", "storage", "failed"] = ""
+    error: Literal["", "too large"] | JobError = ""
     detail: str = ""
 
 
@@ -103,14 +102,9 @@ def answer_in_process(processes: ChildProcesses, job: WhatIfJob) -> WhatIf:
         raise TooLarge(TOO_MUCH) from None
     if reply.found is not None:
         return reply.found
-    if reply.error == "no computation":
-        raise NoSuchComputation
-    if reply.error == "too large":
-        raise TooLarge(reply.detail)
-    if reply.error == "storage":
-        raise StoreAway(reply.detail)
-    if reply.error == "refused":
-        raise DaskscopeError(reply.detail)
+    raise_again(reply.error, reply.detail)
+    if reply.error in ("too large", "memory"):
+        raise TooLarge(reply.detail if reply.error == "too large" else TOO_MUCH)
     logger.error("a computation cannot be replayed: %s", reply.detail)
     raise ReplayFailed("This computation cannot be replayed. The server's log says why.")
 
@@ -120,18 +114,11 @@ def _reply(job: WhatIfJob) -> WhatIfReply:
     try:
         with closing(open_archive(job.storage)) as archive:
             return WhatIfReply(answer(archive, job))
-    except NoSuchComputation:
-        return WhatIfReply(error="no computation")
     except TooLarge as error:
         return WhatIfReply(error="too large", detail=str(error))
-    except MemoryError:
-        return WhatIfReply(error="too large", detail=TOO_MUCH)
-    except (DatabaseError, StorageError, OSError) as error:
-        return WhatIfReply(error="storage", detail=detail_of(error))
-    except DaskscopeError as error:
-        return WhatIfReply(error="refused", detail=str(error))
-    except Exception as error:  # noqa: BLE001 (the server logs it)
-        return WhatIfReply(error="failed", detail=repr(error))
+    except Exception as error:  # noqa: BLE001 (the server raises or logs it)
+        kind, detail = describe_error(error)
+        return WhatIfReply(error=kind, detail=detail)
 
 
 if __name__ == "__main__":

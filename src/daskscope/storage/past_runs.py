@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from daskscope.analysis.attribution import PastRun
 from daskscope.analysis.limits import parse_object
+from daskscope.analysis.progress import EarlierRun
 from daskscope.analysis.rollup import Sums
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
@@ -18,6 +19,20 @@ def past_runs(tx: Transaction, account: int, row: Computation, limit: int) -> li
     sums = prefix_sums(tx, [(one.run_id, one.computation) for one in rows])
     runs = _clusters(tx, sorted({one.run_id for one in rows}))
     return [_past_run(one, sums.get((one.run_id, one.computation), {}), *runs[one.run_id]) for one in reversed(rows)]
+
+
+def finished_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[EarlierRun]:
+    """Return the runs that finished among the last earlier runs of a computation's code, newest first."""
+    found = [one for one in earlier_runs(tx, account, row, limit) if one.state == "done"]
+    sums = prefix_sums(tx, [(one.run_id, one.computation) for one in found])
+    return [
+        EarlierRun(max(0, one.stop_us - one.start_us), one.tasks, _means(sums.get((one.run_id, one.computation), {})))
+        for one in found
+    ]
+
+
+def _means(sums: dict[str, Sums]) -> dict[str, float]:
+    return {name: part.compute_us / part.tasks for name, part in sums.items() if part.tasks}
 
 
 def _clusters(tx: Transaction, numbers: list[int]) -> dict[int, tuple[int, dict[str, str]]]:

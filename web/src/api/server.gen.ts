@@ -33,6 +33,17 @@ export interface TimeLeft {
   high: number;
 }
 
+/** How long earlier runs of the same code took, in seconds, and whether this run is unusual. */
+export interface UsualDuration {
+  runs: number;
+  median: number;
+  low: number;
+  high: number;
+  left: TimeLeft | null;
+  state: "" | "slower" | "more tasks" | "fewer tasks";
+  sentence: string;
+}
+
 /** The progress of a running computation. */
 export interface ComputationProgress {
   total: number;
@@ -49,6 +60,7 @@ export interface ComputationProgress {
   summary: string;
   stuck: string;
   note: string;
+  usual: UsualDuration | null;
   prefixes: PrefixProgress[];
 }
 
@@ -256,6 +268,35 @@ export interface WhatIf {
   predictions: PredictedCluster[];
   assumptions: string[];
   prefixes: string[];
+}
+
+/** The baseline of one test. */
+export interface Baseline {
+  name: string;
+  test: string;
+  repeats: number;
+  size: number;
+  created: string | null;
+  changed: string | null;
+  user: string;
+}
+
+/** A baseline with the measurements of each repeat, as they were kept. */
+export interface BaselineRuns {
+  name: string;
+  test: string;
+  repeats: number;
+  size: number;
+  created: string | null;
+  changed: string | null;
+  user: string;
+  runs: Record<string, unknown>[];
+}
+
+/** A page of an account's baselines. */
+export interface BaselineList {
+  items: Baseline[];
+  next: string | null;
 }
 
 /** A cost and its formula. */
@@ -508,6 +549,7 @@ export interface OneComputation {
   url: string;
   prefixes: Prefix[];
   earlier: Computation[];
+  usual: UsualDuration | null;
 }
 
 /** A failed execution. */

@@ -10,7 +10,7 @@ export type ErrorState = "open" | "resolved" | "ignored" | "regressed";
 
 export type Verdict = "" | "closed" | "retired" | "restarted" | "memory kill" | "vanished" | "lost connection";
 
-export type AuditAction = "setup" | "sign-in" | "sign-in-failed" | "locked-out" | "sign-out" | "session-ended" | "device-approved" | "device-denied" | "password-changed" | "password-reset" | "sign-in-link-created" | "token-created" | "token-revoked" | "user-created" | "user-disabled" | "user-enabled" | "admin-granted" | "admin-removed" | "account-created" | "member-added" | "member-removed" | "role-changed" | "settings-changed" | "report-created" | "report-shared" | "report-deleted" | "cluster-changed" | "cluster-closed" | "cluster-deleted";
+export type AuditAction = "setup" | "sign-in" | "sign-in-failed" | "locked-out" | "sign-out" | "session-ended" | "device-approved" | "device-denied" | "password-changed" | "password-reset" | "sign-in-link-created" | "token-created" | "token-revoked" | "user-created" | "user-disabled" | "user-enabled" | "admin-granted" | "admin-removed" | "account-created" | "member-added" | "member-removed" | "role-changed" | "settings-changed" | "report-created" | "report-shared" | "report-deleted" | "baseline-deleted" | "cluster-changed" | "cluster-closed" | "cluster-deleted";
 
 export const CLUSTER_STATES: readonly ClusterState[] = ["running", "idle", "finished", "lost"];
 
@@ -18,6 +18,6 @@ export const ERROR_STATES: readonly ErrorState[] = ["open", "resolved", "ignored
 
 export const LOST_VERDICTS: readonly Verdict[] = ["memory kill", "vanished", "lost connection"];
 
-export const AUDIT_ACTIONS: readonly AuditAction[] = ["setup", "sign-in", "sign-in-failed", "locked-out", "sign-out", "session-ended", "device-approved", "device-denied", "password-changed", "password-reset", "sign-in-link-created", "token-created", "token-revoked", "user-created", "user-disabled", "user-enabled", "admin-granted", "admin-removed", "account-created", "member-added", "member-removed", "role-changed", "settings-changed", "report-created", "report-shared", "report-deleted", "cluster-changed", "cluster-closed", "cluster-deleted"];
+export const AUDIT_ACTIONS: readonly AuditAction[] = ["setup", "sign-in", "sign-in-failed", "locked-out", "sign-out", "session-ended", "device-approved", "device-denied", "password-changed", "password-reset", "sign-in-link-created", "token-created", "token-revoked", "user-created", "user-disabled", "user-enabled", "admin-granted", "admin-removed", "account-created", "member-added", "member-removed", "role-changed", "settings-changed", "report-created", "report-shared", "report-deleted", "baseline-deleted", "cluster-changed", "cluster-closed", "cluster-deleted"];
 
 export const VERDICT_TEXT: Readonly<Record<string, string>> = { "vanished": "lost" };

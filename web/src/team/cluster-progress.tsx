@@ -76,6 +76,11 @@ function Row({ one, cluster }: { one: ComputationProgress; cluster: string }) {
             <Pill state="warn">Problem</Pill> {one.note}
           </span>
         )}
+        {one.usual?.state === "slower" && (
+          <span class="progress-text" data-testid="progress-usual">
+            <Pill state="warn">Slow</Pill> {one.usual.sentence}
+          </span>
+        )}
       </summary>
       {one.prefixes.length > 0 ? (
         <ul class="progress-prefixes">

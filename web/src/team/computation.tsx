@@ -15,6 +15,7 @@ import { ScrollRegion } from "./scroll-region";
 import { ShareComputation } from "./share-computation";
 import { SourceCode } from "./source-code";
 import { Ago, seconds } from "./time-text";
+import { UsualDurationText } from "./usual-duration";
 
 /** Compare the duration with the median of the earlier finished runs; empty if there are none. */
 export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
@@ -70,6 +71,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                   · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}
                 </span>
               </div>
+              <UsualDurationText usual={c.usual} />
               <div class="folds">
                 <details data-testid="code">
                   <summary>

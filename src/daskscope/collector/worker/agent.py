@@ -25,6 +25,8 @@ from .probes import Probes, Settings
 NAME = "daskscope-agent"
 
 DEFAULT_PUSH_S = 5.0
+#: A recorder asks for at most a second per ten workers: an hour is what 36,000 need.
+MAX_PUSH_S = 3_600.0
 #: A failure is pushed this soon, together with others that follow at once.
 PROMPT_S = 0.2
 #: Without new data, push only this often.
@@ -162,7 +164,7 @@ class Agent(WorkerPlugin):
             return False
         self._pending.mark_sent(contents)
         if isinstance(reply, Mapping):
-            self.push_s = max(self._interval, float(reply.get("push_s") or 0.0))
+            self.push_s = push_pause(reply.get("push_s"), self._interval)
         self._versions = {}
         self._replied_at = self._loop.time()
         return True
@@ -206,6 +208,14 @@ class Agent(WorkerPlugin):
     def _notify(self) -> None:
         """Push soon. Called on the thread of a task that failed."""
         self._loop.call_soon_threadsafe(self._wake.set)
+
+
+def push_pause(asked: object, interval_s: float) -> float:
+    """Return the seconds between two pushes that a reply asks for; the configured interval if it asks for nothing sensible."""
+    # Not a number, infinite, or so long that the agent would look dead: all rows of the run would wait for it.
+    if not isinstance(asked, int | float) or not interval_s <= asked <= MAX_PUSH_S:
+        return interval_s
+    return float(asked)
 
 
 def start_agent(dask_worker: Any, settings: Settings) -> str:

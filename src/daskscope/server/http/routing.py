@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -58,6 +59,8 @@ PROBES = ("/healthz", "/readyz", "/readyz/read")
 MAX_JSON = 1024 * 1024
 #: The same for routes that need no credentials.
 MAX_PUBLIC = 4 * 1024
+#: An escaped NUL in JSON, but not an escaped backslash before ``u0000``, as in code.
+ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 #: How long a body may take to arrive; a slow one holds memory.
 BODY_S = 60.0
 
@@ -331,7 +334,7 @@ async def _read_body(route: Route, request: Request, call: Call) -> None:
         return
     # Anyone can send a body to a public route.
     data = await read_limited(request, MAX_PUBLIC if route.access in (ANYBODY, PUBLIC) else MAX_JSON)
-    if b"\\u0000" in data:
+    if ESCAPED_NUL.search(data):
         raise bad_request("The body contains an invalid character.")
     try:
         call.body = msgspec.json.decode(data or b"{}", type=route.body)

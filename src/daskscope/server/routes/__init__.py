@@ -9,6 +9,7 @@ from daskscope.server.http.routing import ANYBODY, Call, Route
 from daskscope.server.routes import (
     accounts,
     audit,
+    baselines,
     clusters,
     compare,
     computations,
@@ -50,6 +51,7 @@ ROUTES: list[Route] = [
         sql,
         usage,
         reports,
+        baselines,
         tokens,
         accounts,
         users,

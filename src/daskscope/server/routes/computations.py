@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from daskscope.server.contract import OneComputation
+from daskscope.server.earlier_runs import usual_duration
 from daskscope.server.http import parameters
 from daskscope.server.http.errors import not_found
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.serializers import computation_view, prefix_view
+from daskscope.server.serializers import computation_view, prefix_view, usual_view
 from daskscope.storage.clusters import prefixes_of
 from daskscope.storage.computations import earlier_runs
 from daskscope.storage.computations import list_computations as stored
@@ -54,10 +55,12 @@ def get_computation(call: Call) -> OneComputation:
             raise not_found("such computation")
         prefixes = prefixes_of(tx, run, name)
         earlier = earlier_runs(tx, call.account.id, rows[0], MAX_EARLIER)
+        runs = call.services.earlier_runs.of(tx, call.account.id, rows[0]) if rows[0].state == "running" else []
     return {
         **computation_view(rows[0], call.account, call.services.url, call.now_us),
         "prefixes": [prefix_view(*prefix) for prefix in prefixes],
         "earlier": [computation_view(row, call.account, call.services.url, call.now_us) for row in earlier],
+        "usual": usual_view(usual_duration(rows[0], runs, call.now_us - rows[0].clock_offset_us)),
     }
 
 

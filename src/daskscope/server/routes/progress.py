@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -17,20 +16,20 @@ from daskscope.analysis.progress import (
     parse_running,
     track,
 )
-from daskscope.analysis.rollup import Sums
+from daskscope.server.earlier_runs import usual_duration
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.live_contract import ClusterProgress, ComputationProgress, TaskCounts
-from daskscope.server.serializers import moment, scheduler_now_us, seconds
+from daskscope.server.serializers import moment, scheduler_now_us, seconds, usual_view
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import Cluster
-from daskscope.storage.computations import Computation, earlier_runs, list_computations, prefix_sums
+from daskscope.storage.computations import Computation, list_computations, prefix_sums
 from daskscope.storage.runs import Part, read_snapshot
 from daskscope.units import MINUTE
 
 #: Running computations listed: as many as fit on a page. The newest count, because older ones may be waiting for them.
 MAX_COMPUTATIONS = 20
-#: Computations that are compared with earlier runs, and the number of earlier runs.
+#: Computations that are compared with earlier runs, and the number of earlier runs that the time left is estimated from.
 MAX_COMPARED, MAX_EARLIER = 5, 3
 #: How Dask logs a failed transfer, at the worker that wanted the result.
 FAILED_TRANSFER = "Worker stream died during communication"
@@ -45,20 +44,26 @@ def progress(call: Call) -> ClusterProgress:
         # Some more than listed, to count them: no roll-up has their number.
         found = list_computations(tx, call.account.id, run=row.id, is_running=True, limit=10 * MAX_COMPUTATIONS)
         listed = sorted(found[:MAX_COMPUTATIONS], key=lambda one: (one.start_us, one.computation))
-        computations = _running(call, tx, listed)
+        computations = _running(tx, listed)
+        # First those whose time left depends on earlier runs.
+        order = sorted(range(len(listed)), key=lambda n: not needs_earlier(computations[n]))
+        known = call.services.earlier_runs
+        earlier = {listed[n].computation: known.of(tx, call.account.id, listed[n]) for n in order[:MAX_COMPARED]}
+    computations = [_with_earlier(one, earlier.get(one.id, [])) for one in computations]
     failed = _failed_transfers(call, row, now_us) if listed and is_without_work(row, now_us) else 0
     tracked = track(row, computations, parse_running(row.longest_running), now_us, failed)
     return {
-        "items": [_view(one, stored) for one, stored in zip(tracked, listed, strict=True)],
+        "items": [
+            _view(one, stored, earlier.get(one.id, []), now_us) for one, stored in zip(tracked, listed, strict=True)
+        ],
         "total": len(found),
     }
 
 
-def _running(call: Call, tx: Transaction, rows: list[Computation]) -> list[RunningComputation]:
+def _running(tx: Transaction, rows: list[Computation]) -> list[RunningComputation]:
     sums = prefix_sums(tx, [(row.run_id, row.computation) for row in rows])
-    result, compared = list[RunningComputation](), 0
-    for row in rows:
-        one = RunningComputation(
+    return [
+        RunningComputation(
             id=row.computation,
             start_us=row.start_us,
             tasks=row.tasks,
@@ -68,26 +73,12 @@ def _running(call: Call, tx: Transaction, rows: list[Computation]) -> list[Runni
             prefix_states=row.prefix_states,
             sums=sums.get((row.run_id, row.computation), {}),
         )
-        if compared < MAX_COMPARED and needs_earlier(one):
-            compared += 1
-            find = partial(_earlier, tx, call.account.id, row)
-            one = replace(one, earlier=call.services.earlier_runs.get(row.run_id, row.computation, find))
-        result.append(one)
-    return result
-
-
-def _earlier(tx: Transaction, account: int, row: Computation) -> list[EarlierRun]:
-    """Return earlier runs of the same code that finished."""
-    found = [one for one in earlier_runs(tx, account, row, MAX_EARLIER) if one.state == "done"]
-    sums = prefix_sums(tx, [(one.run_id, one.computation) for one in found])
-    return [
-        EarlierRun(max(0, one.stop_us - one.start_us), one.tasks, _means(sums.get((one.run_id, one.computation), {})))
-        for one in found
+        for row in rows
     ]
 
 
-def _means(sums: dict[str, Sums]) -> dict[str, float]:
-    return {name: part.compute_us / part.tasks for name, part in sums.items() if part.tasks}
+def _with_earlier(one: RunningComputation, earlier: list[EarlierRun]) -> RunningComputation:
+    return replace(one, earlier=earlier[:MAX_EARLIER]) if needs_earlier(one) else one
 
 
 def _failed_transfers(call: Call, row: Cluster, now_us: int) -> int:
@@ -102,7 +93,7 @@ def _failed_transfers(call: Call, row: Cluster, now_us: int) -> int:
     )
 
 
-def _view(one: Progress, row: Computation) -> ComputationProgress:
+def _view(one: Progress, row: Computation, earlier: list[EarlierRun], now_us: int) -> ComputationProgress:
     left = one.left
     return {
         "id": one.id,
@@ -115,6 +106,7 @@ def _view(one: Progress, row: Computation) -> ComputationProgress:
         "summary": one.summary,
         "stuck": one.stuck,
         "note": one.note,
+        "usual": usual_view(usual_duration(row, earlier, now_us)),
         "prefixes": [{"prefix": name, **_counts(counts)} for name, counts in one.prefixes.items()],
     }
 

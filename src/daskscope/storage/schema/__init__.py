@@ -16,6 +16,7 @@ from daskscope.storage.schema.accounts import (
     accounts,
     attempts,
     audit_events,
+    baselines,
     facts,
     logins,
     members,
@@ -43,7 +44,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Change it with every change of these tables.
-HEAD = "0011"
+HEAD = "0012"
 
 __all__ = [
     "HEAD",
@@ -52,6 +53,7 @@ __all__ = [
     "activities",
     "attempts",
     "audit_events",
+    "baselines",
     "batches",
     "builds",
     "clients",

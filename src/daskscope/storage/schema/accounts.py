@@ -149,6 +149,24 @@ audit_events = Table(
 #: Failed sign-ins by user and by address. They are in SQL so that several servers share them.
 attempts = Table("attempts", metadata, key("subject"), number("tries"), number("since_us"))
 
+#: Measurements of benchmarks that later runs are compared with. Their names are the account's own.
+baselines = Table(
+    "baselines",
+    metadata,
+    Column("account_id", Id, ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True),
+    key("name"),
+    key("test"),
+    number("repeats"),
+    number("created_us"),
+    number("changed_us"),
+    # The name of who kept it last.
+    text("user"),
+    # Bytes of ``sealed_runs``, so that the sum over an account does not read them.
+    number("nbytes"),
+    # Compressed JSON, see ``analysis.measured``. It contains code.
+    Column("sealed_runs", LargeBinary, nullable=False),
+)
+
 #: Facts about the server itself: the one-time setup secret, the last orphan sweep.
 facts = Table("facts", metadata, key("name"), text("value"))
 
