@@ -1,3 +1,4 @@
+import { useState } from "preact/hooks";
 import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
 import { callText } from "./cluster-text";
@@ -29,7 +30,9 @@ export function comparison(c: Pick<OneComputation, "state" | "duration" | "earli
 
 /** The page of a computation: code, earlier runs and report. */
 export function ComputationPage({ cluster, id }: { cluster: string; id: string }) {
-  const { api, account } = useTeam();
+  const { api, account, router } = useTeam();
+  // Only at first: readers may close it, and go back to the default.
+  const [hasMeasure] = useState("measure" in router.params);
   const canWrite = useCan("write");
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}`;
   const found = useLive<OneComputation>(cluster, () => api.get(path), [cluster, id, account], 3000);
@@ -82,7 +85,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                   )}
                 </details>
                 {c.earlier.length > 0 && (
-                  <details data-testid="earlier">
+                  <details data-testid="earlier" open={hasMeasure}>
                     <summary>{counted(c.earlier.length, "earlier run")} of this code</summary>
                     <HistoryOfComputation cluster={cluster} id={id} />
                     <EarlierRuns of={c} />
