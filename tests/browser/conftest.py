@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 # These tests import from tests/unit and benchmarks/, from any working directory.
@@ -27,11 +27,14 @@ from tests.browser.support import (  # noqa: E402
     Watch,
     nasty_tables,
     ready,
+    sign_in,
     write_report,
 )
+from tests.eight_tasks import eight_task_rows  # noqa: E402
+from tests.hosted import HostedServer  # noqa: E402
 from tests.unit.test_html import HOSTILE  # noqa: E402
 
-from daskscope.testing import make_recording  # noqa: E402
+from daskscope.testing import make_frames, make_recording  # noqa: E402
 from daskscope.wire.file import read_recording  # noqa: E402
 
 # Without a window, a new browser context takes 0.15 s of CPU time instead of 0.5 s, so prefer the headless build.
@@ -130,6 +133,26 @@ def visit(context: BrowserContext) -> Iterator[Visit]:
 
     yield visit
     assert [problem for watch in watches for problem in watch.problems] == []
+
+
+@pytest.fixture
+def eight_task_server(tmp_path: Path) -> Iterator[HostedServer]:
+    """A server with one run of eight tasks, and the owner olga of the account ours."""
+    with HostedServer(tmp_path, login=True) as server:
+        server.make_account("ours", olga="owner")
+        token = server.make_token("olga", "ours")
+        assert server.send(*make_frames(eight_task_rows(), cluster="eight"), token=token).status == 200
+        yield server
+
+
+@pytest.fixture
+def eight_task_page(browser: Browser, eight_task_server: HostedServer) -> Iterator[Page]:
+    """A page in which olga is signed in."""
+    width, height = WIDE
+    viewport: ViewportSize = {"width": width, "height": height}
+    with browser.new_context(viewport=viewport, reduced_motion="reduce", base_url=eight_task_server.url) as context:
+        sign_in(context, eight_task_server, "olga")
+        yield context.new_page()
 
 
 @pytest.fixture(scope="session", autouse=True)

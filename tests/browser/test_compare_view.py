@@ -46,8 +46,14 @@ def page(browser: Browser, server: HostedServer) -> Iterator[Page]:
 
 def test_a_computation_is_compared_with_all_its_earlier_runs(page: Page) -> None:
     page.goto("/ours/clusters/job-5/computations/c-1")
-    page.get_by_test_id("earlier").locator("summary").click()
-    page.get_by_test_id("compare-all").click()
+    earlier = page.get_by_test_id("earlier")
+    earlier.locator("summary").click()
+    compare = page.get_by_test_id("compare-chosen")
+    expect(compare).to_be_disabled()
+    earlier.get_by_label("Choose all earlier runs").check()
+    expect(compare).to_have_text("Compare with these 5 runs")
+    assert violations(page, AXE.read_text()) == []
+    compare.click()
     expect(page.get_by_test_id("page-compare")).to_be_visible()
     expect(page.get_by_test_id("headline")).to_contain_text("5 and 1 repeats are too few")
     expect(
@@ -75,7 +81,9 @@ def test_the_flame_graph_says_what_changed(page: Page) -> None:
 def test_one_earlier_run_is_compared_and_links_back(page: Page) -> None:
     page.goto("/ours/clusters/job-5/computations/c-1")
     page.get_by_test_id("earlier").locator("summary").click()
-    page.get_by_test_id("earlier").get_by_role("link", name="Compare", exact=True).first.click()
+    page.get_by_test_id("earlier-run").first.get_by_role("checkbox").check()
+    expect(page.get_by_label("Choose all earlier runs")).to_have_js_property("indeterminate", value=True)
+    page.get_by_role("button", name="Compare with this run").click()
     expect(page.get_by_test_id("headline")).to_contain_text("one run each")
     page.get_by_role("link", name="job c-1 of job-4").click()
     expect(page.get_by_test_id("page-computation")).to_be_visible()
@@ -89,9 +97,41 @@ def test_the_page_fits_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
 
 
-def test_nothing_to_compare_says_where_to_start(page: Page) -> None:
-    page.goto("/ours/compare")
-    expect(page.get_by_role("heading", name="Nothing to compare")).to_be_visible()
+def test_two_sets_of_recent_computations_are_chosen_and_compared(page: Page) -> None:
+    page.goto("/ours/clusters")
+    page.get_by_test_id("compare-link").click()
+    rows, compare = page.get_by_test_id("compare-row"), page.get_by_test_id("compare-runs")
+    expect(rows).to_have_count(6)
+    expect(rows.first).to_contain_text("scored.compute()")
+    expect(compare).to_be_disabled()
+
+    # Newest first: the slow run is the first row.
+    rows.nth(0).get_by_label("After: ").check()
+    rows.nth(1).get_by_label("Before: ").check()
+    rows.nth(2).get_by_label("After: ").check()
+    # A run is on one side only.
+    rows.nth(2).get_by_label("Before: ").check()
+    expect(rows.nth(2).get_by_label("After: ")).not_to_be_checked()
+    expect(page.get_by_test_id("compare-sides")).to_have_text("2 runs before, 1 after")
+    assert violations(page, AXE.read_text()) == []
+
+    compare.click()
+    expect(page.get_by_test_id("headline")).to_contain_text("2 and 1 repeats are too few")
+    expect(page.get_by_role("link", name="job c-1 of job-5")).to_be_visible()
+    page.get_by_test_id("page-compare").get_by_text("After:").wait_for()
+    page.locator(".crumbs").get_by_role("link", name="Compare").click()
+    expect(rows).to_have_count(6)
+
+
+def test_the_picker_fits_a_phone_and_the_palette_opens_it(page: Page) -> None:
+    page.goto("/ours")
+    page.get_by_test_id("open-palette").click()
+    page.keyboard.type("compare")
+    page.keyboard.press("Enter")
+    expect(page.get_by_test_id("compare-row")).to_have_count(6)
+    page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
+    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
 
 
 def test_a_comparison_is_also_a_file(context: BrowserContext, tmp_path: Path) -> None:

@@ -7,40 +7,9 @@ from typing import Any
 
 import pytest
 from tests.hosted import HostedServer
+from tests.repeated_runs import repeated_frames
 
-from daskscope.testing.factories import make_frames
-
-S = 1_000_000
-BEGIN = 1_700_000_000 * S
 RUNS, SLOWER_FROM = 24, 16
-
-
-def frames(number: int, seconds: float, version: str) -> list[bytes]:
-    start = BEGIN + number * 3600 * S
-    stop = start + round(seconds * S)
-    tables: dict[str, list[dict[str, Any]]] = {
-        "clusters": [
-            {
-                "cluster": f"c{number}", "name": "nightly", "start_us": start, "seen_us": stop, "end_us": stop,
-                "end_reason": "closed", "versions": f'{{"pandas": "{version}"}}',
-            }
-        ],
-        "workers": [{"worker": "w", "server_id": "s", "nthreads": 4, "start_us": start, "seen_us": stop}],
-        "computations": [
-            {
-                "computation": f"k{number}", "seen_us": stop, "start_us": start, "stop_us": stop, "state": "done", "tasks": 2,
-                "code": "df.sum().compute()", "code_line": 0, "code_file": "job.py",
-            }
-        ],
-        "tasks": [
-            {
-                "id": n, "key": f"load-{n}", "prefix": "load", "computation": f"k{number}", "worker": "w", "status": "ok",
-                "start_us": start, "stop_us": stop, "nbytes": 1_000,
-            }
-            for n in range(2)
-        ],
-    }  # fmt: skip
-    return make_frames(tables, cluster=f"c{number}")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
         for number in range(RUNS):
             is_later = number >= SLOWER_FROM
             seconds = (13.0 if is_later else 10.0) + number % 4 / 10
-            assert server.send(*frames(number, seconds, "2.3" if is_later else "2.2")).status == 200
+            assert server.send(*repeated_frames(number, seconds, "2.3" if is_later else "2.2")).status == 200
         yield server
 
 
@@ -68,6 +37,28 @@ def test_a_slowdown_is_found_and_explained(server: HostedServer) -> None:
     assert change["at"] == found["runs"][SLOWER_FROM]["start"]
     assert change["sentence"] == "30 % slower: 13.2 s instead of 10.2 s (medians of 8 and 16 runs)."
     assert change["causes"] == ["Tasks of load take 13.2 s instead of 10.2 s.", "Versions changed: pandas 2.2 → 2.3."]
+
+
+def test_a_run_has_its_measures_and_the_cost_of_its_workers(server: HostedServer) -> None:
+    first = history(server, RUNS - 1)["runs"][0]
+    core_hours, gib_hours = (4 * 10 + 1) / 3600, (10 + 1) / 3600
+    assert first == {
+        "id": "k0", "cluster_id": "c0", "start": "2023-11-14T22:13:20Z", "duration": 10.0,
+        "cost": pytest.approx(core_hours * 0.05 + gib_hours * 0.005, abs=1e-6), "compute": 20.0, "transfer": 0.0,
+        "disk": 0.0, "n_tasks": 2, "n_errors": 0, "nbytes": 2_000, "threads": 5,
+    }  # fmt: skip
+
+
+def test_the_levels_are_medians_between_changes(server: HostedServer) -> None:
+    levels = history(server, RUNS - 1)["levels"]
+    assert levels == [{"first": 0, "duration": 10.15}, {"first": SLOWER_FROM, "duration": 13.15}]
+
+
+def test_without_prices_there_is_no_cost(server: HostedServer) -> None:
+    free = {"core_hour": 0.0, "gib_hour": 0.0}
+    assert server.ask("PATCH", "/api/v1/preferences", free).status == 200
+    assert {run["cost"] for run in history(server, RUNS - 1)["runs"]} == {None}
+    assert server.ask("PATCH", "/api/v1/preferences", {"core_hour": 0.05, "gib_hour": 0.005}).status == 200
 
 
 def test_the_history_of_an_early_run_has_no_change(server: HostedServer) -> None:

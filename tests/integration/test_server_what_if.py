@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.eight_tasks import eight_task_rows
+from tests.eight_tasks import MS, S, T, eight_task_rows, row
 from tests.hosted import HostedServer
 
 from daskscope.server import what_if_process
@@ -39,6 +39,31 @@ def test_by_default_the_recorded_cluster_is_among_the_predictions(server: Hosted
 
     assert [item["workers"] for item in found["predictions"]] == [1, 2, 4, 8]
     assert found["predictions"][0]["duration"] == found["replayed"]
+
+
+def test_tasks_can_do_without_disk_and_stragglers(server: HostedServer) -> None:
+    tables = eight_task_rows()
+    # Thirty-nine tasks of 100 ms and one of 4 s; then one of 500 ms, whose inputs take a second to read from disk.
+    read = {"interval_start_us": [T + 7900 * MS], "interval_stop_us": [T + 8900 * MS], "interval_action": ["disk-read"]}
+    spilled = {**read, "interval_source": [""], "key": "sum", "group": "sum", "prefix": "sum"}
+    loads = [*(row(i, 100 * i, 100 * i + 100) for i in range(39)), row(39, 3900, 7900)]
+    tables["tasks"] = [*loads, row(40, 8900, 9400, **spilled)]
+    tables["edges"] = []
+    tables["computations"][0].update(stop_us=T + 9400 * MS, tasks=41)
+    tables["clusters"][0].update(cluster="slow", seen_us=T + 10 * S, end_us=T + 10 * S)
+    assert server.send(b"".join(make_frames(tables, cluster="slow"))).status == 200
+
+    def seconds(query: str) -> float:
+        found = server.ask("GET", f"/api/v1/clusters/slow/computations/c/what-if?workers=1{query}").json()
+        assert found["reason"] == ""
+        return round(float(found["predictions"][0]["duration"]), 1)
+
+    assert seconds("") == 9.4
+    assert seconds("&no_spill=true") == 8.4
+    assert seconds("&no_stragglers=true") == 5.5
+    assert seconds("&no_spill=true&no_stragglers=true") == 4.5
+    refused = server.ask("GET", "/api/v1/clusters/slow/computations/c/what-if?no_spill=maybe")
+    assert refused.status == 400
 
 
 @pytest.mark.parametrize(
@@ -77,7 +102,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = f"{PATH}?workers=2,4&threads=2&prefix=load&times=2&no_transfers=true"
+    query = f"{PATH}?workers=2,4&threads=2&prefix=load&times=2&no_transfers=true&no_spill=true&no_stragglers=true"
     here = server.ask("GET", query).json()
     asked: list[str] = []
     run = server.services.child_processes.run

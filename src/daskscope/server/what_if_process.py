@@ -49,6 +49,8 @@ class WhatIfJob(msgspec.Struct, frozen=True):
     prefix: str
     times: float
     no_transfers: bool
+    no_spill: bool
+    no_stragglers: bool
     prices: Prices | None
     #: Computations with more executions are refused.
     max_executions: int
@@ -78,7 +80,12 @@ def answer(archive: Archive, job: WhatIfJob) -> WhatIf:
     # The number of tasks in the catalog is the recorder's word for it.
     if (count := recording["tasks"].rows) > job.max_executions:
         raise TooLarge(f"This computation has {units.count(count)} executions.")
-    changes = Changes({job.prefix: job.times} if job.prefix else {}, no_transfers=job.no_transfers)
+    changes = Changes(
+        {job.prefix: job.times} if job.prefix else {},
+        no_transfers=job.no_transfers,
+        no_spill=job.no_spill,
+        no_stragglers=job.no_stragglers,
+    )
     return what_if(
         recording,
         workers=job.workers,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, replace
+
 import sqlalchemy as sa
 
 from daskscope.analysis.attribution import PastRun
@@ -11,14 +13,38 @@ from daskscope.analysis.rollup import Sums
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.computations import Computation, earlier_runs, prefix_sums
+from daskscope.storage.database import of_row
+from daskscope.storage.overview import PaidRun
+
+#: A run, and the ID of a computation in it.
+Key = tuple[int, str]
 
 
-def past_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[PastRun]:
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run of a computation."""
+
+    cluster: str
+    computation: str
+    past: PastRun
+    #: Its cluster; thread time, memory and compute time are those of the computation only.
+    paid: PaidRun
+
+
+def past_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[StoredRun]:
     """Return the finished runs of a computation's code up to this one, oldest first."""
     rows = [one for one in (row, *earlier_runs(tx, account, row, limit)) if one.state == "done" and one.stop_us]
-    sums = prefix_sums(tx, [(one.run_id, one.computation) for one in rows])
-    runs = _clusters(tx, sorted({one.run_id for one in rows}))
-    return [_past_run(one, sums.get((one.run_id, one.computation), {}), *runs[one.run_id]) for one in reversed(rows)]
+    keys = [(one.run_id, one.computation) for one in rows]
+    sums, uptimes = prefix_sums(tx, keys), _uptimes(tx, keys)
+    clusters = _clusters(tx, sorted({one.run_id for one in rows}))
+    found = []
+    for one, key in zip(rows, keys, strict=True):
+        paid, threads, versions = clusters[one.run_id]
+        thread_us, memory_byte_s = uptimes.get(key, (0, 0.0))
+        mine = replace(paid, thread_us=thread_us, memory_byte_s=memory_byte_s, compute_us=one.sums.compute_us)
+        past = _past_run(one, sums.get(key, {}), threads, versions)
+        found.append(StoredRun(one.cluster, one.computation, past, mine))
+    return found[::-1]
 
 
 def finished_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[EarlierRun]:
@@ -35,14 +61,47 @@ def _means(sums: dict[str, Sums]) -> dict[str, float]:
     return {name: part.compute_us / part.tasks for name, part in sums.items() if part.tasks}
 
 
-def _clusters(tx: Transaction, numbers: list[int]) -> dict[int, tuple[int, dict[str, str]]]:
-    """Return the threads and the versions of runs."""
+def _clusters(tx: Transaction, numbers: list[int]) -> dict[int, tuple[PaidRun, int, dict[str, str]]]:
+    """Return the cost data, the peak of threads and the versions of runs."""
     runs = schema.runs
-    query = sa.select(runs.c.id, runs.c.peak_threads, runs.c.versions).where(runs.c.id.in_(numbers))
+    columns = [runs.c[item.name] for item in fields(PaidRun)]
+    query = sa.select(runs.c.id, runs.c.peak_threads, runs.c.versions, *columns).where(runs.c.id.in_(numbers))
     return {
-        number: (threads, {str(name): str(version) for name, version in parse_object(versions).items()})
-        for number, threads, versions in tx.execute(query)
+        row["id"]: (
+            of_row(PaidRun, row),
+            row["peak_threads"],
+            {str(name): str(version) for name, version in parse_object(row["versions"]).items()},
+        )
+        for row in tx.execute(query).mappings()
     }
+
+
+def _uptimes(tx: Transaction, keys: list[Key]) -> dict[Key, tuple[int, float]]:
+    """Return Σ threads × time in microseconds, and Σ memory limit × time in byte-seconds, of workers while computations ran."""
+    if not keys:
+        return {}
+    table, workers = schema.computations, schema.workers
+    first = sa.case((workers.c.start_us > table.c.start_us, workers.c.start_us), else_=table.c.start_us)
+    has_left = sa.and_(workers.c.end_us > 0, workers.c.end_us < table.c.stop_us)
+    last = sa.case((has_left, workers.c.end_us), else_=table.c.stop_us)
+    # Floats: bytes × microseconds of a day overflow a 64-bit integer from 100 MB on.
+    uptime_us = sa.cast(last - first, sa.Float)
+    query = (
+        sa.select(
+            table.c.run_id,
+            table.c.computation,
+            sa.func.sum(uptime_us * workers.c.nthreads),
+            sa.func.sum(uptime_us * workers.c.memory_limit),
+        )
+        .join(workers, workers.c.run_id == table.c.run_id)
+        .where(
+            table.c.run_id.in_(sorted({run for run, _ in keys})),
+            table.c.computation.in_(sorted({name for _, name in keys})),
+            last > first,
+        )
+        .group_by(table.c.run_id, table.c.computation)
+    )
+    return {(run, name): (round(threads), memory / 1e6) for run, name, threads, memory in tx.execute(query)}
 
 
 def _past_run(row: Computation, sums: dict[str, Sums], threads: int, versions: dict[str, str]) -> PastRun:

@@ -217,13 +217,26 @@ export interface SqlTables {
   tables: SqlTable[];
 }
 
-/** One run; its duration in seconds. */
+/** One run. Durations are seconds; compute, transfer and disk are thread time of its tasks. */
 export interface HistoryRun {
+  id: string;
+  cluster_id: string;
   start: string | null;
   duration: number;
+  cost: number | null;
+  compute: number;
+  transfer: number;
+  disk: number;
   n_tasks: number;
+  n_errors: number;
   nbytes: number;
   threads: number;
+}
+
+/** The median duration from one change to the next, in seconds, and the index of the first run with it. */
+export interface HistoryLevel {
+  first: number;
+  duration: number;
 }
 
 /** A change of the level: when, by how much, and what else changed. */
@@ -236,6 +249,7 @@ export interface HistoryChange {
 /** Finished runs of the same code, oldest first, and the changes of their duration. */
 export interface ComputationHistory {
   runs: HistoryRun[];
+  levels: HistoryLevel[];
   changes: HistoryChange[];
 }
 

@@ -1,3 +1,8 @@
+import type { PredictedCluster } from "../api/server.gen";
+import { count, counted, duration } from "./format";
+
+type Times = Pick<PredictedCluster, "workers" | "duration" | "max_duration">;
+
 /** Maximum numbers of workers that the server predicts at once. */
 const MAX_COUNTS = 8;
 export const MAX_WORKERS = 10_000;
@@ -21,4 +26,26 @@ export function wholeNumber(text: string, otherwise: number, max: number): numbe
 export function perfectScaling(predictions: readonly { workers: number; duration: number }[]): number[] {
   const [first] = predictions;
   return predictions.map((p) => (first.duration * first.workers) / p.workers);
+}
+
+/** Return the wall time of a prediction, or its range. */
+export function wallTime(p: Pick<Times, "duration" | "max_duration">): string {
+  const [least, most] = [duration(1e6 * p.duration), duration(1e6 * p.max_duration)];
+  return least === most ? least : `${least} to ${most}`;
+}
+
+/** Return whether the wall time of a prediction is a range. */
+export function hasRange(predictions: readonly Pick<Times, "duration" | "max_duration">[]): boolean {
+  return predictions.some((p) => wallTime(p).includes(" to "));
+}
+
+/** Describe the curve to screen readers. */
+export function curveLabel(predictions: readonly Times[]): string {
+  const [first, last] = [predictions[0], predictions[predictions.length - 1]];
+  return `${wallTime(first)} with ${counted(first.workers, "worker")}, ${wallTime(last)} with ${count(last.workers)}. ${curveKey(predictions)}`;
+}
+
+/** Explain the lines of the curve. */
+export function curveKey(predictions: readonly Times[]): string {
+  return `${hasRange(predictions) ? "Shaded: the range up to the longest wall time. " : ""}Dashed: perfect scaling.`;
 }

@@ -72,6 +72,7 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
         run: () => go(...(id ? [id] : [])),
       }),
     ),
+    { group: "Go to", text: "Compare", hint: "", icon: "right", run: () => go("compare") },
     ...commonCommands(onHelp),
   ];
   const matching = fixed.filter((i) => !want || i.text.toLowerCase().includes(want));

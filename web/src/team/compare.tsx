@@ -1,29 +1,30 @@
 import type { Comparison } from "../api/schema.gen";
 import { useParam } from "../model/hooks";
 import { ComparisonView } from "../pages/comparison";
-import { Empty, Panel } from "../widgets/basics";
+import { ComparePicker } from "./compare-picker";
 import { parseRuns } from "./compare-runs";
 import { useTeam } from "./context";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { useResource } from "./resources";
 
-/** The page that compares computations or clusters of the account; the URL names them. */
+/** The page that compares computations or clusters of the account. The URL names them; without any, the reader chooses. */
 export function ComparePage() {
   const [before] = useParam("before");
   const [after] = useParam("after");
+  const { account } = useTeam();
+  const hasRuns = before !== "" && after !== "";
   return (
-    <main class="wide headroom" data-testid="page-compare">
-      {before && after ? (
-        <Compared before={before} after={after} key={`${before} ${after}`} />
-      ) : (
-        <Panel>
-          <Empty title="Nothing to compare">
-            Open a computation that ran before, and choose Compare in its earlier runs.
-          </Empty>
-        </Panel>
+    <>
+      {hasRuns && (
+        <div class="crumbs wide">
+          <Link to={[account, "compare"]}>Compare</Link> / <span>Comparison</span>
+        </div>
       )}
-    </main>
+      <main class="wide headroom" data-testid="page-compare">
+        {hasRuns ? <Compared before={before} after={after} key={`${before} ${after}`} /> : <ComparePicker />}
+      </main>
+    </>
   );
 }
 

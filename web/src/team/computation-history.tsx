@@ -1,33 +1,29 @@
+import { useMemo } from "preact/hooks";
 import type { ComputationHistory } from "../api/server.gen";
-import { counted } from "../model/format";
+import { useParam } from "../model/hooks";
+import { axisSteps, changesText, dateTicks, historyLabel, knownMeasures, runValue } from "../model/run-measures";
+import { Seg } from "../widgets/inputs";
+import { RunPlot } from "../widgets/run-plot";
 import { useTeam } from "./context";
 import { Loaded } from "./loaded";
 import { useResource } from "./resources";
-import { Sparkline } from "./sparkline";
-import { Ago } from "./time-text";
+import { Ago, minute } from "./time-text";
 
-/** The durations of earlier runs of the same code, and when and why they changed. */
+/** Finished runs of the same code as a chart, and when and why their duration changed. */
 export function HistoryOfComputation({ cluster, id }: { cluster: string; id: string }) {
   const { api } = useTeam();
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/history`;
   const history = useResource<ComputationHistory>(() => api.get(path), [cluster, id]);
   return (
-    <Loaded from={history} lines={1}>
-      {({ runs, changes }) => (
+    <Loaded from={history} lines={4}>
+      {(found) => (
         <div class="history" data-testid="history">
-          <Sparkline
-            values={runs.map((run) => run.duration)}
-            label={`Duration of ${counted(runs.length, "run")}, oldest first`}
-            width={240}
-            height={36}
-          />
-          {changes.length === 0 ? (
-            <p class="faint">
-              {runs.length < 15 ? "Changes appear after 15 finished runs." : "The duration has not changed."}
-            </p>
+          {found.runs.length > 0 && <HistoryChart history={found} />}
+          {found.changes.length === 0 ? (
+            <p class="faint">{changesText(found)}</p>
           ) : (
             <ul>
-              {changes.toReversed().map((change) => (
+              {found.changes.toReversed().map((change) => (
                 <li key={change.at} data-testid="history-change">
                   <b>{change.sentence}</b> <Ago at={change.at} />
                   <ul>
@@ -42,5 +38,61 @@ export function HistoryOfComputation({ cluster, id }: { cluster: string; id: str
         </div>
       )}
     </Loaded>
+  );
+}
+
+function HistoryChart({ history }: { history: ComputationHistory }) {
+  const { router, account } = useTeam();
+  const [wanted, choose] = useParam("measure", "duration");
+  const { runs, levels } = history;
+  const measures = knownMeasures(runs);
+  const [measure, name] = measures.find(([known]) => known === wanted) ?? measures[0];
+  const values = useMemo(() => runs.map((run) => run[measure]), [runs, measure]);
+  const marks = useMemo(() => levels.slice(1).map((level) => level.first), [levels]);
+  const medians = useMemo(
+    () => (measure === "duration" && runs.length > 1 ? levels.map((level) => level.duration) : []),
+    [levels, measure],
+  );
+  return (
+    <>
+      <Seg label="Measure" options={measures} value={measure} onChange={choose} testid="history-measure" />
+      <RunPlot
+        label={historyLabel(name, history)}
+        values={values}
+        describe={(i) => `${minute(runs[i].start) || "not recorded"}: ${runValue(measure, values[i])}`}
+        ticks={(max) =>
+          dateTicks(
+            runs.map((run) => run.start),
+            max,
+          )
+        }
+        format={(value) => runValue(measure, value)}
+        steps={axisSteps(measure)}
+        marks={marks}
+        levels={medians}
+        onOpen={(i) =>
+          // With the measure, so that the earlier runs of the other page are open.
+          router.go(router.href([account, "clusters", runs[i].cluster_id, "computations", runs[i].id], { measure }))
+        }
+      />
+      <div class="plotkey">
+        <span>
+          <i class="dot" />
+          one run
+        </span>
+        {medians.length > 0 && (
+          <span>
+            <i style="border-top:1px dashed var(--text-2)" />
+            median
+          </span>
+        )}
+        {marks.length > 0 && (
+          <span>
+            <i style="border-top:2px solid var(--st-warn)" />
+            change of the duration
+          </span>
+        )}
+      </div>
+    </>
   );
 }

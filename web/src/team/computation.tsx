@@ -1,17 +1,16 @@
+import { useState } from "preact/hooks";
 import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
-import { CardTable } from "../widgets/card-table";
 import { callText } from "./cluster-text";
-import { compared } from "./compare-runs";
 import { HistoryOfComputation } from "./computation-history";
 import { useCan, useTeam } from "./context";
+import { EarlierRuns } from "./earlier-runs";
 import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { ComputationPill } from "./pills";
 import { ReportViewer } from "./report-viewer";
 import { useLive } from "./resources";
-import { ScrollRegion } from "./scroll-region";
 import { ShareComputation } from "./share-computation";
 import { SourceCode } from "./source-code";
 import { Ago, seconds } from "./time-text";
@@ -32,7 +31,9 @@ export function comparison(c: Pick<OneComputation, "state" | "duration" | "earli
 
 /** The page of a computation: code, earlier runs and report. */
 export function ComputationPage({ cluster, id }: { cluster: string; id: string }) {
-  const { api, account } = useTeam();
+  const { api, account, router } = useTeam();
+  // Only at first: readers may close it, and go back to the default.
+  const [hasMeasure] = useState("measure" in router.params);
   const canWrite = useCan("write");
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}`;
   const found = useLive<OneComputation>(cluster, () => api.get(path), [cluster, id, account], 3000);
@@ -86,58 +87,10 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                   )}
                 </details>
                 {c.earlier.length > 0 && (
-                  <details data-testid="earlier">
+                  <details data-testid="earlier" open={hasMeasure}>
                     <summary>{counted(c.earlier.length, "earlier run")} of this code</summary>
                     <HistoryOfComputation cluster={cluster} id={id} />
-                    <ScrollRegion label="Earlier runs">
-                      <CardTable class="compact">
-                        <thead>
-                          <tr>
-                            <th>Started</th>
-                            <th>State</th>
-                            <th class="num">Duration</th>
-                            <th class="num">Tasks</th>
-                            <th>Cluster</th>
-                            <th>
-                              <span class="sr">Compare</span>
-                            </th>
-                          </tr>
-                        </thead>
-                        <tbody>
-                          {c.earlier.map((e) => (
-                            <tr key={`${e.cluster_id} ${e.id}`}>
-                              <td>
-                                <Link to={[account, "clusters", e.cluster_id, "computations", e.id]}>
-                                  <Ago at={e.start} />
-                                </Link>
-                              </td>
-                              <td>
-                                <ComputationPill state={e.state} />
-                              </td>
-                              <td class="num">{seconds(e.duration)}</td>
-                              <td class="num">{count(e.n_tasks)}</td>
-                              <td>
-                                <Link to={[account, "clusters", e.cluster_id]}>
-                                  <span class="cut">{e.cluster_name || e.cluster_id}</span>
-                                </Link>
-                              </td>
-                              <td>
-                                <Link to={[account, "compare"]} params={compared([e], c)}>
-                                  Compare
-                                </Link>
-                              </td>
-                            </tr>
-                          ))}
-                        </tbody>
-                      </CardTable>
-                    </ScrollRegion>
-                    {c.earlier.length > 1 && (
-                      <p class="callout">
-                        <Link to={[account, "compare"]} params={compared(c.earlier, c)} testid="compare-all">
-                          Compare with all {count(c.earlier.length)} earlier runs
-                        </Link>
-                      </p>
-                    )}
+                    <EarlierRuns of={c} />
                   </details>
                 )}
               </div>

@@ -1,9 +1,19 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query } from "../api/server";
 import type { PredictedCluster, WhatIf } from "../api/server.gen";
-import { count, counted, dollars, duration, durationOrDash, nbytes, percent } from "../model/format";
+import { count, counted, dollars, durationOrDash, nbytes, percent } from "../model/format";
 import { useParam } from "../model/hooks";
-import { MAX_THREADS, MAX_WORKERS, perfectScaling, wholeNumber, workerCounts } from "../model/what-if";
+import {
+  curveKey,
+  curveLabel,
+  hasRange,
+  MAX_THREADS,
+  MAX_WORKERS,
+  perfectScaling,
+  wallTime,
+  wholeNumber,
+  workerCounts,
+} from "../model/what-if";
 import { Empty, Panel } from "../widgets/basics";
 import { CardTable } from "../widgets/card-table";
 import { CurvePlot } from "../widgets/curve-plot";
@@ -27,14 +37,6 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
-const time = (seconds: number) => duration(1e6 * seconds);
-
-/** Return the wall time of a prediction, or its range. */
-function wallTime(p: PredictedCluster): string {
-  const [least, most] = [time(p.duration), time(p.max_duration)];
-  return least === most ? least : `${least} to ${most}`;
-}
-
 /** The page that predicts a computation with other workers, threads, or a faster prefix. */
 export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const { api, account } = useTeam();
@@ -42,7 +44,9 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const [threads, setThreads] = useParam("threads");
   const [prefix, setPrefix] = useParam("prefix");
   const [times, setTimes] = useParam("times", "2");
-  const [local, setLocal] = useParam("transfers");
+  const [transfers, setTransfers] = useParam("transfers");
+  const [spill, setSpill] = useParam("spill");
+  const [stragglers, setStragglers] = useParam("stragglers");
   const max = wholeNumber(workers, 0, MAX_WORKERS);
   const asked = useSettled(
     JSON.stringify({
@@ -50,7 +54,9 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
       threads: wholeNumber(threads, 0, MAX_THREADS) || undefined,
       prefix: prefix || undefined,
       times: prefix ? times : undefined,
-      no_transfers: local ? true : undefined,
+      no_transfers: transfers ? true : undefined,
+      no_spill: spill ? true : undefined,
+      no_stragglers: stragglers ? true : undefined,
     }),
   );
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
@@ -109,14 +115,14 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
                 />
               </label>
             )}
-            <label class="lab">
-              <input
-                type="checkbox"
-                checked={local !== ""}
-                onChange={(e) => setLocal(e.currentTarget.checked ? "none" : "")}
-              />
-              No transfers
-            </label>
+            <Without label="No transfers" value={transfers} onChange={setTransfers} />
+            <Without label="No spilling" value={spill} onChange={setSpill} />
+            <Without
+              label="No stragglers"
+              title="No task takes longer than 95 % of its prefix do."
+              value={stragglers}
+              onChange={setStragglers}
+            />
           </div>
         </Panel>
         <Loaded from={found} lines={6}>
@@ -151,6 +157,20 @@ function NumberInput(props: {
   );
 }
 
+/** A checkbox for what does not happen; "none" in the URL. */
+function Without(props: { label: string; title?: string; value: string; onChange: (value: string) => void }) {
+  return (
+    <label class="lab" title={props.title}>
+      <input
+        type="checkbox"
+        checked={props.value !== ""}
+        onChange={(e) => props.onChange(e.currentTarget.checked ? "none" : "")}
+      />
+      {props.label}
+    </label>
+  );
+}
+
 function Answer({ answer }: { answer: WhatIf }) {
   if (answer.reason)
     return (
@@ -165,7 +185,7 @@ function Answer({ answer }: { answer: WhatIf }) {
         note={answer.advice}
         class="mt"
         testid="what-if-curve"
-        foot={`${answer.check} Dashed: perfect scaling.`}
+        foot={`${answer.check} ${curveKey(answer.predictions)}`}
       >
         <Curves predictions={answer.predictions} />
       </Panel>
@@ -186,18 +206,24 @@ function Answer({ answer }: { answer: WhatIf }) {
 
 function Curves({ predictions }: { predictions: readonly PredictedCluster[] }) {
   const x = useMemo(() => predictions.map((p) => p.workers), [predictions]);
-  const curves = useMemo(
-    () => [
-      { label: "perfect scaling", values: perfectScaling(predictions), colour: "--text-3", dash: true },
-      { label: "predicted", values: predictions.map((p) => p.duration), colour: "--accent" },
-    ],
-    [predictions],
-  );
+  const curves = useMemo(() => {
+    const longest = predictions.map((p) => p.max_duration);
+    return [
+      { values: perfectScaling(predictions), colour: "--text-3", dash: true },
+      ...(hasRange(predictions) ? [{ values: longest, colour: "--accent", isThin: true }] : []),
+      { values: predictions.map((p) => p.duration), colour: "--accent" },
+    ];
+  }, [predictions]);
   if (x.length < 2) return null;
-  const [first] = predictions;
-  const last = predictions[predictions.length - 1];
-  const label = `From ${time(first.duration)} with ${counted(first.workers, "worker")} to ${time(last.duration)} with ${count(last.workers)}. Dashed: perfect scaling.`;
-  return <CurvePlot label={label} x={x} curves={curves} format={(seconds) => durationOrDash(1e6 * seconds)} />;
+  return (
+    <CurvePlot
+      label={curveLabel(predictions)}
+      x={x}
+      curves={curves}
+      hasBand={hasRange(predictions)}
+      format={(seconds) => durationOrDash(1e6 * seconds)}
+    />
+  );
 }
 
 function Predictions({ answer }: { answer: WhatIf }) {

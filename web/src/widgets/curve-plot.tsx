@@ -4,10 +4,10 @@ import { css, font } from "../charts/theme";
 import { useThemeVersion, useWidth } from "./use-canvas";
 
 interface Curve {
-  label: string;
   values: readonly number[];
   colour: string;
   dash?: boolean;
+  isThin?: boolean;
 }
 
 interface Props {
@@ -16,12 +16,14 @@ interface Props {
   /** Positive numbers, ascending, on a logarithmic axis. */
   x: readonly number[];
   curves: readonly Curve[];
+  /** Whether to shade the area between the last two curves, the upper one first. */
+  hasBand?: boolean;
   format: (value: number) => string;
   height?: number;
 }
 
 /** Curves over a few numbers. A table beside it has the same numbers, so that the plot itself cannot be read by keys. */
-export function CurvePlot({ label, x, curves, format, height = 220 }: Props) {
+export function CurvePlot({ label, x, curves, hasBand = false, format, height = 220 }: Props) {
   const [box, width] = useWidth<HTMLDivElement>();
   const theme = useThemeVersion();
   useEffect(() => {
@@ -61,13 +63,14 @@ export function CurvePlot({ label, x, curves, format, height = 220 }: Props) {
         series: [
           {},
           ...curves.map((curve) => ({
-            label: curve.label,
             stroke: css(curve.colour),
-            width: 1.5,
+            width: curve.isThin ? 0.75 : 1.5,
             dash: curve.dash ? [3, 4] : undefined,
-            points: { show: !curve.dash, size: 6, fill: css(curve.colour) },
+            points: { show: !curve.dash && !curve.isThin, size: 6, fill: css(curve.colour) },
           })),
         ],
+        // Series 0 is x.
+        bands: hasBand ? [{ series: [curves.length - 1, curves.length], fill: css("--accent-soft") }] : [],
       },
       [[...x], ...curves.map((curve) => [...curve.values])],
       element,
@@ -76,6 +79,6 @@ export function CurvePlot({ label, x, curves, format, height = 220 }: Props) {
     canvas?.setAttribute("role", "img");
     canvas?.setAttribute("aria-label", label);
     return () => plot.destroy();
-  }, [width, height, theme, x, curves, label]);
+  }, [width, height, theme, x, curves, hasBand, label]);
   return <div class="uwrap" ref={box} style={{ minHeight: `${height}px` }} />;
 }

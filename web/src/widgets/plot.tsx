@@ -5,6 +5,7 @@ import { clock } from "../model/format";
 import { useModel } from "../model/hooks";
 import { onHover, setHover } from "../model/hover";
 import { select, tickStep } from "../model/time";
+import { addPlotKeys } from "./plot-keys";
 import { useThemeVersion, useWidth } from "./use-canvas";
 
 export interface PlotSeries {
@@ -27,25 +28,6 @@ interface Props {
   binary?: boolean;
   /** Called when the reader drags over a range of time. */
   onSelect?: (from: number, to: number) => void;
-}
-
-/** Arrow keys move between values, Home and End go to the ends. Values are announced only for keys, not for the mouse. */
-function addKeys(plot: uPlot, canvas: HTMLCanvasElement, readout: HTMLElement | null): void {
-  const last = plot.data[0].length - 1;
-  canvas.tabIndex = 0;
-  canvas.addEventListener("keydown", (event) => {
-    const now = plot.cursor.idx ?? -1;
-    const next = { ArrowLeft: now < 0 ? last : now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
-    if (next === undefined) return;
-    event.preventDefault();
-    readout?.setAttribute("aria-live", "polite");
-    plot.setCursor({ left: plot.valToPos(plot.data[0][Math.max(0, Math.min(last, next))], "x"), top: 10 });
-  });
-  canvas.addEventListener("blur", () => {
-    readout?.setAttribute("aria-live", "off");
-    plot.setCursor({ left: -10, top: -10 });
-    setHover(null);
-  });
 }
 
 const known = (v: number) => (Number.isNaN(v) ? null : v);
@@ -148,8 +130,9 @@ export function Plot({ label, x, series, format, height = 200, binary = false, o
     const canvas = element.querySelector("canvas");
     canvas?.setAttribute("role", "img");
     canvas?.setAttribute("aria-label", `${label}. Use the left and right arrow keys to read values.`);
-    if (canvas) addKeys(plot, canvas, readout.current);
+    if (canvas) addPlotKeys(plot, canvas, readout.current);
     const leave = () => setHover(null);
+    canvas?.addEventListener("blur", leave);
     plot.over.addEventListener("pointerleave", leave);
     const stop = onHover((t) => {
       if (t === null || plot.over.matches(":hover")) return;

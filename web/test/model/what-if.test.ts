@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { perfectScaling, wholeNumber, workerCounts } from "../../src/model/what-if";
+import { curveLabel, hasRange, perfectScaling, wallTime, wholeNumber, workerCounts } from "../../src/model/what-if";
 
 test("a curve has powers of two up to the largest number, and that number", () => {
   expect(workerCounts(1)).toEqual([1]);
@@ -21,4 +21,26 @@ test("perfect scaling divides the time of the smallest cluster", () => {
     { workers: 8, duration: 6 },
   ];
   expect(perfectScaling(predictions)).toEqual([10, 5, 2.5]);
+});
+
+test("a wall time is a range if its ends differ to the reader", () => {
+  expect(wallTime({ duration: 10, max_duration: 12 })).toBe("10.0 s to 12.0 s");
+  expect(wallTime({ duration: 10, max_duration: 10.001 })).toBe("10.0 s");
+  expect(hasRange([{ duration: 10, max_duration: 10.001 }])).toBe(false);
+  expect(
+    hasRange([
+      { duration: 10, max_duration: 10 },
+      { duration: 5, max_duration: 8 },
+    ]),
+  ).toBe(true);
+});
+
+test("the label of the curve has its ends, and explains its lines", () => {
+  const one = { workers: 1, duration: 8, max_duration: 8 };
+  expect(curveLabel([one, { workers: 4, duration: 2, max_duration: 2 }])).toBe(
+    "8.00 s with 1 worker, 2.00 s with 4. Dashed: perfect scaling.",
+  );
+  expect(curveLabel([one, { workers: 4, duration: 2, max_duration: 3 }])).toBe(
+    "8.00 s with 1 worker, 2.00 s to 3.00 s with 4. Shaded: the range up to the longest wall time. Dashed: perfect scaling.",
+  );
 });

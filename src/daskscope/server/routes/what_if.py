@@ -39,6 +39,10 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     prefix: Annotated[str, msgspec.Meta(max_length=500)] = ""
     times: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
     no_transfers: bool = False
+    #: No task reads its inputs from disk.
+    no_spill: bool = False
+    #: No task takes longer than 95 % of its prefix do.
+    no_stragglers: bool = False
 
 
 def predict(call: Call) -> WhatIf:
@@ -63,6 +67,8 @@ def predict(call: Call) -> WhatIf:
         prefix=query.prefix,
         times=query.times,
         no_transfers=query.no_transfers,
+        no_spill=query.no_spill,
+        no_stragglers=query.no_stragglers,
         prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
         # Retried and recomputed tasks have several executions.
         max_executions=2 * MAX_TASKS,
