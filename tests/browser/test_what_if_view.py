@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
@@ -49,6 +50,19 @@ def test_the_inputs_change_the_predictions(eight_task_page: Page) -> None:
     page.reload()
     expect(page.get_by_test_id("what-if-row").first).to_contain_text("2.51 s")
     assert violations(page, AXE.read_text()) == []
+
+
+def test_chunks_of_another_size(eight_task_page: Page) -> None:
+    page = eight_task_page
+    page.goto("/ours/clusters/eight/computations/c/what-if?workers=8")
+    assert times(page)[-1] == "8 1.51 s"
+    page.get_by_test_id("what-if-chunks").select_option("twice as large")
+
+    # Four tasks of two seconds: more than four workers have nothing to do.
+    expect(page.get_by_test_id("what-if-row").last).to_contain_text("2.51 s")
+    assert times(page)[2:] == ["4 2.51 s", "8 2.51 s"]
+    expect(page.get_by_test_id("what-if-assumptions")).to_contain_text("2 neighbouring tasks of a group become one")
+    expect(page).to_have_url(re.compile("chunks=2"))
 
 
 def test_a_range_is_shaded_and_named(eight_task_page: Page, eight_task_server: HostedServer) -> None:

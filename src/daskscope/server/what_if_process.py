@@ -51,6 +51,7 @@ class WhatIfJob(msgspec.Struct, frozen=True):
     no_transfers: bool
     no_spill: bool
     no_stragglers: bool
+    chunks: float
     prices: Prices | None
     #: Computations with more executions are refused.
     max_executions: int
@@ -85,6 +86,7 @@ def answer(archive: Archive, job: WhatIfJob) -> WhatIf:
         no_transfers=job.no_transfers,
         no_spill=job.no_spill,
         no_stragglers=job.no_stragglers,
+        chunks=job.chunks,
     )
     return what_if(
         recording,

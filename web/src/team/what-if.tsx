@@ -37,7 +37,16 @@ function useSettled<T>(value: T): T {
   return settled;
 }
 
-/** The page that predicts a computation with other workers, threads, or a faster prefix. */
+/** Sizes of chunks, in times of the recorded size. */
+const CHUNKS = [
+  ["8", "8 times as large"],
+  ["4", "4 times as large"],
+  ["2", "twice as large"],
+  ["0.5", "half as large"],
+  ["0.25", "a quarter as large"],
+] as const;
+
+/** The page that predicts a computation with other workers, threads or chunks, or a faster prefix. */
 export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const { api, account } = useTeam();
   const [workers, setWorkers] = useParam("workers");
@@ -47,6 +56,7 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const [transfers, setTransfers] = useParam("transfers");
   const [spill, setSpill] = useParam("spill");
   const [stragglers, setStragglers] = useParam("stragglers");
+  const [chunks, setChunks] = useParam("chunks");
   const max = wholeNumber(workers, 0, MAX_WORKERS);
   const asked = useSettled(
     JSON.stringify({
@@ -57,6 +67,7 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
       no_transfers: transfers ? true : undefined,
       no_spill: spill ? true : undefined,
       no_stragglers: stragglers ? true : undefined,
+      chunks: chunks || undefined,
     }),
   );
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
@@ -115,6 +126,14 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
                 />
               </label>
             )}
+            <Pick
+              label="Chunks"
+              all="as recorded"
+              value={chunks}
+              options={CHUNKS}
+              onChange={setChunks}
+              testid="what-if-chunks"
+            />
             <Without label="No transfers" value={transfers} onChange={setTransfers} />
             <Without label="No spilling" value={spill} onChange={setSpill} />
             <Without

@@ -26,6 +26,8 @@ from daskscope.storage.database import StorageError
 
 #: A replay takes up to 24 µs of CPU time per task and number of workers. Larger computations are for the command line.
 MAX_TASKS, MAX_COUNTS = 50_000, 8
+#: Chunks up to this many times larger, or smaller: smaller ones have as many times more tasks.
+MAX_CHUNKS = 8
 #: Prefixes that the response lists.
 MAX_PREFIXES = 100
 
@@ -43,6 +45,8 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     no_spill: bool = False
     #: No task takes longer than 95 % of its prefix do.
     no_stragglers: bool = False
+    #: Chunks of this many times the size: a whole number, or one divided by it.
+    chunks: Annotated[float, msgspec.Meta(ge=1 / MAX_CHUNKS, le=MAX_CHUNKS)] = 1.0
 
 
 def predict(call: Call) -> WhatIf:
@@ -54,9 +58,11 @@ def predict(call: Call) -> WhatIf:
         raise not_found("such computation")
     next_step = f"Run daskscope what-if {row.cluster} --computation {name} instead."
     tasks = stored[0].tasks
-    if tasks > MAX_TASKS:
+    if tasks * max(1.0, 1 / query.chunks) > MAX_TASKS:
+        smaller = " With smaller chunks it would have more." if query.chunks < 1 else ""
         raise too_large(
-            f"This computation has {units.count(tasks)} tasks, and the server replays up to {units.count(MAX_TASKS)}. {next_step}"
+            f"This computation has {units.count(tasks)} tasks.{smaller} The server replays up to {units.count(MAX_TASKS)}. "
+            f"{next_step}"
         )
     job = WhatIfJob(
         account=call.account.id,
@@ -69,6 +75,7 @@ def predict(call: Call) -> WhatIf:
         no_transfers=query.no_transfers,
         no_spill=query.no_spill,
         no_stragglers=query.no_stragglers,
+        chunks=query.chunks,
         prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
         # Retried and recomputed tasks have several executions.
         max_executions=2 * MAX_TASKS,
@@ -89,6 +96,7 @@ def predict(call: Call) -> WhatIf:
 
 def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     """Replay a computation: in this process if it is small."""
+    tasks = round(tasks * max(1.0, 1 / job.chunks))
     nbytes = tasks * what_if_process.TASK_NBYTES
     if tasks <= what_if_process.MAX_TASKS_HERE:
         with services.build_memory.reserve(nbytes):
