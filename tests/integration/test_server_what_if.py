@@ -71,7 +71,10 @@ def test_tasks_can_do_without_disk_and_stragglers(server: HostedServer) -> None:
     [
         ("workers=two", "workers='two' is not a list of up to 8 numbers, such as 1,2,4."),
         ("workers=0", "0 workers can't be replayed. Give a number from 1 to 10,000."),
-        ("chunks=1.5", "Chunks can't be 1.5 times as large. Give a whole number up to 16, or one divided by it, such as 0.5."),
+        (
+            "chunks=1.5",
+            "Chunks can't be 1.5 times as large. Give a whole number up to 16, or one divided by it, such as 0.5.",
+        ),
         ("prefix=lod&times=2", "No task has the prefix 'lod'. The prefixes are load, sum."),
     ],
 )
@@ -91,8 +94,7 @@ def test_a_large_computation_is_for_the_command_line(server: HostedServer, monke
 
     assert response.status == 413
     assert response.json()["error"]["message"] == (
-        "This computation has 9 tasks. The server replays up to 8. "
-        "Run daskscope what-if eight --computation c instead."
+        "This computation has 9 tasks. The server replays up to 8. Run daskscope what-if eight --computation c instead."
     )
 
 
@@ -112,7 +114,9 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    query = f"{PATH}?workers=2,4&threads=2&prefix=load&times=2&no_transfers=true&no_spill=true&no_stragglers=true&chunks=2"
+    query = (
+        f"{PATH}?workers=2,4&threads=2&prefix=load&times=2&no_transfers=true&no_spill=true&no_stragglers=true&chunks=2"
+    )
     here = server.ask("GET", query).json()
     asked: list[str] = []
     run = server.services.child_processes.run
