@@ -14,7 +14,7 @@ from daskscope.collector.worker.agent import Agent, push_pause
 GARBAGE: list[Any] = ["soon", "", None, [], {}, b"5", True, -1, 0, float("nan"), float("inf"), 1e300, 10**400, object()]
 
 
-@pytest.mark.parametrize("asked", GARBAGE, ids=repr)
+@pytest.mark.parametrize("asked", GARBAGE, ids=[type(one).__name__ + str(n) for n, one in enumerate(GARBAGE)])
 def test_a_garbage_pause_is_the_configured_one(asked: object) -> None:
     assert push_pause(asked, 5.0) == 5.0
 
