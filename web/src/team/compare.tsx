@@ -21,7 +21,7 @@ export function ComparePage() {
           <Link to={[account, "compare"]}>Compare</Link> / <span>Comparison</span>
         </div>
       )}
-      <main class="wide headroom" data-testid="page-compare">
+      <main class={hasRuns ? "wide headroom" : "wide"} data-testid="page-compare">
         {hasRuns ? <Compared before={before} after={after} key={`${before} ${after}`} /> : <ComparePicker />}
       </main>
     </>

@@ -82,7 +82,7 @@ function HistoryChart({ history }: { history: ComputationHistory }) {
         </span>
         {medians.length > 0 && (
           <span>
-            <i style="border-top:1px dashed var(--text-2)" />
+            <i style="border-top:1px dashed var(--text)" />
             median
           </span>
         )}

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Query } from "../api/server";
 import type { PredictedCluster, WhatIf } from "../api/server.gen";
-import { count, counted, dollars, durationOrDash, nbytes, percent } from "../model/format";
+import { count, counted, dollars, duration, nbytes, percent } from "../model/format";
 import { useParam } from "../model/hooks";
 import {
   curveKey,
@@ -240,7 +240,7 @@ function Curves({ predictions }: { predictions: readonly PredictedCluster[] }) {
       x={x}
       curves={curves}
       hasBand={hasRange(predictions)}
-      format={(seconds) => durationOrDash(1e6 * seconds)}
+      format={(seconds) => (seconds === 0 ? "0" : duration(1e6 * seconds))}
     />
   );
 }

@@ -83,7 +83,8 @@ export function RunPlot(props: Props) {
           },
         ],
         hooks: {
-          drawAxes: [(u) => drawLevels(u, marks, levels, values.length)],
+          // After the dots: on a narrow page they would cover the levels.
+          draw: [(u) => drawLevels(u, marks, levels, values.length)],
           setCursor: [
             (u) => {
               const at = u.cursor.idx;
@@ -141,7 +142,7 @@ function drawLevels(u: uPlot, marks: readonly number[], levels: readonly number[
     ctx.lineTo(x(mark), u.bbox.top + u.bbox.height);
     ctx.stroke();
   }
-  ctx.strokeStyle = css("--text-2");
+  ctx.strokeStyle = css("--text");
   ctx.setLineDash([5 * devicePixelRatio, 4 * devicePixelRatio]);
   const edges = [0, ...marks, runs];
   for (const [i, level] of levels.entries()) {
