@@ -53,6 +53,12 @@ def test_neighbours_are_found_by_the_numbers_in_keys_and_not_by_when_tasks_start
     assert sorted(found.graph.nbytes[:2]) == [1111, 11_110_000]
 
 
+def test_keys_with_absurd_numbers_have_some_order() -> None:
+    found = changed(with_keys([f"('load-1', {'7' * 5000})", "('load-1', ²)", *["('a', 1"] * 6]), 2)
+
+    assert sum(found.graph.us) == 8.5 * S
+
+
 def test_smaller_chunks_divide_the_tasks_of_groups_with_several() -> None:
     found = changed(with_keys([("load-1", i) for i in range(8)]), 0.5)
 

@@ -25,7 +25,8 @@ MAX_FACTOR = 16
 MAX_TASKS = 2_000_000
 #: Prefixes that the assumptions name.
 MAX_NAMED = 3
-_INDEX = re.compile(r"-?\d+")
+#: Python refuses to convert thousands of digits, and anybody may send such a key.
+_INDEX = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True)
