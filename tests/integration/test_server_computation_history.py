@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from tests.hosted import HostedServer
 from tests.repeated_runs import repeated_frames
+from tests.services import Hosting
 
 RUNS, SLOWER_FROM = 24, 16
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
-    with HostedServer(tmp_path_factory.mktemp("computation-history")) as server:
+def server(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    with hosted_once(tmp_path_factory.mktemp("computation-history")) as server:
         for number in range(RUNS):
             is_later = number >= SLOWER_FROM
             seconds = (13.0 if is_later else 10.0) + number % 4 / 10
