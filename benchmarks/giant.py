@@ -60,7 +60,7 @@ def _buffered(data: Path) -> int:
 def run(tasks: int = TASKS) -> list[Result]:
     posts = capture(CAPTURE_S)
     limits = ("--rows-per-minute", "0", "--bytes-per-minute", "0", "--compact-after", str(QUIET_S))
-    # The default of 1.8 GB was enough for 4.5 million tasks, and not for ten.
+    # The default of 1.75 GiB was enough for 4.5 million tasks, and not for ten.
     flags = (*limits, "--build-memory", str(BUILD_NBYTES))
     with tempfile.TemporaryDirectory() as directory, serve_data(data := Path(directory) / "data", *flags) as server:
         port, secret = server.port, server.secret

@@ -2,9 +2,8 @@
 
 The scheduler has a process of its own, and the workers share a few. One cluster is measured without and with recording, in turns.
 
-Without any recording, the CPU time per task of such a scheduler goes up and down by 50 % within minutes: 200 workers on two cores
-make it send more and smaller messages whenever they are slow. So there are many short turns, and the figure comes with the range
-that the same turns give when they are drawn again at random.
+Without any recording, the CPU time per task of such a scheduler goes up and down by 50 % within minutes. So there are many short
+turns, and the figure comes with the range that the same turns give when they are drawn again at random.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 import schemathesis
 from hypothesis import given
 from openapi_spec_validator import validate
+from tests.compared_runs import measured_run
 from tests.hosted import HostedServer
 from tests.samples import sample_frames, sample_recording
 from tests.services import Hosting, slow_on_postgresql
@@ -54,7 +55,11 @@ def known_values(server: HostedServer) -> dict[str, str]:
     assert server.send(sample_frames("c")).status == 200
     reports = [server.ask("POST", "/api/v1/reports", data).json() for data in (sample_recording(), b"<!doctype html>")]
     errors = server.ask("GET", "/api/v1/errors").json()["items"]
+    kept = server.ask("PUT", "/api/v1/baselines/main/a", {"runs": [measured_run(0).to_dict()]})
+    assert kept.status in (200, 201), kept.text
     return {
+        "baseline": "main",
+        "test": "a",
         "address": "2.member.1.0",
         "cluster": "c",
         "computation": "sample-comp",

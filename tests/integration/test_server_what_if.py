@@ -73,7 +73,7 @@ def test_tasks_can_do_without_disk_and_stragglers(server: HostedServer) -> None:
         ("workers=0", "0 workers can't be replayed. Give a number from 1 to 10,000."),
         (
             "chunks=1.5",
-            "Chunks can't be 1.5 times as large. Give a whole number up to 16, or one divided by it, such as 0.5.",
+            "Chunks can't be 1.5 times as large. Give a whole number from 2 to 8, or one divided by it, such as 0.5.",
         ),
         ("prefix=lod&times=2", "No task has the prefix 'lod'. The prefixes are load, sum."),
     ],
@@ -104,7 +104,7 @@ def test_smaller_chunks_count_as_the_tasks_they_make(server: HostedServer, monke
     assert server.ask("GET", f"{PATH}?chunks=0.5").status == 200
     response = server.ask("GET", f"{PATH}?chunks=0.25")
     assert response.status == 413
-    assert "This computation has 9 tasks. With smaller chunks it would have more. The server" in response.text
+    assert "This computation has 9 tasks, 36 with such chunks. The server replays up to 20." in response.text
 
 
 @pytest.fixture

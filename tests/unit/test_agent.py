@@ -11,7 +11,7 @@ import pytest
 from daskscope.collector.worker import agent
 from daskscope.collector.worker.agent import Agent, push_pause
 
-GARBAGE: list[Any] = ["soon", "", None, [], {}, b"5", True, -1, 0, float("nan"), float("inf"), 1e300, 10**400, object()]
+GARBAGE: list[Any] = ["soon", "", None, [], {}, b"5", True, -1, 0, float("nan"), float("inf"), object()]
 
 
 @pytest.mark.parametrize("asked", GARBAGE, ids=[type(one).__name__ + str(n) for n, one in enumerate(GARBAGE)])
@@ -19,7 +19,9 @@ def test_a_garbage_pause_is_the_configured_one(asked: object) -> None:
     assert push_pause(asked, 5.0) == 5.0
 
 
-@pytest.mark.parametrize(("asked", "pause"), [(4.9, 5.0), (5, 5.0), (20.0, 20.0), (3_600, 3_600.0), (3_601, 5.0)])
+@pytest.mark.parametrize(
+    ("asked", "pause"), [(4.9, 5.0), (5, 5.0), (20.0, 20.0), (3_600, 3_600.0), (3_601, 3_600.0), (10**400, 3_600.0)]
+)
 def test_a_pause_is_between_the_configured_one_and_an_hour(asked: float, pause: float) -> None:
     assert push_pause(asked, 5.0) == pause
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
+from daskscope.analysis import recorded_graph as recorded_graph_module
 from daskscope.analysis.other_chunks import with_chunks
 from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph
+from daskscope.analysis.waiting import GIL, REASONS
 from daskscope.analysis.what_if import Changes, what_if
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
+from daskscope.model.table import Array, Strings
 from daskscope.testing import make_recording
 
 
@@ -79,14 +83,14 @@ def test_parts_of_divided_tasks_depend_on_the_same_part_of_their_inputs() -> Non
     assert [inputs_of(found, task) for task in range(8)] == [[], [], [], [], [0], [1], [2], [3]]
 
 
-def varied() -> Recording:
+def varied(threads: int = 1) -> Recording:
     """Return tasks that take 20 ms and 1 ms per kB, of 10 to 40 kB."""
     rows, at = [], 0
     for i in range(24):
         size = 10 + 10 * (i % 4)
         rows.append(row(i, at, at + 20 + size, key=str(("load-1", i)), nbytes=1000 * size))
         at += 20 + size
-    return make_recording({"tasks": rows, "workers": [worker()]})
+    return make_recording({"tasks": rows, "workers": [worker(nthreads=threads)]})
 
 
 def test_the_fixed_part_of_the_time_is_paid_once_per_chunk() -> None:
@@ -95,11 +99,36 @@ def test_the_fixed_part_of_the_time_is_paid_once_per_chunk() -> None:
     # 100 kB each: 20 + 100 instead of four times 20 and 100.
     assert found.recorded.graph.us == pytest.approx([120 * MS] * 6)
     assert found.assumptions == (
-        "With such chunks, 4 neighbouring tasks of a group become one. Paid once per chunk: 20 ms of load; all other time follows "
-        "the data.",
+        "With such chunks, 4 neighbouring tasks of a group become one. Paid once per chunk: 20 ms of load. The rest of the "
+        "time follows the data.",
     )
     smaller = changed(varied(), 0.5)
     assert sum(smaller.graph.us) == pytest.approx(24 * 2 * 20 * MS + 600 * MS)
+
+
+def test_a_faster_prefix_has_a_smaller_fixed_part() -> None:
+    found = what_if(varied(), workers=[1], changes=Changes({"load": 2.0}, chunks=4))
+
+    # Half of 20 and 100 ms.
+    assert found.predictions[0].wall_us == pytest.approx(6 * 60 * MS, rel=0.05)
+    assert any("Paid once per chunk: 10 ms of load." in text for text in found.assumptions)
+
+
+def test_time_spent_waiting_for_the_lock_is_no_fixed_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = varied(threads=4)
+
+    def waiting(recording: Recording, prefixes: Strings) -> Array:
+        shares = np.zeros((len(prefixes.values), len(REASONS)))
+        shares[:, GIL] = 0.6
+        return shares
+
+    monkeypatch.setattr(recorded_graph_module, "waiting_shares", waiting)
+    # Two fifths of 20 and 100 ms are the own time of the tasks.
+    assert changed(run, 4).graph.us == pytest.approx([48 * MS] * 6)
+
+
+def test_a_third_may_be_rounded() -> None:
+    assert len(changed(varied(), 0.33).graph.us) == 72
 
 
 def test_what_if_predicts_other_chunks_and_names_what_it_assumes() -> None:
@@ -134,10 +163,13 @@ def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
 
     with pytest.raises(CannotReplay, match="wait for each other"):
         changed(run, 2)
-    assert "wait for each other" in what_if(run, changes=Changes(chunks=2)).reason
+    refused = what_if(run, changes=Changes(chunks=2))
+    assert "wait for each other" in refused.reason
+    # The page still offers them.
+    assert refused.prefixes == ("a", "b")
 
 
-@pytest.mark.parametrize("factor", [0, -1, 1.5, 0.3, 17, 1 / 17, float("nan"), float("inf")])
+@pytest.mark.parametrize("factor", [0, -1, 1.5, 0.4, 0.7, 9, 1 / 9, 2.005, 1.005, 0.999, float("nan"), float("inf")])
 def test_sizes_that_are_no_whole_multiple_are_refused(factor: float) -> None:
-    with pytest.raises(DaskscopeError, match="Give a whole number up to 16, or one divided by it"):
+    with pytest.raises(DaskscopeError, match="Give a whole number from 2 to 8, or one divided by it"):
         what_if(varied(), changes=Changes(chunks=factor))

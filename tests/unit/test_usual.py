@@ -83,10 +83,10 @@ def test_more_tasks_than_usual_are_said_instead_of_slower() -> None:
     assert (found.state, found.left) == ("more tasks", None)
     assert (
         found.sentence
-        == "More tasks than usual (600 instead of 200), which took 6 min 49 s (6 min 38 s to 7 min 11 s)."
+        == "More tasks than usual: 600 instead of 200. Usually it takes 6 min 49 s (6 min 38 s to 7 min 11 s)."
     )
     fewer = judged(runs(*NIGHTLY), 3_000, 10, tasks=20)
-    assert (fewer.state, fewer.sentence[:46]) == ("fewer tasks", "Fewer tasks than usual (20 instead of 200), wh")
+    assert (fewer.state, fewer.sentence[:43]) == ("fewer tasks", "Fewer tasks than usual: 20 instead of 200. ")
 
 
 def test_data_that_grows_a_little_is_still_the_same() -> None:

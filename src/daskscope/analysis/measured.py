@@ -87,7 +87,7 @@ def measured_of(data: Mapping[str, Any]) -> Measured:
             **{**fields, "prefixes": prefixes, "memory": tuple(fields["memory"]), "code": tuple(fields["code"])}
         )
         _check_values(found)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"not a measured run ({error!r})") from None
     return found
 

@@ -20,7 +20,7 @@ from daskscope.model.recording import Recording
 from daskscope.model.table import Array
 
 #: Larger changes are far from anything that was recorded.
-MAX_FACTOR = 16
+MAX_FACTOR = 8
 #: Executions after tasks are divided.
 MAX_TASKS = 2_000_000
 #: Prefixes that the assumptions name.
@@ -41,9 +41,11 @@ def with_chunks(recording: Recording, recorded: Recorded, factor: float) -> Othe
     """Return the computation with chunks of ``factor`` times the size: a whole number, or one divided by a whole number."""
     times = max(factor, 1 / factor) if factor > 0 else 0.0
     count = round(min(times, MAX_FACTOR + 1)) if times >= 1 else 0
-    if not 1 <= count <= MAX_FACTOR or abs(times - count) > 0.01:
+    # People write 0.33 and 0.17 for a third and a sixth.
+    if not 2 <= count <= MAX_FACTOR or abs(times - count) > (0.0 if factor > 1 else 0.05 * count):
         raise DaskscopeError(
-            f"Chunks can't be {factor:g} times as large. Give a whole number up to {MAX_FACTOR}, or one divided by it, such as 0.5."
+            f"Chunks can't be {factor:g} times as large. Give a whole number from 2 to {MAX_FACTOR}, or one divided by it, "
+            "such as 0.5."
         )
     fixed, fitted = _fixed_us(recording, recorded)
     changed = _joined(recording, recorded, fixed, count) if factor >= 1 else _divided(recorded, fixed, count)
@@ -53,25 +55,30 @@ def with_chunks(recording: Recording, recorded: Recorded, factor: float) -> Othe
         else f"each task of a group with several becomes {count}"
     )
     known = [f"{units.duration(us)} of {name}" for name, us in fitted[:MAX_NAMED]]
-    paid = (
-        f"Paid once per chunk: {', '.join(known)}; all"
-        if known
-        else "No fixed part of their time shows in the run: all"
-    )
-    return OtherChunks(changed, (f"With such chunks, {what}. {paid} other time follows the data.",))
+    if len(fitted) > MAX_NAMED:
+        known.append(f"a part of {units.counted(len(fitted) - MAX_NAMED, 'other prefix', 'other prefixes')}")
+    paid = f"Paid once per chunk: {', '.join(known)}." if known else "No fixed part of their time shows in the run."
+    return OtherChunks(changed, (f"With such chunks, {what}. {paid} The rest of the time follows the data.",))
 
 
 def _fixed_us(recording: Recording, recorded: Recorded) -> tuple[Array, list[tuple[str, float]]]:
-    """Return the fixed part of each execution's time, and of the prefixes that show one, the largest first."""
-    fixed = np.zeros(len(recorded.rows))
+    """Return the fixed part of each execution's time, and of the prefixes that show one, the largest first.
+
+    The line is fitted to recorded durations. The replay has shorter ones, without waiting for cores and the interpreter lock, or
+    with a faster prefix: the fixed part is the same share of them.
+    """
+    tasks, us = recording["tasks"], np.array(recorded.graph.us)
+    recorded_us = tasks["stop_us"][recorded.rows] - tasks["start_us"][recorded.rows] + recorded.disk_us
+    shares = us / np.maximum(recorded_us, 1.0)
+    fixed = np.zeros(len(us))
     found = []
     for code in np.unique(recorded.prefix).tolist():
         own = recorded.prefix == code
         line = fit_line(recording, recorded.rows[own])
         if line is not None and line.fixed_us > 0:
-            fixed[own] = line.fixed_us
-            found.append((recorded.prefixes[code], line.fixed_us))
-    return np.minimum(fixed, np.array(recorded.graph.us)), sorted(found, key=lambda item: -item[1])
+            fixed[own] = line.fixed_us * shares[own]
+            found.append((recorded.prefixes[code], float(np.median(fixed[own]))))
+    return np.minimum(fixed, us), sorted(found, key=lambda item: -item[1])
 
 
 def _joined(recording: Recording, recorded: Recorded, fixed: Array, count: int) -> Recorded:

@@ -78,7 +78,7 @@ def judge_duration(earlier: Sequence[EarlierRun], now: RunSoFar) -> Usual | None
     if state == "slower":
         sentence = f"Slower than usual: {units.duration(elapsed_us)} so far, usually {usually}."
     elif state:
-        sentence = f"{state.capitalize()} than usual ({tasks:,} instead of {usual_tasks:,}), which took {usually}."
+        sentence = f"{state.capitalize()} than usual: {tasks:,} instead of {usual_tasks:,}. Usually it takes {usually}."
     else:
         sentence = f"Usually takes {usually}{_left_text(left)}."
     return Usual(len(known), median, low, high, left, state, sentence)

@@ -150,13 +150,17 @@ def what_if(
     changes = changes or Changes()
     try:
         recorded = recorded_graph(recording, computation)
-        changed = _changed(recorded, changes)
-        notes: tuple[str, ...] = ()
-        if changes.chunks != 1:
-            other = with_chunks(recording, changed, changes.chunks)
-            changed, notes = other.recorded, other.assumptions
     except CannotReplay as error:
         return WhatIf(computation or "", str(error))
+    changed, notes = _changed(recorded, changes), tuple[str, ...]()
+    if changes.chunks != 1:
+        try:
+            other = with_chunks(recording, changed, changes.chunks)
+        except CannotReplay as error:
+            return WhatIf(
+                recorded.computation, str(error), recorded.workers, recorded.threads, prefixes=_prefixes(recorded)
+            )
+        changed, notes = other.recorded, other.assumptions
     counts = _worker_counts(workers, recorded.workers)
     per_worker = _checked("threads", threads or min(recorded.threads, MAX_THREADS), MAX_THREADS)
     if max(balancing(one, max(recorded.workers, *counts)) for one in (recorded, changed)) > MAX_BALANCING:

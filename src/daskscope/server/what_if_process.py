@@ -79,7 +79,8 @@ def answer(archive: Archive, job: WhatIfJob) -> WhatIf:
     """Read the computation of a job, and replay it."""
     recording, _, _ = read(archive, Subject(job.account, job.run, "", job.computation))
     # The number of tasks in the catalog is the recorder's word for it.
-    if (count := recording["tasks"].rows) > job.max_executions:
+    count = recording["tasks"].rows
+    if count * max(1.0, 1 / job.chunks) > job.max_executions:
         raise TooLarge(f"This computation has {units.count(count)} executions.")
     changes = Changes(
         {job.prefix: job.times} if job.prefix else {},

@@ -85,7 +85,7 @@ def _uptimes(tx: Transaction, keys: list[Key]) -> dict[Key, tuple[int, float]]:
     has_left = sa.and_(workers.c.end_us > 0, workers.c.end_us < table.c.stop_us)
     last = sa.case((has_left, workers.c.end_us), else_=table.c.stop_us)
     # Floats: bytes × microseconds of a day overflow a 64-bit integer from 100 MB on.
-    uptime_us = sa.cast(last - first, sa.Float)
+    uptime_us = sa.cast(last, sa.Float) - sa.cast(first, sa.Float)
     query = (
         sa.select(
             table.c.run_id,

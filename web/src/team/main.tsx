@@ -39,7 +39,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
   if (section === "clusters" && kind === "computations" && item && part === "what-if")
     return [section, <WhatIf cluster={id} id={item} key={item} />];
   if (section === "clusters" && kind === "computations" && item)
-    return [section, <ComputationPage cluster={id} id={item} key={item} />];
+    return [section, <ComputationPage cluster={id} id={item} key={`${id} ${item}`} />];
   const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
   if (section === "clusters" && tab) return [section, <ClusterPage id={id} tab={tab} key={id} />];
   if (section === "compare") return [section, <CompareSection />];

@@ -6,7 +6,7 @@ import { Pill } from "../widgets/icon";
 export function howKnown({ runs, left }: UsualDuration): string {
   const from = `From ${counted(runs, "earlier run")} of this code`;
   return left
-    ? `${from}. Time left: from those that took longer than this run so far, and from the pace of its tasks`
+    ? `${from}. Time left: from those that took longer than this run so far, and later from the pace of its tasks`
     : from;
 }
 

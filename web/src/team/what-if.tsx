@@ -44,6 +44,7 @@ const CHUNKS = [
   ["2", "twice as large"],
   ["0.5", "half as large"],
   ["0.25", "a quarter as large"],
+  ["0.125", "an eighth as large"],
 ] as const;
 
 /** The page that predicts a computation with other workers, threads or chunks, or a faster prefix. */
@@ -130,7 +131,11 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
               label="Chunks"
               all="as recorded"
               value={chunks}
-              options={CHUNKS}
+              options={
+                chunks && !CHUNKS.some(([value]) => value === chunks)
+                  ? [...CHUNKS, [chunks, `${chunks} times as large`] as const]
+                  : CHUNKS
+              }
               onChange={setChunks}
               testid="what-if-chunks"
             />

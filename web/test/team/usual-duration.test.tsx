@@ -10,7 +10,7 @@ describe("where the usual duration comes from", () => {
     [howKnown(usual(20)), "From 20 earlier runs of this code"],
     [
       howKnown(usual(12, { low: 1, high: 2 })),
-      "From 12 earlier runs of this code. Time left: from those that took longer than this run so far, and from the pace of its tasks",
+      "From 12 earlier runs of this code. Time left: from those that took longer than this run so far, and later from the pace of its tasks",
     ],
   ])("it reads %j", (text, expected) => expect(text).toBe(expected));
 });

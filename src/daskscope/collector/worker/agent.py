@@ -212,10 +212,10 @@ class Agent(WorkerPlugin):
 
 def push_pause(asked: object, interval_s: float) -> float:
     """Return the seconds between two pushes that a reply asks for; the configured interval if it asks for nothing sensible."""
-    # Not a number, infinite, or so long that the agent would look dead: all rows of the run would wait for it.
-    if not isinstance(asked, int | float) or not interval_s <= asked <= MAX_PUSH_S:
+    if not isinstance(asked, int | float) or not interval_s <= asked < float("inf"):
         return interval_s
-    return float(asked)
+    # With a longer pause the agent would look dead, and all rows of the run would wait for it.
+    return float(min(asked, MAX_PUSH_S))
 
 
 def start_agent(dask_worker: Any, settings: Settings) -> str:

@@ -12,7 +12,7 @@ from daskscope.server.http import parameters
 from daskscope.server.http.errors import not_found
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.serializers import computation_view, prefix_view, usual_view
+from daskscope.server.serializers import computation_view, prefix_view, scheduler_now_us, usual_view
 from daskscope.storage.clusters import prefixes_of
 from daskscope.storage.computations import earlier_runs
 from daskscope.storage.computations import list_computations as stored
@@ -47,8 +47,8 @@ def list_computations(call: Call) -> dict[str, Any]:
 
 
 def get_computation(call: Call) -> OneComputation:
-    run = find_cluster(call).id
-    name = call.path("computation")
+    cluster = find_cluster(call)
+    run, name = cluster.id, call.path("computation")
     with call.services.archive.read() as tx:
         rows = stored(tx, call.account.id, run=run, computation=name)
         if not rows:
@@ -60,7 +60,7 @@ def get_computation(call: Call) -> OneComputation:
         **computation_view(rows[0], call.account, call.services.url, call.now_us),
         "prefixes": [prefix_view(*prefix) for prefix in prefixes],
         "earlier": [computation_view(row, call.account, call.services.url, call.now_us) for row in earlier],
-        "usual": usual_view(usual_duration(rows[0], runs, call.now_us - rows[0].clock_offset_us)),
+        "usual": usual_view(usual_duration(rows[0], runs, scheduler_now_us(cluster, call.now_us))),
     }
 
 

@@ -26,8 +26,6 @@ from daskscope.storage.database import StorageError
 
 #: A replay takes up to 24 µs of CPU time per task and number of workers. Larger computations are for the command line.
 MAX_TASKS, MAX_COUNTS = 50_000, 8
-#: Chunks up to this many times larger, or smaller: smaller ones have as many times more tasks.
-MAX_CHUNKS = 8
 #: Prefixes that the response lists.
 MAX_PREFIXES = 100
 
@@ -46,7 +44,7 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     #: No task takes longer than 95 % of its prefix do.
     no_stragglers: bool = False
     #: Chunks of this many times the size: a whole number, or one divided by it.
-    chunks: Annotated[float, msgspec.Meta(ge=1 / MAX_CHUNKS, le=MAX_CHUNKS)] = 1.0
+    chunks: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
 
 
 def predict(call: Call) -> WhatIf:
@@ -59,9 +57,9 @@ def predict(call: Call) -> WhatIf:
     next_step = f"Run daskscope what-if {row.cluster} --computation {name} instead."
     tasks = stored[0].tasks
     if tasks * max(1.0, 1 / query.chunks) > MAX_TASKS:
-        smaller = " With smaller chunks it would have more." if query.chunks < 1 else ""
+        smaller = f", {units.count(round(tasks / query.chunks))} with such chunks" if query.chunks < 1 else ""
         raise too_large(
-            f"This computation has {units.count(tasks)} tasks.{smaller} The server replays up to {units.count(MAX_TASKS)}. "
+            f"This computation has {units.count(tasks)} tasks{smaller}. The server replays up to {units.count(MAX_TASKS)}. "
             f"{next_step}"
         )
     job = WhatIfJob(
