@@ -25,6 +25,8 @@ from daskscope.storage.database import Database
 from daskscope.storage.migrate import prepare, upgrade, version
 
 BEFORE = f"{int(schema.HEAD) - 1:04}"
+#: The migration after this one adds columns to the table of runs, which locks it.
+BEFORE_A_LOCK = "0010"
 ROOT = Path(__file__).parents[2]
 #: Built files, which are not in the history.
 BUILT = ("report/viewer.html", "server/static")
@@ -129,7 +131,7 @@ def test_a_migration_waits_for_a_long_transaction_without_stopping_others(postgr
     """Compactions of earlier versions read the runs in a transaction that lasts for minutes, and write to them in others."""
     database = Database(postgres.empty())
     with database.write() as connection:
-        upgrade(connection, BEFORE)
+        upgrade(connection, BEFORE_A_LOCK)
     done: list[str] = []
     migration = threading.Thread(target=lambda: done.append(prepare(database)))
     number = sa.text("SELECT count(*) FROM runs")
@@ -144,4 +146,4 @@ def test_a_migration_waits_for_a_long_transaction_without_stopping_others(postgr
             assert other.execute(number).scalar_one() == 0
         assert not done
     migration.join(60)
-    assert done == [f"upgraded from {BEFORE}"]
+    assert done == [f"upgraded from {BEFORE_A_LOCK}"]
