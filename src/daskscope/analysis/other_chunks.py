@@ -57,8 +57,12 @@ def with_chunks(recording: Recording, recorded: Recorded, factor: float) -> Othe
     known = [f"{units.duration(us)} of {name}" for name, us in fitted[:MAX_NAMED]]
     if len(fitted) > MAX_NAMED:
         known.append(f"a part of {units.counted(len(fitted) - MAX_NAMED, 'other prefix', 'other prefixes')}")
-    paid = f"Paid once per chunk: {', '.join(known)}." if known else "No fixed part of their time shows in the run."
-    return OtherChunks(changed, (f"With such chunks, {what}. {paid} The rest of the time follows the data.",))
+    paid = (
+        f"Paid once per chunk: {', '.join(known)}. The rest of the time follows the data."
+        if known
+        else "No fixed part of their time shows in the run, so all of it follows the data."
+    )
+    return OtherChunks(changed, (f"With such chunks, {what}. {paid}",))
 
 
 def _fixed_us(recording: Recording, recorded: Recorded) -> tuple[Array, list[tuple[str, float]]]:

@@ -47,7 +47,7 @@ class Baseline:
         """Return the wall time that a change saves at most.
 
         The result is the sum of three times: the saving in the replay, the difference between the replay and the run, and the time
-        outside of the computation, which the replay does not cover.
+        before and after the computation, which the replay does not cover.
         """
         changed = change(self.recorded)
         saved_us = self.replayed_us - replay(changed.graph, changed.setup, changed.overheads).wall_us

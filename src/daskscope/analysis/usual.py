@@ -58,7 +58,7 @@ class Usual:
 
 
 def judge_duration(earlier: Sequence[EarlierRun], now: RunSoFar) -> Usual | None:
-    """Compare a running computation with finished runs of its code, newest first; None if there are none."""
+    """Compare a running computation with finished runs of its code, newest first. Return None without such runs."""
     tasks, elapsed_us = now.tasks, now.elapsed_us
     recent = [run for run in earlier if run.duration_us > 0][:MAX_RUNS]
     similar = [run for run in recent if tasks / SIMILAR_TASKS <= run.tasks <= tasks * SIMILAR_TASKS]

@@ -19,7 +19,7 @@ class Baselines(Protocol):
     """Keeps the runs of tests under the name of a baseline."""
 
     def read(self, name: str, test: str) -> list[Measured] | None:
-        """Return the runs of a baseline; None if there is none yet."""
+        """Return the runs of a baseline, or None before the first one is kept."""
 
     def write(self, name: str, test: str, runs: Sequence[Measured]) -> None:
         """Keep runs as a baseline, in place of an earlier one."""

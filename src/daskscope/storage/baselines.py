@@ -78,7 +78,7 @@ def find_baseline(tx: Transaction, account: int, name: str, test: str) -> Baseli
 
 
 def find_runs(tx: Transaction, account: int, name: str, test: str) -> list[dict[str, Any]] | None:
-    """Return the runs of a baseline; None if there is none."""
+    """Return the runs of a baseline, or None if it does not exist."""
     query = sa.select(schema.baselines.c.sealed_runs).where(_is(account, name, test))
     sealed = tx.execute(query).scalar_one_or_none()
     if sealed is None:
