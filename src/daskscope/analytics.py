@@ -23,10 +23,11 @@ import distributed
 
 from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import option, settings
-from daskscope.client.connection import ask, find_client, install
+from daskscope.client.connection import ask, find_client, install, is_recorded, user_digest
 from daskscope.client.listing import Listing
 from daskscope.client.server import Server, ask_sql, configured_url, download_recording, find_server, find_token
 from daskscope.client.token_exchange import TokenExchange, forget, shares_process
+from daskscope.collector.scheduler.claims import PRELOAD, REGISTER, Claim
 from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError, ServerError
@@ -54,11 +55,10 @@ __all__ = [
 
 logger = logging.getLogger("daskscope")
 
-OWNER = "register"
 #: Clusters whose page has been printed in this process.
 _announced: set[str] = set()
-#: IDs of the clients in this process that send code because they registered.
-_clients_sending_code: set[str] = set()
+#: Owners of claims in this process whose clients send code.
+_owners_sending_code: set[str] = set()
 
 NO_DESTINATION = (
     "There is nowhere to record to. Set a server with dask.config.set({'daskscope.server': 'http://…'}) or "
@@ -71,41 +71,54 @@ NO_DESTINATION = (
 
 
 def register(client: distributed.Client | None = None) -> Awaitable[str] | str:
-    """Record this client's cluster from now on, until it closes. Further calls have no effect.
+    """Record this client's cluster from now on, until it closes or ``unregister()``. Further calls have no effect.
 
     Prints and returns the URL of the cluster's page, or the directory on the scheduler's machine.
     With an asynchronous client, await the result.
     """
     client = find_client(client)
-    chosen = _settings(name=option("daskscope.name") or _default_name())
+    chosen = chosen_settings()
     return client.sync(_register, client, chosen)  # type: ignore[no-any-return]
 
 
+def chosen_settings() -> Settings:
+    """Return the settings of a recording that this process starts; raise if there is nowhere to record to."""
+    return _settings(name=option("daskscope.name") or _default_name())
+
+
 async def _register(client: distributed.Client, chosen: Settings) -> str:
+    place = await start_recording(client, chosen, _owner(client), REGISTER)
     cluster = str(client.scheduler_info().get("id", ""))
-    if chosen.server:
-        chosen = await asyncio.get_running_loop().run_in_executor(None, _with_ingest_token, chosen, cluster)
-    hello = await install(client, chosen, OWNER, lasting=True)
-    # A cluster has one destination: the first one. An older recorder does not tell it.
-    if hello.get("server", chosen.server) != chosen.server:
-        chosen = replace(chosen, server=hello["server"], account=hello.get("account", ""))
-    if chosen.code and can_send(client) and client.id not in _clients_sending_code:
-        # Dask reads this setting at each submission, and sends no code without it.
-        _clients_sending_code.add(client.id)
-        calling_code.acquire()
-    place = _page(chosen, cluster)
     if cluster not in _announced:
         _announced.add(cluster)
         sys.stdout.write(f"daskscope records this cluster: {place}\n")
     return place
 
 
-def _page(chosen: Settings, cluster: str) -> str:
-    """Return where to look at the recording."""
-    if not chosen.server:
-        return chosen.directory
-    server = chosen.server.rstrip("/")
-    return f"{server}/{quote(chosen.account)}/clusters/{quote(cluster)}" if chosen.account else server
+def _owner(client: distributed.Client) -> str:
+    """Return the name of a registered client's claim on the recorder."""
+    return f"register-{client.id}"
+
+
+async def start_recording(client: distributed.Client, chosen: Settings, owner: str, kind: str) -> str:
+    """Claim the recorder of a cluster, and start it if there is none. Return where to look at the recording."""
+    cluster = str(client.scheduler_info().get("id", ""))
+    if chosen.server:
+        chosen = await asyncio.get_running_loop().run_in_executor(None, _with_ingest_token, chosen, cluster)
+    hello = await install(client, chosen, owner, kind)
+    if chosen.code and can_send(client) and owner not in _owners_sending_code:
+        # Dask reads this setting at each submission, and sends no code without it.
+        _owners_sending_code.add(owner)
+        calling_code.acquire()
+    return page(hello)
+
+
+def page(hello: dict[str, Any]) -> str:
+    """Return where to look at the recording of a recorder, from its reply. A cluster has one destination: the first one."""
+    server, account = hello["server"].rstrip("/"), hello["account"]
+    if not server:
+        return str(hello["directory"])
+    return f"{server}/{quote(account)}/clusters/{quote(hello['cluster'])}" if account else str(server)
 
 
 def _with_ingest_token(chosen: Settings, cluster: str) -> Settings:
@@ -124,19 +137,33 @@ def _with_ingest_token(chosen: Settings, cluster: str) -> Settings:
 
 
 def unregister(client: distributed.Client | None = None) -> Awaitable[None] | None:
-    """Stop recording this client's cluster. Does nothing if it is not recorded.
+    """Take back ``register()``. The recording ends, unless somebody else still records the cluster; then it says so.
 
-    With an asynchronous client, await the result.
+    It also takes back the registrations of your earlier clients that have left. With an asynchronous client, await the result.
     """
     client = find_client(client)
     return client.sync(_unregister, client)  # type: ignore[no-any-return]
 
 
 async def _unregister(client: distributed.Client) -> None:
-    if client.id in _clients_sending_code:
-        _clients_sending_code.discard(client.id)
+    left = await stop_recording(client, _owner(client), user_digest())
+    if PRELOAD in left:
+        sys.stdout.write(
+            "This cluster is still recorded: its scheduler was started with --preload daskscope.analytics.\n"
+        )
+    elif left:
+        sys.stdout.write("This cluster is still recorded: another client registered, records or watches it.\n")
+
+
+async def stop_recording(client: distributed.Client, owner: str, user: str = "") -> list[str]:
+    """Release a claim, and with a user the registrations of clients that have left. Return the kinds of the remaining claims."""
+    if owner in _owners_sending_code:
+        _owners_sending_code.discard(owner)
         calling_code.release()
-    await ask(client, "unsubscribe", reader=OWNER)
+    if not await is_recorded(client):
+        return []
+    answer = await ask(client, "unsubscribe", reader=owner, user=user) or {}
+    return list(answer.get("claims") or ())
 
 
 async def dask_setup(scheduler: Any) -> None:
@@ -154,7 +181,7 @@ async def dask_setup(scheduler: Any) -> None:
         plugin = await _preloaded_plugin(
             _settings(name=option("daskscope.name") or _preloaded_name()), str(scheduler.id)
         )
-        plugin.owners.add(OWNER)
+        plugin.claims.add(PRELOAD, Claim(PRELOAD))
         await plugin.start(scheduler)
         if plugin.scheduler is not None:
             scheduler.add_plugin(plugin, idempotent=True)

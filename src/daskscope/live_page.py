@@ -11,33 +11,44 @@ import html
 import importlib
 import logging
 import threading
+import time
+import uuid
 import webbrowser
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import dask.config
 import distributed
 
 from daskscope import analytics, units
-from daskscope.client.connection import find_client
+from daskscope.client.connection import ask, find_client, is_recorded
 from daskscope.client.embedded_server import EmbeddedServer, find_or_start
 from daskscope.client.local_servers import find_secret, split_secret, with_secret
 from daskscope.client.server import Server, configured_url, find_token
+from daskscope.collector.scheduler.claims import WATCH
 from daskscope.errors import DaskscopeError, ServerError
 
 logger = logging.getLogger("daskscope")
 
 UPDATE_S = 2.0
+#: Time limit for the first batch of a new recording to arrive, and the interval between checks. It takes 0.2 s.
+SHOWN_S = 5.0
+SHOWN_POLL_S = 0.05
 
 
 class Watch:
-    """A watched cluster. ``url`` is its page; ``close()`` ends the recording and stops a server that was started for it."""
+    """A watched cluster; ``url`` is its page.
 
-    def __init__(self, client: distributed.Client, page: str, server: EmbeddedServer | None) -> None:
+    ``close()`` stops watching. It ends the recording only if ``watch()`` started it and nobody else records the cluster.
+    """
+
+    def __init__(self, client: distributed.Client, owner: str, page: str, server: EmbeddedServer | None) -> None:
         self._client = client
+        self._owner = owner
         self._server = server
         self._stop = threading.Event()
+        self.is_still_recorded = False
         base, self.cluster = page.rpartition("/clusters/")[::2]
         root, _, account = base.rpartition("/")
         secret = find_secret(root)
@@ -53,16 +64,39 @@ class Watch:
         found: dict[str, Any] = self._api.get(f"clusters/{quote(self.cluster, safe='')}")
         return found
 
+    def wait_shown(self) -> None:
+        """Wait until the page shows the cluster. Raise ``DaskscopeError`` if it is recorded in an account this user cannot see."""
+        deadline = time.monotonic() + SHOWN_S
+        while True:
+            try:
+                self.summary()
+                return
+            except ServerError as error:
+                if error.status in (401, 403):
+                    self.close()
+                    place = f"the account {self._api.account} of {self._api.url}"
+                    raise DaskscopeError(
+                        f"This cluster is recorded in {place}, which you cannot see: {error}"
+                    ) from None
+                # 404: the first batch is on its way.
+                if error.status != 404 or time.monotonic() > deadline:
+                    return
+            time.sleep(SHOWN_POLL_S)
+
     def close(self) -> None:
-        """End the recording, and stop the server if it was started for it. The recorded data stays on disk."""
+        """Stop watching. ``is_still_recorded`` then says whether the recording goes on, because somebody else started it.
+
+        A server that was started here stops, unless the recording needs it.
+        """
         if self._stop.is_set():
             return
         self._stop.set()
         atexit.unregister(self.close)
         with contextlib.suppress(DaskscopeError, OSError):
             if self._client.status == "running":
-                analytics.unregister(self._client)
-        if self._server is not None:
+                left = self._client.sync(analytics.stop_recording, self._client, self._owner)
+                self.is_still_recorded = bool(left)
+        if self._server is not None and not self.is_still_recorded:
             self._server.close()
 
     def _ipython_display_(self) -> None:
@@ -106,31 +140,59 @@ def watch(
     data: str = "",
     say: Callable[[str], None] = logger.info,
 ) -> Watch:
-    """Record this client's cluster on a server and open its live page.
+    """Open the live page of this client's cluster, and record the cluster as long as it is watched.
 
-    Uses the configured server; without one, a server of yours that runs on this machine; without that, it starts one, which
-    stores its data in ``data`` (default: the directory of ``daskscope serve``) and ends with this process.
+    A cluster that is recorded already is shown where it is recorded. Otherwise it is recorded on the configured server; without
+    one, on a server of yours that runs on this machine; without that, on a server that is started for it, which stores its data
+    in ``data`` (default: the directory of ``daskscope serve``) and ends with this process.
     """
     client = find_client(client)
+    if client.asynchronous:
+        raise DaskscopeError("watch() needs a client that is not asynchronous.")
+    owner = f"watch-{uuid.uuid4().hex}"
     server = None
-    url = "" if data else configured_url()
-    if not url:
-        say("starting a server on this machine")
-        server = find_or_start(data)
-        url = server.url
-    base, _ = split_secret(url)
+    page = client.sync(_join, client, owner)
+    if not page:
+        url = "" if data else configured_url()
+        if not url:
+            say("starting a server on this machine")
+            server = find_or_start(data)
+            url = server.url
+        page = _start(client, owner, split_secret(url)[0], server)
+    watched = Watch(client, owner, page, server)
+    watched.wait_shown()
+    if open_browser:
+        webbrowser.open(watched.url)
+    return watched
+
+
+async def _join(client: distributed.Client, owner: str) -> str:
+    """Return the page of a cluster that is recorded already; empty if it is not, or only for a reader."""
+    if not await is_recorded(client):
+        return ""
+    hello = await ask(client, "hello", owner=owner, client=client.id, kind=WATCH)
+    if hello is None or hello.get("status") != "OK":
+        return ""
+    page = analytics.page(hello)
+    if hello["server"] and "/clusters/" not in page:
+        raise DaskscopeError(
+            f"The recorder of this cluster has not reached its server {page} yet. Try again once it runs."
+        )
+    if page and not hello["server"]:
+        raise DaskscopeError(
+            f"This cluster is recorded in the directory {page}, so it has no live page. Look at it with: daskscope show {page}"
+        )
+    return page
+
+
+def _start(client: distributed.Client, owner: str, url: str, server: EmbeddedServer | None) -> str:
+    """Start recording a cluster on a server, and return its page."""
     try:
-        with dask.config.set({"daskscope.server": base}):
-            page = analytics.register(client)
-        if not isinstance(page, str) or not urlsplit(page).scheme.startswith("http"):
-            raise DaskscopeError(
-                "watch() needs a client that is not asynchronous, and a cluster that is recorded by a server."
-            )
+        with dask.config.set({"daskscope.server": url}):
+            chosen = analytics.chosen_settings()
+        page: str = client.sync(analytics.start_recording, client, chosen, owner, WATCH)
+        return page
     except BaseException:
         if server is not None:
             server.close()
         raise
-    watched = Watch(client, page, server)
-    if open_browser:
-        webbrowser.open(watched.url)
-    return watched

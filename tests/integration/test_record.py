@@ -155,7 +155,7 @@ def test_two_clients_record_at_the_same_time_and_each_file_is_complete(
         work(client)
         with daskscope.record(tmp_path / "two.daskscope", other) as inner:
             work(other, 30)
-            assert len(scheduler.plugins["daskscope"].owners) == 2
+            assert len(scheduler.plugins["daskscope"].claims) == 2
         assert "daskscope" in scheduler.plugins
         work(client)
 

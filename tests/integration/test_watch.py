@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,16 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 import nbformat.v4
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from tests.processes import until
+from tests.hosted import HostedServer
+from tests.processes import Processes, until
+from tests.server_process import ServerProcess
 
 import daskscope
 from daskscope.client.embedded_server import find_or_start
 from daskscope.client.local_servers import running_servers, split_secret
+from daskscope.client.server import Server
 from daskscope.live_page import describe
 
 LocalCluster: Any = distributed.LocalCluster
@@ -90,10 +95,7 @@ def test_the_command_prints_the_page_and_ends_with_ctrl_c(cluster: Any, tmp_path
     command = [*COMMAND, cluster.scheduler_address, "--no-browser", "--data", str(tmp_path / "data")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    # register() says where it records, then the command prints the page with the secret.
-    lines = [process.stdout.readline() for _ in range(2)]
-    assert lines[0].startswith("daskscope records this cluster: ")
-    url = lines[1].strip()
+    url = process.stdout.readline().strip()
     assert "secret=" in url and cluster.scheduler.id in url
     assert "daskscope" in page_text(url)
     process.send_signal(signal.SIGINT)
@@ -102,6 +104,137 @@ def test_the_command_prints_the_page_and_ends_with_ctrl_c(cluster: Any, tmp_path
     assert errors.splitlines()[-1] == (
         f"daskscope watch: look at the recording again with: daskscope serve --data {tmp_path / 'data'}"
     )
+
+
+class TestRecordingsOfOthers:
+    """Watching never ends a recording that somebody else started."""
+
+    @pytest.fixture
+    def server(self, tmp_path: Path) -> Iterator[ServerProcess]:
+        server = ServerProcess(tmp_path / "data")
+        server.start()
+        yield server
+        server.stop()
+
+    @pytest.fixture
+    def processes(self, tmp_path: Path, server: ServerProcess) -> Iterator[Processes]:
+        environment = {"DASK_DASKSCOPE__SERVER": f"{server.url}/?secret={server.secret}"}
+        with Processes(tmp_path / "processes", environment=environment) as processes:
+            yield processes
+
+    def start(self, processes: Processes, *preload: str) -> None:
+        processes.scheduler(*preload, installed=True)
+        processes.worker("worker")
+
+    def watch_and_leave(self, processes: Processes, *arguments: str) -> list[str]:
+        """Watch in a terminal, press Ctrl-C, and return what the command says."""
+        command = [*COMMAND, "--scheduler-file", str(processes.scheduler_file), "--no-browser", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None and "/clusters/" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        return errors.splitlines()
+
+    def run_python(self, processes: Processes, code: str) -> None:
+        """Run code in another process that has the client of the cluster."""
+        connect = f"import distributed, daskscope\nclient = distributed.Client(scheduler_file={str(processes.scheduler_file)!r})"
+        environment = {**os.environ, **processes.environment}
+        subprocess.run([sys.executable, "-c", f"{connect}\n{code}"], check=True, timeout=60, env=environment)
+
+    def check_all_recorded(self, processes: Processes, server: ServerProcess, tasks: int) -> None:
+        """Close the cluster and compare the recorded tasks with those the program ran."""
+        assert processes.terminate("scheduler") == 0
+        api = Server(server.url, token=server.secret)
+
+        def ended() -> bool:
+            found = api.get("clusters")["items"]
+            return len(found) == 1 and (found[0]["n_tasks"], found[0]["reason"]) == (tasks, "closed")
+
+        until(ended, f"a recording of {tasks} tasks")
+
+    def test_every_task_is_recorded_although_a_watcher_comes_and_goes(
+        self, processes: Processes, server: ServerProcess
+    ) -> None:
+        self.start(processes, "--preload", "daskscope.analytics")
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            futures = client.map(abs, range(300), pure=False)
+            said = self.watch_and_leave(processes)
+            futures += client.map(abs, range(400), pure=False)
+            client.gather(futures)
+        assert said[-1].startswith("daskscope watch: the cluster is still recorded: http://")
+        self.check_all_recorded(processes, server, 700)
+
+    def test_a_cluster_that_another_process_registered_stays_recorded(
+        self, processes: Processes, server: ServerProcess
+    ) -> None:
+        self.start(processes)
+        self.run_python(processes, "daskscope.analytics.register(client)")
+        self.watch_and_leave(processes)
+        # The process exits without closing the watch.
+        self.run_python(processes, "watched = daskscope.watch(client, open_browser=False)")
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            client.gather(client.map(abs, range(30), pure=False))
+        self.check_all_recorded(processes, server, 30)
+
+    def test_the_first_of_two_watchers_leaves_the_recording_to_the_second(
+        self, processes: Processes, server: ServerProcess
+    ) -> None:
+        self.start(processes)
+        with (
+            Client(scheduler_file=str(processes.scheduler_file)) as client,
+            Client(scheduler_file=str(processes.scheduler_file), set_as_default=False) as other,
+            dask.config.set({"daskscope.server": f"{server.url}/?secret={server.secret}"}),
+        ):
+            first = daskscope.watch(client, open_browser=False)
+            second = daskscope.watch(other, open_browser=False)
+            client.gather(client.map(abs, range(10), pure=False))
+            first.close()
+            assert first.is_still_recorded
+            client.gather(client.map(abs, range(20), pure=False))
+            second.close()
+            assert not second.is_still_recorded
+            client.gather(client.map(abs, range(40), pure=False))
+            until(lambda: second.summary()["state"] not in ("running", "idle"))
+            assert second.summary()["n_tasks"] == 30
+
+    def test_a_notebook_that_restarts_takes_back_its_earlier_registration(
+        self, processes: Processes, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        self.start(processes)
+        # The kernel is killed, so that its client says nothing.
+        self.run_python(processes, "import os\ndaskscope.analytics.register(client)\nos._exit(0)")
+        self.run_python(processes, "daskscope.analytics.unregister(client)")
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            assert client.run_on_scheduler(lambda dask_scheduler: "daskscope" in dask_scheduler.plugins) is False
+        assert "still recorded" not in capfd.readouterr().out
+
+    def test_unregistering_does_not_end_what_a_preload_records(
+        self, processes: Processes, server: ServerProcess, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        self.start(processes, "--preload", "daskscope.analytics")
+        self.run_python(processes, "daskscope.analytics.register(client)\ndaskscope.analytics.unregister(client)")
+        assert "still recorded: its scheduler was started with --preload" in capfd.readouterr().out
+        with Client(scheduler_file=str(processes.scheduler_file)) as client:
+            client.gather(client.map(abs, range(30), pure=False))
+        self.check_all_recorded(processes, server, 30)
+
+
+def test_a_cluster_in_an_account_of_others_stays_recorded_and_says_so(cluster: Any, tmp_path: Path) -> None:
+    with HostedServer(tmp_path / "server", login=True) as server, Client(cluster) as client:
+        server.make_account("physics", mia="owner")
+        token = server.make_token("mia", "physics")
+        with (
+            dask.config.set({"daskscope.server": server.url, "daskscope.account": "physics"}),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setenv("DASKSCOPE_TOKEN", token)
+            daskscope.analytics.register(client)
+        message = f"This cluster is recorded in the account physics of {server.url}, which you cannot see"
+        with pytest.raises(daskscope.DaskscopeError, match=re.escape(message)):
+            daskscope.watch(client, open_browser=False)
+        assert client.run_on_scheduler(lambda dask_scheduler: "daskscope" in dask_scheduler.plugins)
+        daskscope.analytics.unregister(client)
 
 
 @pytest.mark.parametrize(

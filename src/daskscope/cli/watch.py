@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         sys.stdout.write(f"{watched.url}\n")
         sys.stdout.flush()
-        _say("press Ctrl-C to stop watching; the recording is kept")
+        _say("press Ctrl-C to stop watching; what is recorded is kept")
         while not stop.wait(0.5):
             if client.status == "closed":
                 _say("the cluster closed")
@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
     finally:
         watched.close()
         client.close(timeout=5)
-    _say("look at the recording again with: daskscope serve" + (f" --data {args.data}" if args.data else ""))
+    if watched.is_still_recorded:
+        _say(f"the cluster is still recorded: {watched.url}")
+    else:
+        _say("look at the recording again with: daskscope serve" + (f" --data {args.data}" if args.data else ""))
     return 0
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
+import hashlib
 import pickle
+import socket
 from collections.abc import Awaitable
 from typing import Any
 
 import distributed
 
 from daskscope.collector.bundle import NAME, ShippedPlugin
+from daskscope.collector.scheduler.claims import RECORD
 from daskscope.collector.scheduler.rpc import PROTOCOL
 from daskscope.collector.settings import Settings
 from daskscope.errors import ClusterError, NoClient
@@ -62,6 +66,21 @@ async def ask(
     return answer if isinstance(answer, dict) else None
 
 
+class _HasRecorder:
+    """Pickles to a function that says whether a scheduler has a recorder; unpickling needs nothing of daskscope there."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (f"lambda dask_scheduler: {NAME!r} in dask_scheduler.handlers", {})
+
+
+async def is_recorded(client: distributed.Client) -> bool:
+    """Return whether the client's scheduler has a recorder. Calling one that is not there logs a traceback in the scheduler."""
+    scheduler = _scheduler(client)
+    question = scheduler.run_function(function=pickle.dumps(_HasRecorder(), protocol=4))
+    answer = await _bounded(client, question, CALL_TIMEOUT)
+    return isinstance(answer, dict) and answer.get("result") is True
+
+
 def _scheduler(client: distributed.Client) -> Any:
     """Return the RPC to the scheduler; raise ``ClusterError`` without a connection."""
     # An RPC of a client that lost its scheduler would try to connect for half a minute; Dask already does that.
@@ -87,15 +106,13 @@ async def _bounded(client: distributed.Client, call: Awaitable[Any], timeout: fl
         task.cancel()
 
 
-async def install(
-    client: distributed.Client, settings: Settings, owner: str, *, lasting: bool = False
-) -> dict[str, Any]:
-    """Start the recorder in the client's scheduler if needed, and claim it for ``owner``.
+async def install(client: distributed.Client, settings: Settings, owner: str, kind: str = RECORD) -> dict[str, Any]:
+    """Start the recorder in the client's scheduler if needed, and claim it for ``owner``. Return its reply.
 
-    A ``lasting`` claim outlives the client, and sends its settings to a recorder that already runs.
+    A recorder that runs already adopts the destination in the settings if it has none.
     """
     plain = settings.plain()
-    claim = {"settings": plain} if lasting else {"client": client.id}
+    claim: dict[str, Any] = {"client": client.id, "user": user_digest(), "kind": kind, "settings": plain}
     plugin = pickle.dumps(ShippedPlugin(plain))
     deadline = asyncio.get_running_loop().time() + LEAVE_TIMEOUT
     while True:
@@ -114,9 +131,18 @@ async def install(
             f"The scheduler runs a recorder of another daskscope version (protocol {hello['protocol']}, here {PROTOCOL}). "
             "Use the same version on both sides."
         )
-    if not lasting:
+    if not (settings.server or settings.directory):
         _check_switches(settings, hello.get("records") or {})
     return hello
+
+
+def user_digest() -> str:
+    """Return what tells this user on this machine from others, and tells the scheduler nothing else."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        return ""
+    return hashlib.sha256(f"{user}@{socket.gethostname()}".encode()).hexdigest()[:16]
 
 
 def _check_switches(settings: Settings, running: dict[str, bool]) -> None:

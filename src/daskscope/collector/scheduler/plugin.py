@@ -37,6 +37,7 @@ from ..settings import Settings
 from ..versions import installed
 from ..worker.dask_profile import dask_timing
 from .agents import Agents
+from .claims import Claims
 from .earlier import recall, remember
 from .executions import FULL_CHUNK, edge_columns, task_columns
 from .patches import Patches
@@ -77,7 +78,7 @@ class ClusterPlugin(SchedulerPlugin):
         self.pace: Pace | None = None
         #: Posts frames to the server, if not with the token in the settings.
         self.post: Post | None = None
-        self.owners: set[str] = set()
+        self.claims = Claims()
         self.is_closed = False
         self.problem = ""
         self.logs: LogCapture | None = None

@@ -17,6 +17,7 @@ from ..delivery.sender import Sender
 from ..rows import WorkerRows, checked
 from ..settings import Settings
 from ..versions import known as known_versions
+from .claims import RECORD, Claim
 from .earlier import recall
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ class RecorderRpc:
     def __init__(self, plugin: ClusterPlugin) -> None:
         self.plugin = plugin
         self.readers: dict[str, FrameQueue] = {}
-        #: The client of an owner; an owner that records a cluster for its whole life has no client.
-        self.clients: dict[str, str] = {}
         self._leaving: asyncio.Task[None] | None = None
         #: Rows of agents that wait for the next hand-over.
         self.worker_rows = WorkerRows()
@@ -101,26 +100,31 @@ class RecorderRpc:
             return {"status": "refused", "why": repr(error)[:500]}
 
     async def on_hello(
-        self, owner: str = "", client: str = "", settings: dict[str, Any] | None = None
+        self,
+        owner: str = "",
+        client: str = "",
+        user: str = "",
+        kind: str = RECORD,
+        settings: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Register an owner of the recorder. If frames have no destination yet, start sending them where the settings say.
+        """Note a claim on the recorder. If frames have no destination yet, start sending them where the settings say.
 
         Reply once the agents run, so that the first tasks of the caller are sampled and the causes of its first errors known.
+        Without an owner, only say where frames go.
         """
         if owner:
-            self.plugin.owners.add(owner)
-            if client:
-                self.clients[owner] = client
-        if settings is not None:
-            self._set_destination(Settings.of(settings))
-        await self.plugin.agents.wait_started(AGENTS_TIMEOUT)
+            self.plugin.claims.add(owner, Claim(kind, client, user))
+            self._set_destination(Settings.of(settings or {}))
+            await self.plugin.agents.wait_started(AGENTS_TIMEOUT)
         return {
             "protocol": PROTOCOL,
             "cluster": self.plugin.outbox.cluster,
             "time_ns": time.time_ns(),
             "records": self.plugin.settings.recorded_text(),
             "server": self.plugin.settings.server,
-            "account": self.plugin.settings.account,
+            # A preload whose server was down at the start learns the account later.
+            "account": self.plugin.settings.account or getattr(self.plugin.post, "account", ""),
+            "directory": self.plugin.settings.directory,
         }
 
     def _set_destination(self, settings: Settings) -> None:
@@ -221,16 +225,22 @@ class RecorderRpc:
             plugin.recorder.tick_samples(now, 0)
             await plugin.settle()
             plugin.recorder.failures.flush_ready(now, everything=True)
-            if plugin.owners == {reader}:
+            if plugin.claims.is_held_only_by(reader):
                 plugin.recorder.end("recording ended")
         plugin.flush_rows()
         await self._wait_written()
 
-    async def on_unsubscribe(self, reader: str) -> None:
-        """Remove the reader, and the recorder from the scheduler once it has no owner left."""
+    async def on_unsubscribe(self, reader: str, user: str = "") -> dict[str, Any]:
+        """Release a claim, and remove the recorder from the scheduler once nobody holds one. Reply with the kinds of those left.
+
+        With a user, also release the registrations of the user's clients that have left.
+        """
+        claims = self.plugin.claims
         self._forget(reader)
-        if not self.plugin.owners:
+        claims.release_abandoned(user, self.plugin.scheduler.clients)
+        if not claims:
             await self.plugin.remove()
+        return {"claims": claims.kinds()}
 
     def on_window(self, **message: Any) -> None:
         """Record that a window begins or ends, with a sample at both ends so that even a short window has some."""
@@ -239,18 +249,17 @@ class RecorderRpc:
         self.plugin.recorder.window(message)
 
     def client_left(self, client: str) -> None:
-        """Remove the owners of a disconnected client: it will not come back for its frames."""
-        gone = [owner for owner, its_client in self.clients.items() if its_client == client]
+        """Release the claims of a disconnected client: it will not come back for its frames."""
+        gone = self.plugin.claims.of_client(client)
         for owner in gone:
             self._forget(owner)
-        if gone and not self.plugin.owners:
+        if gone and not self.plugin.claims:
             self._leaving = asyncio.get_running_loop().create_task(self.plugin.remove())
 
     def _forget(self, owner: str) -> None:
         self.plugin.outbox.unsubscribe(owner)
         self.readers.pop(owner, None)
-        self.clients.pop(owner, None)
-        self.plugin.owners.discard(owner)
+        self.plugin.claims.release(owner)
 
     async def _wait_written(self) -> None:
         """Wait until all rows handed to the encoder so far are published."""
