@@ -381,16 +381,18 @@ def test_an_agent_whose_pushes_are_refused_removes_itself(monkeypatch: pytest.Mo
 
 
 def test_an_agent_pushes_as_seldom_as_the_recorder_asks() -> None:
-    def push_s(dask_worker: Any) -> float:
+    async def push_s(dask_worker: Any) -> float:
+        # An agent without new data would not push.
+        assert await flush_agent(dask_worker)
         return float(dask_worker.plugins[NAME].push_s)
 
     with recorded(processes=False, workers=1, push_interval_s=0.1) as (client, recorder):
         assert list(client.run(push_s).values()) == [0.1]
         recorder.answer = {"status": "OK", "push_s": 0.3}
-        until(lambda: list(client.run(push_s).values()) == [0.3])
+        assert list(client.run(push_s).values()) == [0.3]
         # Never more often than configured.
         recorder.answer = {"status": "OK", "push_s": 0.01}
-        until(lambda: list(client.run(push_s).values()) == [0.1])
+        assert list(client.run(push_s).values()) == [0.1]
 
 
 def test_refused_data_is_sent_later() -> None:

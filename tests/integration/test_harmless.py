@@ -7,6 +7,7 @@ import http.server
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -363,6 +364,27 @@ def test_a_fault_while_closing_does_no_harm(fault: str, tmp_path: Path, logged: 
         assert time.monotonic() - began <= 3 + 3 * usual_close + 5
     assert logged.by_dask() == []
     assert len(logged.by_daskscope()) <= 2
+
+
+def test_a_process_with_many_clusters_keeps_nothing_of_their_recorders(tmp_path: Path) -> None:
+    def run_cluster() -> tuple[list[str], int, object]:
+        with LocalCluster(processes=False, **{**ONE_WORKER, "n_workers": 2}) as cluster, Client(cluster) as client:
+            daskscope.analytics.register(client)
+            client.submit(abs, -1).result()
+            assert thread_names()
+        return thread_names(), len(sys.meta_path), logging.Logger.callHandlers
+
+    # Faults of earlier tests may have left threads that hang.
+    earlier = set(threading.enumerate())
+
+    def thread_names() -> list[str]:
+        new = set(threading.enumerate()) - earlier
+        return sorted(thread.name for thread in new if thread.name.startswith("daskscope"))
+
+    with dask.config.set({"daskscope.directory": str(tmp_path)}):
+        first = run_cluster()
+        assert first[0] == []
+        assert [run_cluster() for _ in range(3)] == [first] * 3
 
 
 class Unfriendly:

@@ -60,8 +60,10 @@ class LoopSampler:
         self._thread = threading.Thread(target=self._run, name="daskscope-loop-sampler", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, timeout: float = 1.0) -> None:
         self._stop.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout)
 
     def drain(self) -> list[Bucket]:
         """Return the buckets since the last call."""

@@ -34,7 +34,7 @@ from ..loop_profile import LoopProfile
 from ..privacy import Scrubber
 from ..rows import Columns
 from ..settings import Settings
-from ..versions import installed
+from ..versions import find_in_thread
 from ..worker.dask_profile import dask_timing
 from .agents import Agents
 from .claims import Claims
@@ -85,6 +85,8 @@ class ClusterPlugin(SchedulerPlugin):
         self.loop_profile: LoopProfile | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._finding: threading.Thread | None = None
+        self._stopper: threading.Thread | None = None
         self.stack_answers = StackAnswers(self)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
@@ -152,22 +154,10 @@ class ClusterPlugin(SchedulerPlugin):
                 cycle=dask_timing("cycle", 1.0),
             )
         self.encoder.start()
-        self._find_versions()
+        self._finding = find_in_thread(asyncio.get_running_loop(), self.add_versions)
         self._task = asyncio.get_running_loop().create_task(self._ticks())
         for address in list(scheduler.workers):
             self.agents.add(address)
-
-    def _find_versions(self) -> None:
-        """Add the versions of installed packages, found in a thread: reading directories may take long."""
-        loop = asyncio.get_running_loop()
-
-        def find() -> None:
-            try:
-                _call_soon(loop, partial(self.add_versions, installed()))
-            except Exception as error:  # noqa: BLE001 (the top of a thread; the loop may be closed)
-                logger.debug("daskscope: %r", error)
-
-        threading.Thread(target=find, name="daskscope-versions", daemon=True).start()
 
     @guarded
     def add_versions(self, versions: dict[str, str]) -> None:
@@ -253,6 +243,9 @@ class ClusterPlugin(SchedulerPlugin):
             try:
                 # A disk that hangs blocks the encoder thread, but must not block the scheduler.
                 await asyncio.wait({stopped}, timeout=CLOSE_TIMEOUT)
+                if stopped.done() and self._stopper is not None:
+                    # Its last statement set the future. Wait for it, so that none of our threads outlives the recording.
+                    self._stopper.join(0.1)
             finally:
                 # A closing scheduler keeps it: without it, distributed would log a traceback if a client asks once more.
                 if reason != "closed":
@@ -283,7 +276,8 @@ class ClusterPlugin(SchedulerPlugin):
                 _set_result(loop, stopped)
 
         # Not the loop's executor: the interpreter waits for that on exit, and a disk may hang.
-        threading.Thread(target=stop_threads, name="daskscope-stop", daemon=True).start()
+        self._stopper = threading.Thread(target=stop_threads, name="daskscope-stop", daemon=True)
+        self._stopper.start()
         return stopped
 
     def _stop_threads(self) -> None:
@@ -295,6 +289,8 @@ class ClusterPlugin(SchedulerPlugin):
             self.sender.stop(max(0.2, deadline - time.monotonic()))
         if self.spool is not None:
             self.spool.close()
+        if self._finding is not None:
+            self._finding.join(max(0.2, deadline - time.monotonic()))
 
     # -- hooks -----------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ PROMPT_S = 0.2
 QUIET_S = 60.0
 RPC_TIMEOUT_S = 10.0
 TEARDOWN_S = 2.0
+THREAD_END_S = 0.2
 #: Factor on the pause after each refusal: the scheduler logs a warning for each call of an RPC it does not have.
 BACK_OFF = 3.0
 GIVE_UP_S = 180.0
@@ -64,7 +66,12 @@ class Agent(WorkerPlugin):
         #: Versions of packages: None until they are known, empty once they were sent.
         self._versions: dict[str, str] | None = None
         self._probes = Probes(worker, settings, self._notify)
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="daskscope-agent")
+        self._threads: list[threading.Thread] = []
+        self._executor = ThreadPoolExecutor(
+            1,
+            thread_name_prefix="daskscope-agent",
+            initializer=lambda: self._threads.append(threading.current_thread()),
+        )
         self._task = asyncio.create_task(self._run(), name=NAME)
 
     async def teardown(self, worker: Any) -> None:
@@ -105,6 +112,9 @@ class Agent(WorkerPlugin):
         self.is_running = False
         self._probes.close()
         self._executor.shutdown(wait=False)
+        for thread in self._threads:
+            # An idle thread ends within microseconds; one that is stuck must not block the worker's event loop.
+            thread.join(THREAD_END_S)
         if self._worker.plugins.get(NAME) is self:
             del self._worker.plugins[NAME]
         # The task itself calls this after it gave up; then it ends without being cancelled.
