@@ -7,6 +7,7 @@ global to the process, so overlapping recordings share one change of them, and t
 
 from __future__ import annotations
 
+import functools
 import threading
 from importlib.metadata import version
 from typing import Any
@@ -29,7 +30,9 @@ def can_send(client: distributed.Client) -> bool:
     return not address.startswith("inproc:") or _version() >= MIN_IN_PROCESS_VERSION
 
 
+@functools.cache
 def _version() -> tuple[int, ...]:
+    # Once: the search goes over all of sys.path, to which distributed adds a directory per worker in this process.
     return tuple(int(part) for part in version("distributed").split(".")[:2] if part.isdigit())
 
 
