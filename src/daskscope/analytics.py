@@ -27,6 +27,7 @@ from daskscope.client.connection import ask, find_client, install, is_recorded, 
 from daskscope.client.listing import Listing
 from daskscope.client.server import Server, ask_sql, configured_url, download_recording, find_server, find_token
 from daskscope.client.token_exchange import TokenExchange, forget, shares_process
+from daskscope.collector.delivery.spool import spool_directory
 from daskscope.collector.scheduler.claims import PRELOAD, REGISTER, Claim
 from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
@@ -201,8 +202,9 @@ async def _preloaded_plugin(chosen: Settings, cluster: str) -> ClusterPlugin:
     is_dedicated = not shares_process()
     if is_dedicated:
         forget(token)
-    exchange = TokenExchange(Server(chosen.server, chosen.account, token), cluster, only_ingest=is_dedicated)
-    del token
+    server = Server(chosen.server, chosen.account, token)
+    exchange = TokenExchange(server, cluster, spool_directory(chosen.spool), only_ingest=is_dedicated)
+    del token, server
     try:
         await asyncio.get_running_loop().run_in_executor(None, exchange.attempt)
     except ServerError as error:

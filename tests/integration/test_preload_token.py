@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from typing import Any
 
+import dask
 import distributed
 import pytest
 from tests.hosted import HostedServer
@@ -13,6 +15,7 @@ from tests.http_proxy import HttpProxy
 from tests.processes import Processes, until
 from tests.services import free_port
 
+from daskscope.cli.main import main
 from daskscope.client.token_exchange import CREATE
 
 Client: Any = distributed.Client
@@ -36,19 +39,19 @@ def make_token(data: Path, *scopes: str) -> str:
         return server.make_token("mia", "ours", *scopes)
 
 
-def start(tmp_path: Path, port: int, token: str) -> Processes:
+def start(tmp_path: Path, port: int, token: str, spool: Path | None = None) -> Processes:
     environment = {
         "DASK_DASKSCOPE__SERVER": f"http://127.0.0.1:{port}",
         "DASKSCOPE_TOKEN": token,
         # Nobody should do this, and it is in Dask's configuration then.
         "DASK_DASKSCOPE__TOKEN": token,
     }
-    return start_with(tmp_path, environment)
+    return start_with(tmp_path, environment, spool)
 
 
-def start_with(tmp_path: Path, environment: dict[str, str]) -> Processes:
-    spool = {"DASK_DASKSCOPE__SPOOL__DIRECTORY": str(tmp_path / "spool")}
-    processes = Processes(tmp_path / "processes", environment={**spool, **environment})
+def start_with(tmp_path: Path, environment: dict[str, str], spool: Path | None = None) -> Processes:
+    spooled = {"DASK_DASKSCOPE__SPOOL__DIRECTORY": str(spool or tmp_path / "spool")}
+    processes = Processes(tmp_path / "processes", environment={**spooled, **environment})
     processes.scheduler("--preload", "daskscope.analytics", installed=True)
     # The worker belongs to the cluster, but must not have the token either.
     processes.environment = {}
@@ -194,3 +197,33 @@ def test_a_token_that_allows_more_is_refused(tmp_path: Path, data: Path, port: i
         until(lambda: places_with(client, token) == [], "the end of the token")
         run_tasks(client, 5)
         assert counted(server, token) == -1
+
+
+def test_a_cluster_that_lived_while_the_server_was_down_is_delivered_by_the_next_one(
+    tmp_path: Path, data: Path, port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token, reader = make_token(data, "ingest"), make_token(data, "read")
+    with start(tmp_path / "first", port, token, tmp_path / "spool") as processes:
+        with connected(processes) as client:
+            # More than one body, so that the server hears of the cluster before it has all of it.
+            run_tasks(client, 30)
+            until(lambda: "the server is not available" in processes.log("scheduler"), "the outage")
+            run_tasks(client, 40)
+        assert processes.terminate("scheduler") == 0
+
+    with HostedServer(data, login=True, port=port) as server:
+        monkeypatch.setenv("DASKSCOPE_TOKEN", reader)
+        with dask.config.set({"daskscope.server": server.url, "daskscope.spool.directory": str(tmp_path / "spool")}):
+            assert main(["ls"]) == 0
+            said = capsys.readouterr().err
+            assert re.search(r"data of 1 cluster waits in .* \(\d.*B\): the next cluster that is recorded", said), said
+            with start(tmp_path / "second", port, token, tmp_path / "spool") as processes:
+                with connected(processes) as client:
+                    run_tasks(client, 5)
+                until(lambda: tasks_of(server, reader) == [5, 70], "the delivery of the earlier cluster", 60)
+            assert main(["ls"]) == 0
+            assert "waits in" not in capsys.readouterr().err
+
+
+def tasks_of(server: HostedServer, token: str) -> list[int]:
+    return sorted(item["n_tasks"] for item in server.ask("GET", "/api/v1/clusters", token=token).json()["items"])

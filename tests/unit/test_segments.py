@@ -9,7 +9,7 @@ import pytest
 
 from daskscope.collector.delivery.bodies import BodyLimits
 from daskscope.collector.delivery.outbox import Sealed
-from daskscope.collector.delivery.spool import Segments, Spool, read_bodies, segments_of
+from daskscope.collector.delivery.spool import Segments, Spool, read_bodies
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
 
@@ -40,7 +40,7 @@ def next_body(segments: Segments) -> bytes | None:
 
 
 def oldest(directory: Path, segments: Segments) -> Path | None:
-    return next((path for path in segments_of(directory, "c-1") if path not in segments.stuck), None)
+    return next((path for path in sorted(directory.glob("c-1-*.daskscope")) if path not in segments.stuck), None)
 
 
 def test_bodies_of_a_segment_are_whole_frames_below_the_limit(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from daskscope import open_recording
 from daskscope.analysis.summary import statement
+from daskscope.collector.delivery.leftovers import LOCK, SUFFIX
 from daskscope.collector.delivery.outbox import Sealed
-from daskscope.collector.delivery.spool import LOCK, SUFFIX, Spool
+from daskscope.collector.delivery.spool import Spool
 from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
@@ -213,3 +214,20 @@ def test_a_real_limit_of_the_operating_system(tmp_path: Path) -> None:
     assert refused > 0
     assert len(topics(tmp_path)) == 12 - refused
     assert open_recording(tmp_path).damage == ""
+
+
+def test_the_segments_of_others_are_not_listed_for_each_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool = Spool(tmp_path, "c-1", 1_000_000, segment=1, destination="http://server")
+    spool.put(frame(0))
+
+    def fail(*_: object) -> None:
+        raise AssertionError("listed")
+
+    monkeypatch.setattr("daskscope.collector.delivery.spool.find_files", fail)
+    for number in range(1, 5):
+        spool.put(frame(number))
+    assert [path.name[-15:-10] for path in spool.segments()] == [f"{number:05d}" for number in range(5)]
+    spool.segments()[0].unlink()
+    assert len(spool.segments()) == 4

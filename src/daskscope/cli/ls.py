@@ -8,7 +8,10 @@ from typing import Any
 from daskscope import units
 from daskscope.cli.output import open_output, write, write_json, write_message
 from daskscope.cli.terminal import Cells, Column, escape, local_minute, split_cells
+from daskscope.client.config import option
 from daskscope.client.server import find_server
+from daskscope.collector.delivery.leftovers import find_leftovers
+from daskscope.collector.delivery.spool import spool_directory
 
 CONNECT = "import daskscope.analytics; daskscope.analytics.register()"
 
@@ -54,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(items)
         return 0
+    if waiting := _waiting(server.url):
+        write_message(waiting)
     if not items:
         write(f"{_empty_message(args)}\n")
         return 0
@@ -61,6 +66,19 @@ def run(args: argparse.Namespace) -> int:
     if len(items) == args.limit:
         write_message(f"showing the newest {len(items)}; --limit prints more.")
     return 0
+
+
+def _waiting(url: str) -> str:
+    """Return a line about the data that ended recorders left on this machine for this server; empty if there is none."""
+    directory = spool_directory(str(option("daskscope.spool.directory") or ""))
+    left = [leftover for leftover in find_leftovers(directory, url.rstrip("/")) if leftover.segments]
+    if not left:
+        return ""
+    clusters = len({leftover.cluster for leftover in left})
+    size = units.nbytes(sum(leftover.nbytes for leftover in left))
+    why = next((leftover.refusal for leftover in left if leftover.refusal), "")
+    reason = f"the server refused it: {why}" if why else "the next cluster that is recorded on this machine delivers it"
+    return f"data of {clusters} {'cluster' if clusters == 1 else 'clusters'} waits in {directory} ({size}): {reason}"
 
 
 def _empty_message(args: argparse.Namespace) -> str:

@@ -12,12 +12,14 @@ import os
 import sys
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import dask.config
 
 from daskscope.client.local_servers import find_secret, split_secret
 from daskscope.client.server import Server
+from daskscope.collector.delivery.leftovers import MAX_ADOPTED, find_leftovers
 from daskscope.collector.delivery.poster import Post, ServerReply, poster
 from daskscope.errors import DaskscopeError, ServerError
 
@@ -34,8 +36,12 @@ TOO_WIDE = (
 class TokenExchange:
     """Posts frames with a token for one cluster. Until it has that token, every post tries to get it."""
 
-    def __init__(self, server: Server, cluster: str, *, only_ingest: bool) -> None:
+    def __init__(self, server: Server, cluster: str, spool: Path, *, only_ingest: bool) -> None:
         self.account = server.account
+        #: How to post what earlier recorders left in the spool, by cluster: a cluster that lived while the server was down has no
+        #: token of its own yet, and the token of another cluster is refused.
+        self.posts: dict[str, Post] = {}
+        self._spool = spool
         self._cluster = cluster
         self._only_ingest = only_ingest
         #: With the person's token; None once it is exchanged or refused.
@@ -68,6 +74,19 @@ class TokenExchange:
             raise DaskscopeError(message)
         self.account = str(answer["account"])
         self._post, self._server = poster(server.url, str(answer["token"])), None
+        self._exchange_for_leftovers(server, timeout)
+
+    def _exchange_for_leftovers(self, server: Server, timeout: float) -> None:
+        """Get a token for each cluster whose data waits on this machine. One that is refused keeps waiting."""
+        left = find_leftovers(self._spool, server.url.rstrip("/"))
+        for cluster in dict.fromkeys(leftover.cluster for leftover in left[:MAX_ADOPTED]):
+            try:
+                answer = server.call("POST", "ingest-tokens", body={"cluster": cluster}, timeout=timeout)
+            except ServerError as error:
+                if not error.status:
+                    return
+                continue
+            self.posts[cluster] = poster(server.url, str(answer["token"]))
 
     def _refuse(self, reply: ServerReply) -> None:
         self._refusal, self._server = reply, None

@@ -59,6 +59,14 @@ class ServerReply:
         return 200 <= self.status < 300
 
     @property
+    def message(self) -> str:
+        """The text of an error of daskscope's API, or the beginning of any other reply."""
+        try:
+            return str(json.loads(self.reason)["error"]["message"])[:300]
+        except (ValueError, KeyError, TypeError):
+            return self.reason[:300]
+
+    @property
     def asks_to_close(self) -> bool:
         """Whether a user asked the server to shut this cluster down."""
         return self.is_accepted and '"close":true' in self.reason

@@ -23,10 +23,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .bodies import Body, BodyLimits, fitting, halves, limits_of
+from .leftovers import cluster_of, leftovers, note_refusal
 from .outbox import FrameQueue, Sealed
 from .pace import URGENT, NoPace, Pace
 from .poster import Post, ServerReply, StackRequest
-from .spool import Segments, Spool, leftovers
+from .spool import Segments, Spool
 
 logger = logging.getLogger("daskscope")
 
@@ -34,6 +35,8 @@ FIRST_DELAY = 0.5
 LONGEST_DELAY = 60.0
 #: How long to wait before asking a server again that refused the recorder.
 REFUSED_DELAY = 300.0
+#: How often to look for frames that other recorders left.
+LEFTOVERS_S = 600.0
 
 
 class Sender:
@@ -79,7 +82,12 @@ class Sender:
         self.has_spooled = False
         self._own = Segments(self._oldest_segment)
         self._left = leftovers(spool.directory, spool.destination)
-        self._others = Segments(lambda: next(self._left, None))
+        self._looked = clock()
+        self._others = Segments(self._next_leftover)
+        #: How to post what the recorders of other clusters left: a recorder's own token may be for its own cluster only.
+        self.posts: dict[str, Post] = {}
+        #: Clusters whose leftover data the server refused, so that it is logged once.
+        self._refused_clusters: set[str] = set()
         #: Where the body in flight comes from; None for the queue.
         self._source: Segments | None = None
         #: Called on the sender's thread when a user asked the server to shut this cluster down.
@@ -161,6 +169,7 @@ class Sender:
                 continue
             if reply.is_refused and self._source is self._others:
                 # The server accepts this recorder's frames, so this leftover segment is at fault: skip it and go on.
+                self._note_leftover(reply)
                 self._others.skip()
                 continue
             if reply.is_refused:
@@ -255,6 +264,18 @@ class Sender:
         self.spool.close()
         return segments[0]
 
+    def _next_leftover(self) -> Path | None:
+        """Return the next segment that another recorder left; look again for those that ended since."""
+        found = next(self._left, None)
+        if found is None and self.clock() - self._looked >= LEFTOVERS_S:
+            self._look_again()
+            found = next(self._left, None)
+        return found
+
+    def _look_again(self) -> None:
+        self._looked = self.clock()
+        self._left = leftovers(self.spool.directory, self.spool.destination)
+
     def _leftover_body(self) -> Body | None:
         """Return a body that an earlier recorder left, except while stopping.
 
@@ -264,7 +285,9 @@ class Sender:
 
     def _send(self, body: Body) -> ServerReply:
         try:
-            reply = self.post(b"".join(sealed.frame for sealed in body))
+            is_leftover = self._source is self._others
+            post = self.posts.get(cluster_of(self._others.path), self.post) if is_leftover else self.post
+            reply = post(b"".join(sealed.frame for sealed in body))
         except Exception as error:  # noqa: BLE001 (an invalid token or URL raises ValueError)
             reply = ServerReply(0, reason=repr(error))
         if reply.limits:
@@ -311,6 +334,20 @@ class Sender:
             self._in_flight.pop(0)
         else:
             self._source.mark_delivered()
+
+    def _note_leftover(self, reply: ServerReply) -> None:
+        """Note why the server refuses what another recorder left."""
+        cluster = cluster_of(self._others.path)
+        note_refusal(self._others.path, f"{reply.status} {reply.message}")
+        if cluster not in self._refused_clusters:
+            self._refused_clusters.add(cluster)
+            logger.warning(
+                "daskscope: the server refuses the data of an earlier cluster, %s (%d %s). It stays in %s.",
+                cluster,
+                reply.status,
+                reply.message,
+                self.spool.directory,
+            )
 
     def _note_refusal(self, reply: ServerReply) -> None:
         if not self.refusal:

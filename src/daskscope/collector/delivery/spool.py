@@ -4,38 +4,37 @@ A recording directory and the spool for an unavailable server work the same way:
 deletes the oldest above a size limit. ``daskscope show`` opens each file, and a directory of them. The very first frame is never
 deleted, so that a reader knows that frames between it and the next one are missing.
 
-``Segments`` reads segment files back as bodies for a server. ``Claim`` locks the segments of a running recorder, and ``leftovers``
-finds the segments of recorders that ended before they could send them.
+``Segments`` reads segment files back as bodies for a server.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
-import stat
+import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable
-from itertools import islice
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO
 
 from ...wire.layout import FILE_MAGIC
 from .bodies import Body, BodyLimits, frames_of, grouped, halves
+from .leftovers import SUFFIX, SpoolLock, find_files
 from .outbox import Sealed
-
-try:
-    import fcntl
-except ImportError:
-    fcntl = None  # type: ignore[assignment]
+from .private_directory import check_private
 
 logger = logging.getLogger("daskscope")
 
-SUFFIX = ".daskscope"
-LOCK = ".lock"
 SEGMENT_SIZE = 4 * 1024 * 1024
-#: Earlier recorders whose segments one sender sends; the next recorder on this host sends the rest.
-MAX_ADOPTED = 100
+#: Seconds between two looks at the sizes of all segments in the directory; what this recorder writes in between is added up.
+MEASURE_S = 60.0
+
+
+def spool_directory(configured: str) -> Path:
+    """Return the directory where frames wait for a server: the configured one, else one of this user in the temp directory."""
+    getuid = getattr(os, "getuid", None)
+    return Path(configured or Path(tempfile.gettempdir()) / f"daskscope-{getuid() if getuid is not None else 0}")
 
 
 class Spool:
@@ -54,13 +53,18 @@ class Spool:
         self.limit = limit
         self.segment = min(segment, max(limit // 4, 1))
         self.destination = destination
-        self._claim = Claim(self.directory, name, destination) if destination else None
+        self._spool_lock = SpoolLock(self.directory, name, destination) if destination else None
         self.error = ""
         # The encoder thread spools overflowing frames while the sender thread reads segments.
         self._lock = threading.RLock()
         self._file: BinaryIO | None = None
         self._path = self.directory
         self._number = 0
+        #: The segments of this recorder. Not found by listing the directory, which may have those of thousands of others.
+        self._segments: list[Path] = []
+        #: Bytes in the directory, and when they were counted.
+        self._size = 0
+        self._measured = float("-inf")
         self._written = 0
         #: Bytes of the current segment that were flushed as whole frames.
         self._flushed = 0
@@ -91,14 +95,15 @@ class Spool:
 
     def segments(self) -> list[Path]:
         """Return the segments of this recorder on disk, oldest first."""
-        return segments_of(self.directory, self.name)
+        self._segments = [path for path in self._segments if path.exists()]
+        return list(self._segments)
 
     def release(self) -> None:
         """Stop writing and release the claim, so that another recorder may deliver the remaining segments."""
         with self._lock:
             self.close()
-            if self._claim is not None:
-                self._claim.release()
+            if self._spool_lock is not None:
+                self._spool_lock.release()
 
     def close(self) -> None:
         """End the current segment; the next frame begins another."""
@@ -117,27 +122,34 @@ class Spool:
             self.close()
         if self._file is None:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if self._claim is not None:
-                self._claim.acquire()
+            check_private(self.directory)
+            if self._spool_lock is not None:
+                self._spool_lock.acquire()
             self._make_room()
             self._path = self.directory / f"{self.name}-{self._number:05d}{SUFFIX}"
             self._number += 1
             self._written = self._flushed = 0
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(descriptor, "wb")
+            self._segments.append(self._path)
             self._file.write(FILE_MAGIC)
             self._written = len(FILE_MAGIC)
         return self._file
 
     def _make_room(self) -> None:
-        counted = find_files(self.directory, f"*{SUFFIX}") if self._claim is not None else self.segments()
+        # The segment that ended counts with its full size, although the server may have it already.
+        self._size += self._written
+        now = time.monotonic()
+        if self._size + self.segment <= self.limit and now - self._measured < MEASURE_S:
+            return
+        counted = find_files(self.directory, f"*{SUFFIX}") if self._spool_lock is not None else self.segments()
         found = [(_stat(path), path) for path in counted]
-        size = sum(length for (_, length), _ in found)
+        self._size, self._measured = sum(length for (_, length), _ in found), now
         # Oldest first; segments with the same time by their number.
         for (_, length), path in sorted(found):
-            if size + self.segment <= self.limit:
+            if self._size + self.segment <= self.limit:
                 break
-            size -= length - self._give_up(path)
+            self._size -= length - self._give_up(path)
 
     def _give_up(self, path: Path) -> int:
         """Delete a segment, except for the very first frame unless that is too large; return the bytes that stay."""
@@ -193,7 +205,7 @@ class Segments:
         self.find = find
         #: Segments that were delivered but cannot be deleted; they must not be sent again.
         self.stuck: set[Path] = set()
-        self._path = Path()
+        self.path = Path()
         self._bodies: list[Body] = []
 
     def next_body(self, limits: BodyLimits) -> Body | None:
@@ -202,7 +214,7 @@ class Segments:
             found = self.find()
             if found is None:
                 return None
-            self._path, self._bodies = found, read_bodies(found, limits)
+            self.path, self._bodies = found, read_bodies(found, limits)
             if not self._bodies:
                 self._remove()
         return self._bodies[0]
@@ -232,21 +244,9 @@ class Segments:
 
     def _remove(self) -> None:
         try:
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         except OSError:
-            self.stuck.add(self._path)
-
-
-def find_files(directory: Path, pattern: str) -> list[Path]:
-    try:
-        return sorted(directory.glob(pattern))
-    except OSError:
-        return []
-
-
-def segments_of(directory: Path, name: str) -> list[Path]:
-    """Return the segments of one recorder, oldest first."""
-    return find_files(directory, f"{name}-*{SUFFIX}")
+            self.stuck.add(self.path)
 
 
 def read_bodies(path: Path, limits: BodyLimits) -> list[Body]:
@@ -256,104 +256,3 @@ def read_bodies(path: Path, limits: BodyLimits) -> list[Body]:
     except OSError:
         return []
     return grouped(list(frames_of(data[len(FILE_MAGIC) :])), limits)
-
-
-class Claim:
-    """The lock file of one running recorder."""
-
-    def __init__(self, directory: Path, name: str, destination: str) -> None:
-        self.path = directory / f"{name}{LOCK}"
-        self.destination = destination
-        self._descriptor: int | None = None
-
-    def acquire(self) -> None:
-        """Lock this recorder's segments. If that fails, no later recorder will send them, but writing continues."""
-        if self._descriptor is not None or fcntl is None:
-            return
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        except OSError:
-            return
-        try:
-            # Not ``lockf``: its locks belong to the process, and two clusters may run in one process.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Write after locking: others ignore an empty lock file, because its recorder is just starting.
-            os.pwrite(descriptor, _mark(self.destination), 0)
-            self._descriptor = descriptor
-        except OSError:
-            os.close(descriptor)
-
-    def release(self) -> None:
-        """Unlock the remaining segments for other recorders."""
-        if self._descriptor is not None:
-            _release(self.path, self._descriptor)
-            self._descriptor = None
-
-
-def leftovers(directory: Path, destination: str) -> Generator[Path, None, None]:
-    """Yield the segments for this destination whose recorders have ended, oldest recorder first, each recorder's in order.
-
-    A recorder's lock is held while its segments are sent, so that two senders do not send the same segment.
-    """
-    locks = sorted(find_files(directory, f"*{LOCK}"), key=_written_ns)
-    held = ((lock, descriptor) for lock in locks if (descriptor := _adopt(lock, destination)) is not None)
-    for lock, descriptor in islice(held, MAX_ADOPTED):
-        try:
-            yield from filter(_is_own_segment, segments_of(directory, lock.name.removesuffix(LOCK)))
-        finally:
-            _release(lock, descriptor)
-
-
-def _adopt(lock: Path, destination: str) -> int | None:
-    """Lock an ended recorder's lock file; return None if it still runs, has another destination or belongs to another user."""
-    if fcntl is None:
-        return None
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
-        mark = _mark(destination)
-        if _belongs_to_user(os.fstat(descriptor)) and os.pread(descriptor, len(mark) + 1, 0) == mark:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
-    except OSError:
-        pass
-    os.close(descriptor)
-    return None
-
-
-def _release(lock: Path, descriptor: int) -> None:
-    """Release a lock, and delete its file if no segment is left; delete it first, so that no other recorder can lock it."""
-    try:
-        if not segments_of(lock.parent, lock.name.removesuffix(LOCK)):
-            lock.unlink(missing_ok=True)
-    except OSError:
-        pass
-    finally:
-        os.close(descriptor)
-
-
-def _is_own_segment(path: Path) -> bool:
-    """Return whether this user wrote the segment in this format: any user can put a file into a temp directory."""
-    try:
-        with path.open("rb") as file:
-            return _belongs_to_user(path.lstat()) and file.read(len(FILE_MAGIC)) == FILE_MAGIC
-    except OSError:
-        return False
-
-
-def _belongs_to_user(found: os.stat_result) -> bool:
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
-
-
-def _written_ns(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _mark(destination: str) -> bytes:
-    """Return the content of a lock file: a digest of the destination, because a URL may contain a password."""
-    return hashlib.sha256(destination.encode()).hexdigest().encode()

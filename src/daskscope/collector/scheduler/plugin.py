@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import dask.config
@@ -27,7 +25,7 @@ from ..delivery.outbox import FrameQueue, Outbox
 from ..delivery.pace import HANDOVER_S, Pace
 from ..delivery.poster import Post, poster
 from ..delivery.sender import Sender
-from ..delivery.spool import Spool
+from ..delivery.spool import Spool, spool_directory
 from ..guard import Guard, guarded, guarded_async
 from ..logs import LogCapture, shared
 from ..loop_profile import LoopProfile
@@ -172,11 +170,12 @@ class ClusterPlugin(SchedulerPlugin):
             self.spool = Spool(settings.directory, name, settings.spool_limit)
             self.outbox.subscribe("directory", self.spool.put)
         if settings.server:
-            directory = settings.spool or Path(tempfile.gettempdir()) / f"daskscope-{_user_id()}"
             queue = FrameQueue(settings.queue_limit)
+            directory = spool_directory(settings.spool)
             spool = Spool(directory, name, settings.spool_limit, destination=settings.server.rstrip("/"))
             self.pace = Pace()
             self.sender = Sender(self.post or poster(settings.server, settings.token), queue, spool, pace=self.pace)
+            self.sender.posts = getattr(self.post, "posts", self.sender.posts)
             self.outbox.subscribe("server", queue.put)
             if settings.close:
                 self.sender.on_close = partial(_call_soon, asyncio.get_running_loop(), self._close_scheduler)
@@ -469,12 +468,6 @@ def _scrubbed(scrubber: Scrubber, columns: Callable[[], Columns]) -> Columns:
 def _call_soon(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
     """Run ``action`` on the event loop, from another thread."""
     loop.call_soon_threadsafe(action)
-
-
-def _user_id() -> int:
-    """Return the per-user suffix for the temp directory; 0 where the platform has no user IDs."""
-    getuid = getattr(os, "getuid", None)
-    return getuid() if getuid is not None else 0
 
 
 def _set_result(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:

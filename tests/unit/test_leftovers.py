@@ -13,11 +13,12 @@ import pytest
 from tests.ingest_server import Server, error_of
 from tests.processes import until
 
-from daskscope.collector.delivery import spool as module
+from daskscope.collector.delivery import leftovers as module
+from daskscope.collector.delivery.leftovers import LOCK, REFUSED, SUFFIX, find_leftovers, leftovers
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
-from daskscope.collector.delivery.poster import poster
+from daskscope.collector.delivery.poster import ServerReply, poster
 from daskscope.collector.delivery.sender import Sender
-from daskscope.collector.delivery.spool import LOCK, SUFFIX, Spool, leftovers
+from daskscope.collector.delivery.spool import Spool
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
 
@@ -124,7 +125,48 @@ def test_a_refused_leftover_does_not_stop_the_sender(server: Server, bench: Benc
     bench.queue.put(frame("new", 1))
     until(lambda: ("new", 1) in server.frames)
     assert bench.sender.refusal == ""
-    until(lambda: names(tmp_path) == files("bad", 1))
+    until(lambda: names(tmp_path) == [*files("bad", 1), f"bad{REFUSED}"])
+    [waiting] = find_leftovers(tmp_path, HERE)
+    assert (waiting.refusal, waiting.nbytes > 100) == ("422 A sentence.", True)
+
+
+def test_what_another_cluster_left_is_sent_with_its_own_token(server: Server, bench: Bench, tmp_path: Path) -> None:
+    left(tmp_path, "other-1", 2)
+    sent: list[bytes] = []
+
+    def post(body: bytes) -> ServerReply:
+        sent.append(body)
+        return ServerReply(200)
+
+    bench.sender.posts["other"] = post
+    bench.sender.start()
+    until(lambda: names(tmp_path) == [])
+    assert (len(sent), server.frames) == (2, [("new", 0)])
+
+
+def test_a_recorder_looks_again_for_what_others_left_since(
+    server: Server, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskscope.collector.delivery.sender.LEFTOVERS_S", 0.0)
+    bench.sender.start()
+    until(lambda: ("new", 0) in server.frames)
+    left(tmp_path, "later-1", 1)
+    until(lambda: ("later-1", 0) in server.frames)
+
+
+def test_a_directory_is_listed_once_for_the_leftovers_of_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        left(tmp_path, f"c{number}-1", 1)
+    listed: list[str] = []
+    original = module.find_files
+
+    def find_files(directory: Path, pattern: str) -> list[Path]:
+        listed.append(pattern)
+        return original(directory, pattern)
+
+    monkeypatch.setattr(module, "find_files", find_files)
+    assert len(found(tmp_path)) == 20
+    assert listed == [f"*{SUFFIX}", f"*{LOCK}"]
 
 
 def test_a_server_that_refuses_the_recorder_gets_no_leftovers(server: Server, bench: Bench, tmp_path: Path) -> None:
@@ -150,7 +192,7 @@ def test_a_sender_that_stops_releases_the_leftovers_it_adopted(server: Server, b
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from tests.unit.test_claim import spool
+from tests.unit.test_leftovers import spool
 kept = spool(Path(sys.argv[1]), "killed", 2)
 print("written", flush=True)
 signal.pause()
