@@ -425,6 +425,30 @@ class TestShutdown:
         assert (process.returncode, out) == (0, "")
         assert [line for line in err.splitlines() if " INFO " not in line] == []
 
+    @pytest.mark.parametrize(("keep", "junk"), [(0, b"not a database, but a text of some length" * 100), (12_000, b"")])
+    def test_a_damaged_catalog_is_named_with_the_way_back(self, tmp_path: Path, keep: int, junk: bytes) -> None:
+        with HostedServer(tmp_path / "data"):
+            pass
+        catalog = tmp_path / "data" / "catalog.db"
+        catalog.write_bytes(catalog.read_bytes()[:keep] + junk)
+        arguments = ["serve", "--data", str(tmp_path / "data"), "--port", "0"]
+        done = subprocess.run([*DASKSCOPE, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        assert f"The catalog {catalog} is damaged" in done.stderr
+        assert f"cp BACKUP/catalog.db {catalog}" in done.stderr
+
+    def test_a_data_directory_that_is_a_link_in_a_shared_directory_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "shared").mkdir()
+        (tmp_path / "shared").chmod(0o1777)
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "shared" / "data").symlink_to(tmp_path / "elsewhere")
+        command = [*DASKSCOPE, "serve", "--port", "0", "--data", str(tmp_path / "shared" / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert "is a link, in a directory that everybody can write to. Choose another one with --data" in done.stderr
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+
     def test_a_port_in_use_is_reported(self, on_sqlite: HostedServer, tmp_path: Path) -> None:
         command = [*DASKSCOPE, "serve", "--port", str(on_sqlite.port), "--data", str(tmp_path / "other")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ}, check=False)

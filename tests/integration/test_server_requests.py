@@ -60,6 +60,12 @@ class TestHeaders:
         assert answer.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400")), answer[:200]
         assert raw(server, head, *(b"x" * 10_000 for _ in range(8))).startswith(b"HTTP/1.1 400")
 
+    def test_a_request_with_two_lengths_is_refused_and_its_rest_is_no_request(self, server: HostedServer) -> None:
+        head = b"POST /api/v1/ingest HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        answer = raw(server, head + b"0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
+
     def test_a_large_address_is_refused(self, server: HostedServer) -> None:
         answer = raw(
             server, b"GET /healthz?" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"

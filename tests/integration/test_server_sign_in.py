@@ -15,6 +15,7 @@ from tests.samples import sample_frames
 from tests.services import Hosting, slow_on_postgresql
 
 from daskscope.server.routes.logins import MAX_LOGINS
+from daskscope.server.run import set_up_link
 from daskscope.storage import schema, users
 from daskscope.storage.users import MAX_ATTEMPTS
 
@@ -92,6 +93,12 @@ class TestSetUp:
         secret = server.set_up.partition("#")[2]
         assert self.set_up(server, secret).status == 200
         assert self.set_up(server, secret, user="bob", team="bobs").code == "forbidden"
+
+    def test_another_server_with_the_same_database_does_not_invalidate_the_link(self, server: HostedServer) -> None:
+        links = [server.set_up, set_up_link(server.services), set_up_link(server.services)]
+        assert len(set(links)) == 3
+        assert self.set_up(server, links[0].partition("#")[2]).status == 200
+        assert [set_up_link(server.services), self.set_up(server, links[1].partition("#")[2]).code] == ["", "forbidden"]
 
     def test_no_other_secret_works(self, server: HostedServer) -> None:
         for secret in ("", "guess", server.set_up.partition("#")[2][:-1]):

@@ -97,9 +97,28 @@ def test_a_viewer_revokes_their_own_token_and_no_other(server: HostedServer) -> 
     server.make_token("mia", "ours")
     everyone = server.ask("GET", "/api/v1/tokens?everyone=true", session=server.make_session("olga")).json()["items"]
     numbers = {item["user"]: item["id"] for item in everyone}
-    assert server.ask("DELETE", f"/api/v1/tokens/{numbers['mia']}", token=mine).code == "not_found"
+    assert server.ask("DELETE", f"/api/v1/tokens/{numbers['mia']}", token=mine).code == "forbidden"
     assert server.ask("DELETE", f"/api/v1/tokens/{numbers['vera']}", token=mine).status == 200
     assert not is_valid(server, mine)
+
+
+def test_a_token_that_only_reads_revokes_no_other_token_of_its_user(server: HostedServer) -> None:
+    session = server.make_session("mia")
+    made = create(server, {}, session=session)
+    for scopes in (["read"], ["read", "ingest"]):
+        reader = create(server, {"scopes": scopes}, session=session)
+        refused = server.ask("DELETE", f"/api/v1/tokens/{made['id']}", token=reader["token"])
+        assert refused.code == "forbidden"
+        assert "revoke itself" in refused.text
+        assert server.ask("DELETE", f"/api/v1/tokens/{reader['id']}", token=reader["token"]).status == 200
+    assert is_valid(server, made["token"])
+
+
+def test_a_viewer_revokes_their_own_token_in_the_browser(server: HostedServer) -> None:
+    token, session = server.make_token("vera", "ours", "read"), server.make_session("vera")
+    [listed] = server.ask("GET", "/api/v1/tokens", session=session).json()["items"]
+    assert server.ask("DELETE", f"/api/v1/tokens/{listed['id']}", session=session).status == 200
+    assert not is_valid(server, token)
 
 
 class TestPasswordChange:

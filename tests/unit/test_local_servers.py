@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -95,7 +96,25 @@ def test_the_file_of_a_killed_server_is_ignored() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait(30)
     path = announce(URL, "abc")
-    path.write_text(f'{{"pid": {ended.pid}, "secret": "abc"}}')
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pid": ended.pid}))
+    assert find_secret(URL) == ""
+
+
+def test_a_process_that_reuses_the_id_of_a_killed_server_does_not_get_its_secret() -> None:
+    path = announce(URL, "abc")
+    found = json.loads(path.read_text())
+    assert found["pid"] == os.getpid()
+    # The server that announced it started earlier than the process that has its ID now.
+    path.write_text(json.dumps({**found, "started": found["started"] - 60}))
+    assert find_secret(URL) == ""
+    path.write_text(json.dumps(found))
+    assert find_secret(URL) == "abc"
+
+
+def test_the_secret_is_not_for_a_process_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    announce(URL, "abc")
+    owners = iter(["another", "this"])
+    monkeypatch.setattr("psutil.Process.username", lambda _: next(owners))
     assert find_secret(URL) == ""
 
 

@@ -123,19 +123,22 @@ def test_trailing_slashes_of_addresses_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "warned"),
+    ("arguments", "warnings"),
     [
-        ([], False),
-        (["--login", "--host", "0.0.0.0"], True),
-        (["--login", "--host", "0.0.0.0", "--url", "https://scope.example"], True),
-        (["--login", "--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], False),
-        (["--login", "--host", "0.0.0.0", "--trusted-proxies", "10.0.0.1"], False),
-        (["--login", "--host", "127.0.0.1"], False),
+        ([], []),
+        (["--login", "--host", "0.0.0.0"], ["without TLS", "any host name"]),
+        (["--login", "--host", "0.0.0.0", "--url", "https://scope.example"], ["without TLS"]),
+        (["--login", "--host", "0.0.0.0", "--tls-cert", "c", "--tls-key", "k"], ["any host name"]),
+        (["--login", "--host", "0.0.0.0", "--trusted-proxies", "10.0.0.1", "--url", "https://scope.example"], []),
+        (["--login", "--host", "127.0.0.1"], []),
     ],
     ids=str,
 )
-def test_plain_text_beyond_this_machine_is_warned_of(arguments: list[str], warned: bool) -> None:
-    assert bool(parsed(*arguments).warnings) == warned
+def test_plain_text_and_any_host_name_are_warned_of_beyond_this_machine(
+    arguments: list[str], warnings: list[str]
+) -> None:
+    found = parsed(*arguments).warnings
+    assert [expected in text for expected, text in zip(warnings, found, strict=True)] == [True] * len(warnings)
 
 
 def test_requests_may_use_the_names_of_the_url_and_of_hosts() -> None:

@@ -16,9 +16,13 @@ import sys
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import psutil
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 #: The parameter of a URL that contains the secret.
 PARAMETER = "secret"
+#: A process that reuses the ID of another one starts seconds later, because IDs are given in turn.
+MAX_CLOCK_CHANGE_S = 1.0
 
 
 def data_directory() -> Path:
@@ -56,7 +60,7 @@ def announce(url: str, secret: str) -> Path:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        json.dump({"pid": os.getpid(), "secret": secret}, file)
+        json.dump({"pid": os.getpid(), "started": _started(os.getpid()), "secret": secret}, file)
     temporary.replace(path)
     return path
 
@@ -92,9 +96,10 @@ def find_secret(url: str) -> str:
     except RuntimeError:
         # This user has no home directory, as in some containers.
         return ""
-    secret, pid = found.get("secret"), found.get("pid")
-    # A server that was killed leaves its file, and then anybody can take its port: do not tell them the secret.
-    return secret if isinstance(secret, str) and isinstance(pid, int) and _is_running(pid) else ""
+    secret, pid, started = found.get("secret"), found.get("pid"), found.get("started")
+    # A server that was killed leaves its file, and then anybody can take its port, and its process ID: do not tell them the secret.
+    is_running = isinstance(pid, int) and isinstance(started, int | float) and _is_same(_started(pid), started)
+    return secret if isinstance(secret, str) and is_running else ""
 
 
 def _path(port: int | None) -> Path:
@@ -114,12 +119,17 @@ def _read(path: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_running(pid: int) -> bool:
-    if os.name != "posix":
-        # There, os.kill ends a process whatever the signal.
-        return True
+def _started(pid: int) -> float:
+    """Return when a process of this user started, in seconds since 1970; 0 if there is none with this ID."""
     try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
+        process = psutil.Process(pid)
+        if process.username() != psutil.Process().username():
+            return 0.0
+        return float(process.create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def _is_same(started: float, announced: float) -> bool:
+    # psutil adds the time of boot, which moves with corrections of the clock.
+    return started > 0 and abs(started - announced) < MAX_CLOCK_CHANGE_S

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from daskscope.client.local_servers import with_secret
+from daskscope.collector.delivery.private_directory import NotPrivate, check_private
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.counters import Counters
 from daskscope.server.earlier_runs import EarlierRuns
@@ -31,7 +32,7 @@ from daskscope.server.writer import Writer
 from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.archive import Archive
 from daskscope.storage.blobs import open_store
-from daskscope.storage.database import Database, detail_of
+from daskscope.storage.database import Database, StorageError, detail_of, explained_damage
 from daskscope.storage.master_keys import MasterKeys
 from daskscope.storage.migrate import prepare
 from daskscope.storage.users import disable_tokens, open_user
@@ -157,6 +158,15 @@ class Services:
 def open_services(settings: Settings, clock: Callable[[], int] = now_us) -> Services:
     """Open the archive and start the writer."""
     settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        check_private(settings.directory)
+    except NotPrivate as error:
+        raise StorageError(f"The data directory is not safe: {error}. Choose another one with --data.") from None
+    with explained_damage(settings.database_url):
+        return _open_services(settings, clock)
+
+
+def _open_services(settings: Settings, clock: Callable[[], int]) -> Services:
     with closing(Database(settings.database_url)) as unlimited:
         # A migration may take longer than any other statement.
         prepared = prepare(unlimited)

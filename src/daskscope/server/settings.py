@@ -135,12 +135,20 @@ class Settings:
     @property
     def warnings(self) -> list[str]:
         """Return what an operator should change."""
-        if self.is_loopback or self.tls_cert or self.trusted_proxies:
+        if self.is_loopback:
             return []
-        return [
-            f"The server listens on {self.host} without TLS, so passwords, tokens and recordings cross the network in plain text. "
-            "Set --tls-cert and --tls-key, or put it behind a proxy with TLS and set --trusted-proxies."
-        ]
+        found = []
+        if not (self.tls_cert or self.trusted_proxies):
+            found.append(
+                f"The server listens on {self.host} without TLS, so passwords, tokens and recordings cross the network in plain "
+                "text. Set --tls-cert and --tls-key, or put it behind a proxy with TLS and set --trusted-proxies."
+            )
+        if not self.host_names:
+            found.append(
+                "The server answers requests for any host name, so a page of another site can reach it under a name of its own. "
+                "Set --url to the address that people use."
+            )
+        return found
 
     @property
     def host_names(self) -> frozenset[str]:

@@ -86,6 +86,25 @@ def public_message(error: BaseException) -> str:
     return "the database cannot be reached" if is_outage(error) else "the database failed; see the server's log"
 
 
+#: How SQLite reports a file that it cannot read.
+_DAMAGE = ("malformed", "not a database", "file is encrypted")
+
+
+@contextmanager
+def explained_damage(database: str) -> Iterator[None]:
+    """Raise ``StorageError`` with the file and the way back if a SQLite catalog turns out to be damaged."""
+    try:
+        yield
+    except sa.exc.DatabaseError as error:
+        if not any(sign in str(error.orig).lower() for sign in _DAMAGE):
+            raise
+        raise StorageError(
+            f"The catalog {database} is damaged ({detail_of(error)}). Restore it from a backup and check it: "
+            f"cp BACKUP/catalog.db {database}; rm -f {database}-wal {database}-shm; daskscope doctor. "
+            f"Without a backup, save what can be read: sqlite3 {database} .recover | sqlite3 recovered.db"
+        ) from None
+
+
 class Database:
     """Connections to one catalog. ``read`` and ``write`` are transactions.
 

@@ -162,27 +162,37 @@ def collect_login(tx: Transaction, secret: str) -> Login | None:
 
 
 NAME = "setup"
+#: Setup links that are valid at the same time.
+MAX_SETUP_LINKS = 10
 
 
 def offer_setup(tx: Transaction) -> str:
-    """Create a new setup secret that replaces the previous one. Empty if a user can already sign in."""
+    """Create a setup secret. Empty if a user can already sign in.
+
+    Earlier ones stay valid, up to a number: another server with the same database has printed its own link.
+    """
     users = schema.users
     # The user of a server that had no sign-in before has no password, so nobody can sign in as them.
     if tx.execute(sa.select(users.c.id).where(users.c.password != "").limit(1)).scalar() is not None:
         return ""
     secret = secrets.token_urlsafe(24)
-    statement = insert(tx.connection, schema.facts).values(name=NAME, value=digest(secret))
-    changed = {"value": digest(secret)}
+    valid = " ".join([digest(secret), *_setup_digests(tx)][:MAX_SETUP_LINKS])
+    statement = insert(tx.connection, schema.facts).values(name=NAME, value=valid)
+    changed = {"value": valid}
     tx.execute(statement.on_conflict_do_update(index_elements=["name"], set_=changed))
     return secret
 
 
 def setup_matches(tx: Transaction, secret: str) -> bool:
+    return any(hmac.compare_digest(stored, digest(secret)) for stored in _setup_digests(tx))
+
+
+def _setup_digests(tx: Transaction) -> list[str]:
+    """Return the digests of the valid setup secrets, the newest first."""
     facts = schema.facts
-    stored = tx.execute(sa.select(facts.c.value).where(facts.c.name == NAME)).scalar()
-    return bool(stored) and hmac.compare_digest(str(stored), digest(secret))
+    return str(tx.execute(sa.select(facts.c.value).where(facts.c.name == NAME)).scalar() or "").split()
 
 
 def end_setup(tx: Transaction) -> bool:
-    """Invalidate the setup secret. Return whether it was still valid: of two concurrent uses only one succeeds."""
+    """Invalidate all setup secrets. Return whether there were any: of two concurrent uses only one succeeds."""
     return bool(tx.execute(sa.delete(schema.facts).where(schema.facts.c.name == NAME)).rowcount)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,6 +17,16 @@ READ_S = 60.0
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
+class StrictConnection(h11.Connection):
+    """Refuses a request with two lengths: h11 uses one of them, and a proxy in front may use the other."""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request) and {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
+            raise h11.RemoteProtocolError("Content-Length together with Transfer-Encoding")
+        return event
+
+
 class LimitedProtocol(H11Protocol):
     """uvicorn's protocol on h11, with deadlines. uvicorn only times connections between two requests."""
 
@@ -23,6 +34,7 @@ class LimitedProtocol(H11Protocol):
     _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.conn = StrictConnection(h11.SERVER, MAX_HEADERS)
         super().connection_made(transport)
         self._set_deadline()
 

@@ -111,9 +111,12 @@ def _view(row: store.ListedToken) -> Token:
 
 
 def revoke_token(call: Call) -> dict[str, Any]:
-    """Revoke a token and all tokens created with it."""
+    """Revoke a token and all tokens created with it. Every token can revoke itself; others only with the scope ``write``."""
     everyone = "admin" in call.identity.scopes
     number = call.path("token")
+    identity = call.identity
+    if identity.kind == "token" and "write" not in identity.scopes and number != str(identity.token):
+        raise forbidden("This token can only read, and revoke itself. Revoke others on the page Settings.")
     with call.services.archive.write() as tx:
         user = None if everyone else call.identity.user
         found = is_number(number)
