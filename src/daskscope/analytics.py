@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from daskscope.client.token_exchange import TokenExchange, forget, shares_proces
 from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError, ServerError
+from daskscope.model.states import RunState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,9 +211,19 @@ def _settings(name: str) -> Settings:
 # ---------------------------------------------------------------- querying a server
 
 
-def list_clusters(account: str | None = None, since: str | None = "7 days", user: str | None = None) -> Listing:
-    """List the clusters of an account, newest first; ``since=None`` lists all of them."""
-    items = find_server(account).items("clusters", since=since or "all", user=user)
+def list_clusters(
+    account: str | None = None,
+    since: str | None = "7 days",
+    user: str | None = None,
+    *,
+    state: RunState | Sequence[RunState] | None = None,
+) -> Listing:
+    """List the clusters of an account, newest first; ``since=None`` lists all of them.
+
+    ``state`` is one or several of running, idle, finished, failed, unfinished, interrupted and lost.
+    """
+    states = state if isinstance(state, str) else ",".join(state or ())
+    items = find_server(account).items("clusters", since=since or "all", user=user, state=states or None)
     columns = ("name", "user", "state", "start", "duration", "n_tasks", "n_exceptions", "workers", "url")
     return Listing(items, columns, "No clusters yet. Connect one: daskscope.analytics.register()")
 

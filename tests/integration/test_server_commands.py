@@ -347,7 +347,8 @@ class TestLs:
         code, out, err = run("ls")
         assert (code, err) == (0, "")
         assert out.count("sample cluster") == 3
-        assert [item["id"] for item in json.loads(run("ls", "--json", "--state", "finished")[1])] == ["two"]
+        assert [item["id"] for item in json.loads(run("ls", "--json", "--state", "failed")[1])] == ["two"]
+        assert json.loads(run("ls", "--json", "--state", "finished")[1]) == []
         assert "--limit prints more" in run("ls", "--limit", "1")[2]
         assert "No cluster matches" in run("ls", "--search", "nowhere")[1]
         assert "There is no state 'gone'" in run("ls", "--state", "gone")[2]

@@ -69,7 +69,12 @@ def test_the_arguments_of_the_public_functions() -> None:
     assert names(daskscope.analytics.register) == ["client"]
     assert names(daskscope.analytics.unregister) == ["client"]
     assert str(inspect.signature(daskscope.list_performance_reports)) == "(account: 'str | None' = None) -> 'Listing'"
-    assert defaults(daskscope.analytics.list_clusters) == {"account": None, "since": "7 days", "user": None}
+    assert defaults(daskscope.analytics.list_clusters) == {
+        "account": None,
+        "since": "7 days",
+        "user": None,
+        "state": None,
+    }
     assert defaults(daskscope.analytics.list_computations) == {
         "cluster_id": None,
         "scheduler_id": None,

@@ -9,6 +9,7 @@ from daskscope import units
 from daskscope.cli.output import open_output, write, write_json, write_message
 from daskscope.cli.terminal import Cells, Column, escape, local_minute, split_cells
 from daskscope.client.server import find_server
+from daskscope.model.states import RUN_STATES
 
 CONNECT = "import daskscope.analytics; daskscope.analytics.register()"
 
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="STATE",
-        help="show clusters in these states: running, idle, finished, lost (comma-separated)",
+        help=f"show clusters in these states: {', '.join(RUN_STATES)} (comma-separated)",
     )
     parser.add_argument("--search", metavar="TEXT", help="search names, IDs, users and hosts")
     parser.add_argument("--account", metavar="NAME", help="account (default: your own)")

@@ -23,7 +23,7 @@ from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import Summary, extent, is_open, summarise
+from daskscope.analysis.summary import Summary, computation_states, extent, is_open, summarise
 from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
@@ -142,7 +142,7 @@ def build(
             cast(schema.Prefix, {**asdict(p), "intervals_us": dict(p.intervals_us)}) for p in summary.prefixes
         ],
         "workers": [_worker(worker, stop_us) for worker in summary.workers],
-        "computations": _computations(recording),
+        "computations": _computations(recording, stop_us),
         "groups": tables.groups(recording),
         "spans": _spans(recording),
         "errors": [_error(failure) for failure in summary.errors],
@@ -286,10 +286,9 @@ def _worker(worker: Worker, stop_us: int) -> schema.Worker:
     }
 
 
-def _computations(recording: Recording) -> list[schema.Computation]:
+def _computations(recording: Recording, stop_us: int) -> list[schema.Computation]:
     names = (
         "computation",
-        "state",
         "start_us",
         "stop_us",
         "tasks",
@@ -301,8 +300,10 @@ def _computations(recording: Recording) -> list[schema.Computation]:
         "graph_us",
     )
     keys = ["errors" if name == "erred" else name for name in names]
-    rows = [dict(zip(keys, row, strict=True)) for row in recording["computations"].records(*names)]
-    found = cast(list[schema.Computation], rows)
+    rows = zip(computation_states(recording, stop_us), recording["computations"].records(*names), strict=True)
+    found = cast(
+        list[schema.Computation], [{"state": state, **dict(zip(keys, row, strict=True))} for state, row in rows]
+    )
     return sorted(found, key=lambda computation: (computation["start_us"], computation["computation"]))
 
 

@@ -1,8 +1,8 @@
 // Written by scripts/gen-types from src/daskscope/server/contract.py. Change it there.
 
-import type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState } from "./states.gen";
+import type { AuditAction, ErrorState, RunState } from "./states.gen";
 
-export type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState };
+export type { AuditAction, ErrorState, RunState };
 
 export type Role = "viewer" | "member" | "owner";
 
@@ -333,9 +333,8 @@ export interface Cluster {
   host: string;
   address: string;
   account: string;
-  state: ClusterState;
-  outcome: ClusterOutcome;
-  status: string;
+  state: RunState;
+  status: "running" | "stopped";
   reason: string;
   created: string | null;
   start: string | null;
@@ -434,9 +433,8 @@ export interface OneCluster {
   host: string;
   address: string;
   account: string;
-  state: ClusterState;
-  outcome: ClusterOutcome;
-  status: string;
+  state: RunState;
+  status: "running" | "stopped";
   reason: string;
   created: string | null;
   start: string | null;
@@ -495,7 +493,7 @@ export interface History {
 /** Why a cluster is still running. */
 export interface Explanation {
   cluster_id: string;
-  state: ClusterState;
+  state: RunState;
   answer: string;
   evidence: string[];
   advice: string[];
@@ -516,7 +514,7 @@ export interface Computation {
   scheduler_id: string;
   cluster_name: string;
   user: string;
-  state: ComputationState;
+  state: RunState;
   code: string;
   code_file: string;
   code_line: number;
@@ -543,7 +541,7 @@ export interface OneComputation {
   scheduler_id: string;
   cluster_name: string;
   user: string;
-  state: ComputationState;
+  state: RunState;
   code: string;
   code_file: string;
   code_line: number;
@@ -657,7 +655,7 @@ export interface HostedReport {
   duration: number;
   n_tasks: number;
   n_errors: number;
-  status: string;
+  state: string;
   cluster_id: string;
   tags: string[];
 }
