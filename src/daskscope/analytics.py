@@ -234,7 +234,7 @@ def list_computations(
     """List the computations of a cluster, newest first; give one of the two IDs."""
     cluster = _cluster(cluster_id, scheduler_id)
     items = find_server(account).items("computations", cluster_id=cluster)
-    return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "code"), "No computations.")
+    return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "call"), "No computations.")
 
 
 def list_events(cluster_id: str, account: str | None = None) -> Listing:

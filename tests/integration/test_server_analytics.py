@@ -205,6 +205,11 @@ class TestLists:
         computations = analytics.list_computations(scheduler_id=cluster_id)
         assert all(item.keys() >= {"code", "start", "stop", "state", "n_tasks"} for item in computations)
         assert {item["state"] for item in computations} <= {"finished", "failed"}
+        assert sorted(item["call"] for item in computations) == [
+            "client.gather(client.map(inc, range(10), pure=False))",
+            "failed = client.submit(fail, 3, pure=False)",
+        ]
+        assert "failed = client.submit(fail, 3, pure=False)"[:39] in repr(computations)
 
         (exception,) = analytics.list_exceptions()
         assert (exception["type"], exception["message"]) == ("ValueError", "no good: 3")

@@ -14,6 +14,7 @@ from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.grouping import where
 from daskscope.analysis.limits import parse_object
 from daskscope.analysis.prefixes import Activity, Prefix, activities, prefixes
+from daskscope.analysis.selection import since
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
 from daskscope.model.states import COMPUTATION_STATES, RunState
@@ -102,10 +103,10 @@ class Summary:
 
 
 def summarise(recording: Recording) -> Summary:
-    """Summarise a recording; a running cluster counts up to its last recorded event."""
-    clusters = _clusters(recording)
+    """Summarise what a recording covers; a running cluster counts up to its last recorded event."""
+    start, end = extent(recording)
+    clusters, inside = _clusters(recording), inside_block(recording)
     cluster = clusters[-1] if clusters else None
-    start, end = _lifetime(recording, cluster)
     return Summary(
         source=recording.source,
         cluster=cluster,
@@ -113,11 +114,11 @@ def summarise(recording: Recording) -> Summary:
         start_us=start,
         end_us=end,
         duration_us=max(0, end - start),
-        computations=_computations(recording, end),
-        prefixes=prefixes(recording),
-        activities=activities(recording),
-        workers=workers(recording, end),
-        errors=failures(recording),
+        computations=_computations(inside, end),
+        prefixes=prefixes(inside),
+        activities=activities(inside),
+        workers=workers(inside, end),
+        errors=failures(inside),
         complete=is_complete(recording),
         completeness=completeness(recording),
         statement=statement(recording),
@@ -152,6 +153,12 @@ def find_block(recording: Recording) -> Block | None:
         return None
     start, stop = (int(windows[name][named[0]]) for name in ("start_us", "stop_us"))
     return Block(start, stop, str(windows["error"][named[0]]).startswith(INTERRUPTS))
+
+
+def inside_block(recording: Recording) -> Recording:
+    """Return the recording without what ended before its only block began: the cluster may have been recorded before."""
+    block = find_block(recording)
+    return since(recording, block.start_us) if block is not None else recording
 
 
 def computation_states(recording: Recording, stop_us: int) -> list[RunState]:
@@ -292,7 +299,7 @@ def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
             wall_us=max(0, (stop or end) - start) if start else 0,
             tasks=tasks,
             errors=erred,
-            code=_call(code, line),
+            code=call_line(code, line),
             span_tags=tags.get(span, ()),
         )
         for state, (id_, start, stop, tasks, erred, code, line, span) in zip(states, rows, strict=True)
@@ -300,7 +307,7 @@ def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
     return tuple(sorted(found, key=lambda computation: (computation.start_us, computation.computation)))
 
 
-def _call(code: str, line: int) -> str:
+def call_line(code: str, line: int) -> str:
     """Return the line of the call, else the first line that is not blank."""
     lines = code.splitlines()
     if 0 <= line < len(lines) and lines[line].strip():

@@ -157,7 +157,11 @@ class performance_report:
         else:
             self.tags, self._record.name = {}, "report"
         self._record.labels = self.tags
-        self._code = calling_code(frame, self._stacklevel) if chosen.code else ""
+        self._code = bounded(scrubber.scrub(self._find_code(frame)), CODE_LIMIT) if chosen.code else ""
+
+    def _find_code(self, frame: FrameType | None, /) -> str:
+        """Return the code to show as the calling code."""
+        return calling_code(frame, self._stacklevel)
 
     @contextlib.contextmanager
     def _cleaning_up(self) -> Any:
@@ -241,10 +245,9 @@ def calling_code(frame: FrameType | None, stacklevel: int) -> str:
     if frame is None:
         return ""
     try:
-        code = inspect.getsource(frame)
+        return inspect.getsource(frame)
     except (OSError, TypeError):
         return ""
-    return bounded(_scrubber().scrub(code), CODE_LIMIT)
 
 
 def summary_html(summary: Summary, link: str) -> str:

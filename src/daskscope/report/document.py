@@ -22,7 +22,7 @@ from daskscope.analysis.failures import Failure
 from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
-from daskscope.analysis.selection import Selection, select
+from daskscope.analysis.selection import since
 from daskscope.analysis.summary import Summary, computation_states, extent, is_open, summarise
 from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.rules import findings
@@ -173,18 +173,6 @@ def build(
 
 def _bin_limit(workers: int) -> int:
     return max(MIN_BINS, min(MAX_BINS, MAX_SUMS // max(1, workers)))
-
-
-def since(recording: Recording, start_us: int) -> Recording:
-    """Return the rows of a window that began at ``start_us``; its file has no rows after its end.
-
-    Clocks of workers are some milliseconds off. An execution belongs to the window if the scheduler assigned it after the
-    window began, even if its worker reports an earlier stop.
-    """
-    tasks = recording["tasks"]
-    selected = select(recording, Selection(start_us=start_us))
-    kept = (tasks["assigned_us"] >= start_us) | (tasks["stop_us"] > start_us)
-    return replace(selected, tables={**selected.tables, "tasks": tasks if kept.all() else tasks.take(kept)})
 
 
 def _totals(facts: Facts, bins: Bins, transferred: int) -> schema.Totals:

@@ -189,6 +189,8 @@ class Computation(TypedDict):
     user: str
     state: RunState
     code: str
+    #: The line of the code that made the call.
+    call: str
     code_file: str
     code_line: int
     start: str | None

@@ -11,6 +11,7 @@ from daskscope.analysis.cost import Cost, choose_prices, estimate
 from daskscope.analysis.limits import encodable
 from daskscope.analysis.rollup import Sums
 from daskscope.analysis.still_running import describe_state
+from daskscope.analysis.summary import call_line
 from daskscope.analysis.usual import Usual
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
@@ -169,6 +170,7 @@ def computation_view(row: Computation, account: Account, base: str, now_us: int)
         "user": row.user,
         "state": row.state,
         "code": row.code,
+        "call": call_line(row.code, row.code_line),
         "code_file": row.code_file,
         "code_line": row.code_line,
         "start": moment(row.start_us),

@@ -516,6 +516,7 @@ export interface Computation {
   user: string;
   state: RunState;
   code: string;
+  call: string;
   code_file: string;
   code_line: number;
   start: string | null;
@@ -543,6 +544,7 @@ export interface OneComputation {
   user: string;
   state: RunState;
   code: string;
+  call: string;
   code_file: string;
   code_line: number;
   start: string | null;
