@@ -243,7 +243,9 @@ class TestLists:
 
     def test_a_foreign_account_is_refused_with_a_suggestion(self, server: HostedServer) -> None:
         server.make_account("theirs", mallory="owner")
-        with pytest.raises(DaskscopeError, match="daskscope login --account NAME"):
+        with pytest.raises(
+            DaskscopeError, match=r"for the account ours only\. Get one for all your accounts with: daskscope login"
+        ):
             analytics.list_clusters(account="theirs")
 
 

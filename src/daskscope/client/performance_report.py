@@ -32,7 +32,7 @@ from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
 from daskscope.client.reports import describe_upload, upload_report
-from daskscope.client.server import configured_url, find_server
+from daskscope.client.server import configured_url, find_server, in_account
 from daskscope.collector.arguments import without_arguments
 from daskscope.collector.privacy import Scrubber, bounded
 from daskscope.collector.settings import Settings
@@ -212,10 +212,11 @@ class performance_report:
         except DaskscopeError as problem:
             report.problem = str(problem)
             logger.warning(
-                "daskscope: the report was not uploaded (%s) It is in %s. Upload it with: daskscope reports upload %s",
+                "daskscope: the report was not uploaded (%s) It is in %s. Upload it with: daskscope reports upload %s%s",
                 problem,
                 self.filename,
                 self.filename,
+                in_account(self.account),
             )
             return
         report.url = sent["url"]

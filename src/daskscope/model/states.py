@@ -35,9 +35,10 @@ VERDICT_TEXT: dict[str, str] = {"vanished": "lost"}
 Role = Literal["viewer", "member", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "member", "owner")
 
-#: What a token allows. ``tokens`` allows to create further tokens; no token has it unless it is asked for.
-Scope = Literal["ingest", "read", "write", "admin", "tokens"]
-SCOPES: tuple[Scope, ...] = ("ingest", "read", "write", "admin", "tokens")
+#: What a token allows. ``tokens`` allows to create further tokens; no token has it unless it is asked for. ``accounts`` allows
+#: the rest in every account of its user, as far as the role there does; ``daskscope login`` asks for it.
+Scope = Literal["ingest", "read", "write", "admin", "tokens", "accounts"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 #: What the audit log records.
 AuditAction = Literal[

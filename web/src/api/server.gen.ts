@@ -6,7 +6,7 @@ export type { AuditAction, ErrorState, RunState };
 
 export type Role = "viewer" | "member" | "owner";
 
-export type Scope = "ingest" | "read" | "write" | "admin" | "tokens";
+export type Scope = "ingest" | "read" | "write" | "admin" | "tokens" | "accounts";
 
 /** Tasks of a computation or of one of its prefixes. */
 export interface TaskCounts {
@@ -674,7 +674,7 @@ export interface Me {
   kind: "token" | "session" | "local";
   admin: boolean;
   account: string | null;
-  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens" | "accounts")[];
   expires: string | null;
   accounts: Membership[];
   warnings: string[];
@@ -693,7 +693,7 @@ export interface Token {
   id: number;
   hint: string;
   label: string;
-  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens" | "accounts")[];
   user: string;
   expired: boolean;
   expires_soon: boolean;
