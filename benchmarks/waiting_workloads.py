@@ -36,7 +36,7 @@ def sleeping_tasks(lab: Lab) -> Callable[[Said], None]:
         check_compute(lab, said)
         lab.number("waiting, asleep or in native code", lab.wall(), said.waiting("blocked"), 0.05 * lab.wall())
         lab.text("first finding", "waiting", said.first)
-        lab.text("outcome", "finished", said.outcome.status)
+        lab.text("outcome", "finished", said.outcome.state)
 
     return compare
 

@@ -49,7 +49,7 @@ def one_long_task(lab: Lab) -> Callable[[Said], None]:
 
     def compare(said: Said) -> None:
         lab.number("idle, too few tasks", 3 * 4, said.idle("too few tasks"), 1.0)
-        lab.text("outcome", "finished", said.outcome.status)
+        lab.text("outcome", "finished", said.outcome.state)
 
     return compare
 
@@ -105,7 +105,7 @@ def a_killed_worker(lab: Lab) -> Callable[[Said], None]:
         killed = [s for s in said.recording["tasks"]["status"].tolist() if s == "killed"]
         lab.number("killed executions", 1, len(killed), 0, "")
         lab.number("lost time", lost, said.seconds("failed"), 0.3)
-        lab.text("outcome", "finished", said.outcome.status)
+        lab.text("outcome", "finished", said.outcome.state)
         lab.text("first finding", "lost worker", said.first)
 
     return compare
@@ -231,7 +231,7 @@ def retried_tasks(lab: Lab) -> Callable[[Said], None]:
     def compare(said: Said) -> None:
         # A failing task also occupies its thread while Dask packs its traceback.
         lab.number("lost time", 2 * 0.5, said.seconds("failed"), 0.7)
-        lab.text("outcome", "finished", said.outcome.status)
+        lab.text("outcome", "finished", said.outcome.state)
 
     return compare
 
@@ -243,7 +243,7 @@ def a_failure_with_dependents(lab: Lab) -> Callable[[Said], None]:
     wait(dependents)
 
     def compare(said: Said) -> None:
-        lab.text("outcome", "erred", said.outcome.status)
+        lab.text("outcome", "failed", said.outcome.state)
         lab.number("errors", 1, len(said.facts.errors), 0, "")
         lab.text("first finding", "error", said.first)
 
@@ -349,7 +349,7 @@ def a_shuffle(lab: Lab) -> Callable[[Said], None]:
 
     def compare(said: Said) -> None:
         lab.number("result", 400_000, float(result), 0, "")
-        lab.text("outcome", "finished", said.outcome.status)
+        lab.text("outcome", "finished", said.outcome.state)
         compute = said.facts.split.compute_us / 1e6
         lab.number("CPU and waiting are compute time", compute, said.seconds("cpu", "noncpu"), 0.01, is_internal=True)
 

@@ -163,7 +163,7 @@ class HostedServer:
             return create_user(tx, name, _hashed(), admin=admin).id
 
     def make_token(self, user: str, account: str, *scopes: str, cluster: str = "", expires_us: int = 0) -> str:
-        """Create a token, with all scopes unless some are given, and return its secret."""
+        """Create a token for one account, with all scopes unless some are given, and return its secret."""
         with self.services.archive.write() as tx:
             owner, of = find_user(tx, user), find_account(tx, account)
             assert owner is not None
@@ -172,7 +172,7 @@ class HostedServer:
                 tx,
                 account=of.id,
                 user=owner.id,
-                scopes=frozenset(scopes or SCOPES),
+                scopes=frozenset(scopes or SCOPES) - (set() if scopes else {"accounts"}),
                 label="made by a test",
                 expires_us=expires_us,
                 cluster=cluster,

@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -25,13 +25,22 @@ from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import option, settings
 from daskscope.client.connection import ask, find_client, install, is_recorded, user_digest
 from daskscope.client.listing import Listing
-from daskscope.client.server import Server, ask_sql, configured_url, download_recording, find_server, find_token
+from daskscope.client.server import (
+    Server,
+    ask_sql,
+    chosen_account,
+    configured_url,
+    download_recording,
+    find_server,
+    find_token,
+)
 from daskscope.client.token_exchange import TokenExchange, forget, shares_process
 from daskscope.collector.delivery.spool import spool_directory
 from daskscope.collector.scheduler.claims import PRELOAD, REGISTER, Claim
 from daskscope.collector.scheduler.plugin import ClusterPlugin
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError, ServerError
+from daskscope.model.states import RunState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,20 +80,21 @@ NO_DESTINATION = (
 # ---------------------------------------------------------------- recording
 
 
-def register(client: distributed.Client | None = None) -> Awaitable[str] | str:
+def register(client: distributed.Client | None = None, *, account: str | None = None) -> Awaitable[str] | str:
     """Record this client's cluster from now on, until it closes or ``unregister()``. Further calls have no effect.
 
+    It belongs to ``account``, by default that of the configuration, else the default account of ``daskscope login``.
     Prints and returns the URL of the cluster's page, or the directory on the scheduler's machine.
     With an asynchronous client, await the result.
     """
     client = find_client(client)
-    chosen = chosen_settings()
+    chosen = chosen_settings(account)
     return client.sync(_register, client, chosen)  # type: ignore[no-any-return]
 
 
-def chosen_settings() -> Settings:
+def chosen_settings(account: str | None = None) -> Settings:
     """Return the settings of a recording that this process starts; raise if there is nowhere to record to."""
-    return _settings(name=option("daskscope.name") or _default_name())
+    return _settings(name=option("daskscope.name") or _default_name(), account=account)
 
 
 async def _register(client: distributed.Client, chosen: Settings) -> str:
@@ -229,19 +239,30 @@ def _preloaded_name() -> str:
     return f"{socket.gethostname()} {datetime.now().astimezone():%Y-%m-%d %H:%M}"
 
 
-def _settings(name: str) -> Settings:
+def _settings(name: str, account: str | None = None) -> Settings:
     server, directory = configured_url(), option("daskscope.directory")
     if not server and not directory:
         raise DaskscopeError(NO_DESTINATION)
-    return settings(server=server, directory=str(directory or ""), name=str(name))
+    account = chosen_account(server, account)
+    return settings(server=server, account=account, directory=str(directory or ""), name=str(name))
 
 
 # ---------------------------------------------------------------- querying a server
 
 
-def list_clusters(account: str | None = None, since: str | None = "7 days", user: str | None = None) -> Listing:
-    """List the clusters of an account, newest first; ``since=None`` lists all of them."""
-    items = find_server(account).items("clusters", since=since or "all", user=user)
+def list_clusters(
+    account: str | None = None,
+    since: str | None = "7 days",
+    user: str | None = None,
+    *,
+    state: RunState | Sequence[RunState] | None = None,
+) -> Listing:
+    """List the clusters of an account, newest first; ``since=None`` lists all of them.
+
+    ``state`` is one or several of running, idle, finished, failed, unfinished, interrupted and lost.
+    """
+    states = state if isinstance(state, str) else ",".join(state or ())
+    items = find_server(account).items("clusters", since=since or "all", user=user, state=states or None)
     columns = ("name", "user", "state", "start", "duration", "n_tasks", "n_exceptions", "workers", "url")
     return Listing(items, columns, "No clusters yet. Connect one: daskscope.analytics.register()")
 
@@ -252,7 +273,7 @@ def list_computations(
     """List the computations of a cluster, newest first; give one of the two IDs."""
     cluster = _cluster(cluster_id, scheduler_id)
     items = find_server(account).items("computations", cluster_id=cluster)
-    return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "code"), "No computations.")
+    return Listing(items, ("state", "start", "duration", "n_tasks", "n_errors", "call"), "No computations.")
 
 
 def list_events(cluster_id: str, account: str | None = None) -> Listing:
@@ -316,7 +337,11 @@ def close(cluster_id: str, account: str | None = None) -> None:
 
 
 def create_api_token(
-    *, label: str | None = None, days_to_expire: int | None = None, scopes: list[str] | None = None
+    *,
+    label: str | None = None,
+    days_to_expire: int | None = None,
+    scopes: list[str] | None = None,
+    account: str | None = None,
 ) -> dict[str, Any]:
     """Create a token. Its secret is in ``token`` and cannot be retrieved later.
 
@@ -324,19 +349,25 @@ def create_api_token(
     needs the scope ``tokens``: sign in with ``daskscope login --create-tokens``.
     """
     body = {"label": label or "", "days_to_expire": days_to_expire}
-    result: dict[str, Any] = find_server().call(
+    result: dict[str, Any] = find_server(account).call(
         "POST", "tokens", body={**body, **({"scopes": scopes} if scopes else {})}
     )
     return result
 
 
-def list_api_tokens(include_inactive: bool = False) -> dict[str, dict[str, Any]]:  # noqa: FBT001, FBT002 (the known order)
-    """List your tokens, by identifier."""
-    items = find_server().get("tokens", include_inactive=str(include_inactive).lower())["items"]
+def list_api_tokens(
+    include_inactive: bool = False,  # noqa: FBT001, FBT002 (the known order)
+    *,
+    account: str | None = None,
+) -> dict[str, dict[str, Any]]:
+    """List your tokens of an account, by identifier."""
+    items = find_server(account).get("tokens", include_inactive=str(include_inactive).lower())["items"]
     return {str(item["id"]): item for item in items}
 
 
-def revoke_api_token(*, identifier: str | None = None, label: str | None = None) -> dict[str, Any]:
+def revoke_api_token(
+    *, identifier: str | None = None, label: str | None = None, account: str | None = None
+) -> dict[str, Any]:
     """Revoke one token, given by its identifier or its label.
 
     All tokens created with it are revoked too: ``recorders`` and ``tokens`` in the result count them.
@@ -344,11 +375,11 @@ def revoke_api_token(*, identifier: str | None = None, label: str | None = None)
     if (identifier is None) == (label is None):
         raise DaskscopeError("Give either identifier= or label=.")
     if identifier is None:
-        matching = [key for key, item in list_api_tokens().items() if item["label"] == label]
+        matching = [key for key, item in list_api_tokens(account=account).items() if item["label"] == label]
         if len(matching) != 1:
             raise DaskscopeError(f"{len(matching)} tokens have the label {label!r}. Give identifier= instead.")
         identifier = matching[0]
-    result: dict[str, Any] = find_server().call("DELETE", f"tokens/{quote(identifier, safe='')}")
+    result: dict[str, Any] = find_server(account).call("DELETE", f"tokens/{quote(identifier, safe='')}")
     return result
 
 

@@ -14,9 +14,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.support import ReportFile, Visit, rows
 
 from daskscope import units
+from daskscope.analysis.selection import since
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.model.states import VERDICT_TEXT
-from daskscope.report.document import since
 
 
 @pytest.fixture(scope="module")

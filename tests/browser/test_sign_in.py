@@ -181,3 +181,14 @@ def test_the_pages_are_accessible_and_fit_the_window(
                 broken[name] = problems
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert broken == {}
+
+
+def test_the_account_that_a_command_line_asks_for_is_preselected(browser: Browser, server: HostedServer) -> None:
+    server.make_account("second", olga="member")
+    login = server.ask("POST", "/api/v1/device", {"account": "second"}).json()
+    with browser.new_context() as context:
+        sign_in(context, server, "olga")
+        page = context.new_page()
+        page.goto(login["verification_url"])
+        enter_code(page, login["user_code"])
+        expect(page.locator("[name=account]")).to_have_value("second")

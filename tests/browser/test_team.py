@@ -189,10 +189,10 @@ def test_the_report_of_a_running_cluster_shows_when_it_was_created(page: Page, s
 def test_filters_are_in_the_url_and_back_works(page: Page, server: HostedServer) -> None:
     page.goto(f"{server.url}/ours/clusters")
     settled(page)
-    page.get_by_test_id("state-finished").click()
+    page.get_by_test_id("state-failed").click()
     expect(page.get_by_test_id("cluster-row")).to_have_count(1)
     page.get_by_test_id("cluster-search").fill("other")
-    expect(page).to_have_url(re.compile(r"state=finished.*q=other|q=other.*state=finished"))
+    expect(page).to_have_url(re.compile(r"state=failed.*q=other|q=other.*state=failed"))
     page.reload()
     expect(page.get_by_test_id("cluster-row")).to_have_count(1)
     page.get_by_role("link", name="other cluster").click()

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
 
 from daskscope.analysis.rollup import Sums
-from daskscope.server.serializers import cluster_outcome
 from daskscope.storage import clusters, error_groups, schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import (
@@ -76,27 +75,38 @@ def computation(name: str, **values: Any) -> dict[str, Any]:
     return {"computation": name, "seen_us": NOW, "start_us": NOW, "state": "running", **values}
 
 
-@pytest.mark.parametrize(
-    ("states", "tasks", "outcome"),
-    [
-        (["done", "done"], 1, "succeeded"),
-        (["done", "cancelled"], 1, "cancelled"),
-        (["done", "cancelled", "lost"], 1, "lost"),
-        (["done", "running"], 1, "lost"),
-        ([], 0, "nothing ran"),
-    ],
-)
-def test_how_the_work_of_a_finished_cluster_went(archive: Archive, states: list[str], tasks: int, outcome: str) -> None:
-    add_cluster(archive, "c", end_us=NOW, end_reason="closed")
+#: Recorded states of the computations of clusters that have ended, by the state of the cluster.
+ENDED: dict[str, list[list[str]]] = {
+    "finished": [[], ["done", "done"]],
+    "failed": [["erred"], ["done", "erred", "lost", "cancelled"]],
+    "unfinished": [["done", "cancelled", "lost"], ["done", "running"]],
+    "interrupted": [["done", "cancelled"]],
+}
+
+
+def test_the_computations_of_a_cluster_that_ended_decide_its_state(archive: Archive) -> None:
+    expected: dict[str, list[str]] = {}
+    for state, cases in ENDED.items():
+        for number, recorded in enumerate(cases):
+            name = f"{state}-{number}"
+            add_cluster(archive, name, end_us=NOW, end_reason="closed")
+            rows = [computation(str(place), state=value) for place, value in enumerate(recorded)]
+            archive.ingest([frame("computations", rows, 1, cluster=name)] if rows else [])
+            expected.setdefault(state, []).append(name)
+    add_cluster(archive, "failed-task", end_us=NOW)
+    archive.ingest([frame("tasks", [task(0, status="error")], 1, cluster="failed-task")])
+    expected["failed"].append("failed-task")
     add_cluster(archive, "live")
-    rows = [computation(str(number), state=state) for number, state in enumerate(states)]
-    others = [frame("computations", rows, 1)] if rows else []
-    archive.ingest([*others, *([frame("tasks", [task(0)], 2)] if tasks else [])])
-    archive.ingest([frame("computations", [computation("0", state="cancelled")], 1, cluster="live")])
+    archive.ingest([frame("computations", [computation("0", state="erred")], 1, cluster="live")])
+    expected["running"] = ["live"]
+
+    assert {state: sorted(names(archive, states=(state,))) for state in expected} == expected
     with archive.read() as tx:
-        listed = {row.cluster: row for row in list_clusters(tx, archive.account, ClusterFilter())}
-    assert cluster_outcome(listed["c"]) == cluster_outcome(archive.cluster("c")) == outcome
-    assert cluster_outcome(listed["live"]) == ""
+        assert count_clusters(tx, archive.account) == {state: len(found) for state, found in expected.items()}
+    assert {archive.cluster(name).state for name in expected["failed"]} == {"failed"}
+    # Filters apply before the limit: the newest clusters are of other states.
+    assert names(archive, states=("finished",), limit=1) == ["finished-1"]
+    assert sorted(names(archive, states=("running", "interrupted"))) == ["interrupted-0", "live"]
 
 
 def computation_states(archive: Archive) -> dict[str, str]:
@@ -111,9 +121,9 @@ def test_a_computation_ends_no_later_than_its_cluster(archive: Archive) -> None:
     rows = [computation("busy"), computation("ready", state="done", stop_us=NOW + 5)]
     archive.ingest([frame("computations", rows, 1, cluster="a")])
     archive.ingest([frame("computations", [computation("cut")], 1, cluster="b")])
-    assert computation_states(archive) == {"busy": "running", "ready": "done", "cut": "lost"}
+    assert computation_states(archive) == {"busy": "running", "ready": "finished", "cut": "unfinished"}
     archive.now_us += LOST_AFTER + 1
-    assert computation_states(archive) == {"busy": "lost", "ready": "done", "cut": "lost"}
+    assert computation_states(archive) == {"busy": "lost", "ready": "finished", "cut": "unfinished"}
 
 
 # ---------------------------------------------------------------- lists

@@ -14,11 +14,12 @@ import pytest
 from tests.processes import Processes, until
 
 import daskscope
-from daskscope import DaskscopeError, Recording, analytics
+from daskscope import DaskscopeError, Recording, analytics, units
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent, recording_gaps, summarise
 from daskscope.client.calling_code import NFRAMES, CallingCode
 from daskscope.insights.rules import findings
+from daskscope.report.page import find_page
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -94,6 +95,24 @@ class TestRegister:
 
         computations = opened(directory)["computations"]
         assert sorted(zip(computations["state"], computations["unfinished"])) == [("done", 0), ("lost", 1)]
+
+    @pytest.mark.usefixtures("directory")
+    def test_a_report_is_about_its_own_block(self, client: Any, tmp_path: Path) -> None:
+        analytics.register()
+        client.submit(time.sleep, 0.5, pure=False).result()
+        with pytest.raises(ZeroDivisionError):
+            client.submit(divmod, 1, 0).result()
+        with daskscope.performance_report(tmp_path / "report.html") as report:
+            client.gather(client.map(operator.neg, range(3), pure=False))
+        assert report.recording is not None
+        found, summary = find_page((tmp_path / "report.html").read_bytes()).report, summarise(report.recording)
+
+        assert found["title"] == "report: client.gather(client.map(operator.neg, range(3), pure=False))"
+        assert found["answer"]["state"] == "finished"
+        assert (summary.start_us, summary.end_us) == (found["start_us"], found["stop_us"])
+        assert [(one.code, one.tasks) for one in summary.computations] == [(found["title"].partition(": ")[2], 3)]
+        assert summary.errors == ()
+        assert f"<td>{units.duration(found['totals']['duration_us'])}</td>" in report._repr_html_()
 
     def test_registering_twice_has_no_effect(self, client: Any, directory: Path, opened: Opened) -> None:
         analytics.register()

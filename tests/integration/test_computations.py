@@ -161,7 +161,7 @@ def test_a_run_with_a_cancelled_computation_is_not_called_finished(
         until(lambda: idle(cluster))
     recording = opened(path)
     found = outcome(Facts.of(recording, *extent(recording)))
-    assert (found.status, found.headline) == ("cancelled", "1 of 2 computations was cancelled.")
+    assert (found.state, found.headline) == ("interrupted", "1 of 2 computations was interrupted.")
     assert found.reason.partition(" ")[2].startswith("tasks never ran. ")
 
 

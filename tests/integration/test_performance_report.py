@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -17,6 +20,7 @@ from tests.processes import Processes, until
 from tests.report_text import page_text
 
 import daskscope
+from daskscope.analysis.summary import summarise
 from daskscope.client.performance_report import Report as WrittenReport
 from daskscope.report.page import find_page
 from daskscope.report.schema import SCHEMA, Report
@@ -33,6 +37,15 @@ def client() -> Iterator[Client]:
 
 def inc(x: int) -> int:
     return x + 1
+
+
+#: Set once the block of an interrupted report has ended.
+ENDED = threading.Event()
+
+
+def press_ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    ENDED.wait(60)
 
 
 def read(path: str | Path) -> Report:
@@ -61,7 +74,7 @@ def test_a_report_has_the_tasks_and_leaves_nothing_behind(client: Client, tmp_pa
     assert report.recording is not None and report.recording["tasks"].rows == 20
     found = read(tmp_path / "report.html")
     assert found["totals"]["tasks"] == 20
-    assert found["answer"]["status"] == "finished"
+    assert found["answer"]["state"] == "finished"
     assert "daskscope.performance_report(" in found["calling_code"]
     assert ours(client) == []
 
@@ -95,9 +108,24 @@ def test_an_exception_passes_through_and_is_in_the_report(client: Client, tmp_pa
         client.submit(inc, 1).result()
         client.submit(lambda: 1 // 0).result()
     found = read(tmp_path / "report.html")
-    assert found["answer"]["status"] == "erred"
+    assert found["answer"]["state"] == "failed"
     assert "ZeroDivisionError" in found["failure"]
     assert [error["type"].rpartition(".")[2] for error in found["errors"]] == ["ZeroDivisionError"]
+
+
+def test_a_block_that_a_user_stops_is_interrupted(client: Client, tmp_path: Path) -> None:
+    ENDED.clear()
+    # Held, so that the task still runs when the block ends.
+    held = []
+    with pytest.raises(KeyboardInterrupt), daskscope.performance_report(tmp_path / "report.html") as report:
+        held.append(client.submit(press_ctrl_c))
+        held[0].result()
+    ENDED.set()
+    found = read(tmp_path / "report.html")
+    assert (found["answer"]["state"], found["answer"]["headline"].split(" after ")[0]) == ("interrupted", "Interrupted")
+    assert [one["state"] for one in found["computations"]] == ["interrupted"]
+    assert report.recording is not None
+    assert [one.state for one in summarise(report.recording).computations] == ["interrupted"]
 
 
 @pytest.mark.parametrize("skew", [5.0, -60.0])

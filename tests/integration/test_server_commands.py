@@ -84,6 +84,7 @@ class TestLogin:
             opened[0],
             "Authentication successful: mia in ours",
             f"Credentials have been saved at {file}",
+            "Default account: ours",
         ]
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         stored = json.loads(file.read_text())
@@ -129,13 +130,14 @@ class TestLogin:
         assert (code, err) == (1, "daskscope: This sign-in was denied in the browser.\n")
         assert not credentials.path().exists()
 
-    def test_a_sign_in_confirmed_for_another_account_is_refused(
+    def test_a_sign_in_for_an_account_that_the_user_is_not_in_is_refused(
         self, server: HostedServer, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.confirm(server, monkeypatch)
-        code, _, err = run("login", "--server", server.url, "--account", "other")
-        assert code == 1
-        assert "You signed in to ours, not to other" in err
+        opened = self.confirm(server, monkeypatch)
+        code, _, err = run("login", "--server", server.url, "--account", "other & more")
+        assert (code, opened) == (1, [f"{server.url}/device?account=other%20%26%20more"])
+        assert "This token is not for other & more. It is for: ours" in err
+        assert not credentials.path().exists()
 
     def test_a_token_is_read_from_standard_input(
         self, server: HostedServer, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -192,7 +194,7 @@ class TestExpiry:
         assert run("login", "--server", server.url, "--token", token)[0] == 0
         code, _, err = run("ls")
         assert code == 0
-        assert (f"Renew it with: daskscope login --server {server.url} --account ours\n" in err) is warned
+        assert (f"Renew it with: daskscope login --server {server.url}\n" in err) is warned
         assert len(err.splitlines()) == warned
 
     def test_credentials_saved_by_an_earlier_version_are_read(self, server: HostedServer, run: Run) -> None:
@@ -347,7 +349,8 @@ class TestLs:
         code, out, err = run("ls")
         assert (code, err) == (0, "")
         assert out.count("sample cluster") == 3
-        assert [item["id"] for item in json.loads(run("ls", "--json", "--state", "finished")[1])] == ["two"]
+        assert [item["id"] for item in json.loads(run("ls", "--json", "--state", "failed")[1])] == ["two"]
+        assert json.loads(run("ls", "--json", "--state", "finished")[1]) == []
         assert "--limit prints more" in run("ls", "--limit", "1")[2]
         assert "No cluster matches" in run("ls", "--search", "nowhere")[1]
         assert "There is no state 'gone'" in run("ls", "--state", "gone")[2]

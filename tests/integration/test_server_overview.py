@@ -175,7 +175,7 @@ def overview(server: HostedServer, query: str = "failed_since=2026-05-14T00:00:0
 class TestNumbers:
     def test_the_current_clusters(self, server: HostedServer) -> None:
         found = overview(server)
-        assert found["states"] == {"running": 1, "idle": 1, "finished": 1, "lost": 1}
+        assert found["states"] == {"running": 1, "idle": 1, "failed": 1, "lost": 1}
         assert [(item["cluster"]["id"], item["done"], item["total"]) for item in found["running"]] == [
             ("running", 5, 10)
         ]
@@ -187,7 +187,7 @@ class TestNumbers:
         assert (found["n_failed"], found["n_finished"]) == (2, 3)
         assert [(item["id"], item["state"], item["code"]) for item in found["failed"]] == [
             ("c-lost", "lost", "c-lost.compute()"),
-            ("c-failed", "erred", "c-failed.compute()"),
+            ("c-failed", "failed", "c-failed.compute()"),
         ]
 
     @pytest.mark.parametrize(

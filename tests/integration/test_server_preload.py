@@ -84,5 +84,5 @@ def test_a_killed_scheduler_is_lost_and_keeps_what_it_sent(server: ServerProcess
     assert cluster["n_tasks"] == 100
     assert "nothing heard" in cluster["reason"]
     computations = Server(server.url, token=server.secret).get("computations", cluster_id=cluster["id"])["items"]
-    assert {computation["state"] for computation in computations} <= {"done", "lost"}
+    assert {computation["state"] for computation in computations} <= {"finished", "unfinished"}
     assert server.stop() == 0

@@ -83,7 +83,7 @@ class TestSetUp:
             "kind": "session",
             "admin": True,
             "account": "lovelace",
-            "scopes": ["admin", "ingest", "read", "tokens", "write"],
+            "scopes": ["accounts", "admin", "ingest", "read", "tokens", "write"],
             "expires": None,
             "warnings": [],
             "accounts": [{"name": "lovelace", "role": "owner"}],

@@ -82,7 +82,7 @@ class Bench:
 
     def _is_over(self, count: int) -> bool:
         found = self.computations()
-        return len(found) == count and all(one["state"] == "done" for one in found)
+        return len(found) == count and all(one["state"] == "finished" for one in found)
 
 
 @pytest.fixture

@@ -24,10 +24,12 @@ from tests.processes import Processes, until
 from tests.server_process import ServerProcess
 
 import daskscope
+from daskscope import units
 from daskscope.client.embedded_server import find_or_start
 from daskscope.client.local_servers import running_servers, split_secret
 from daskscope.client.server import Server
 from daskscope.live_page import describe
+from daskscope.report.page import find_page
 
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
@@ -303,10 +305,39 @@ def test_a_cell_is_recorded_by_the_magic(tmp_path: Path) -> None:
     assert (tmp_path / "cell.html").stat().st_size > 10_000
 
 
-def test_a_recorded_cell_that_fails_stops_the_notebook_and_has_a_report(tmp_path: Path) -> None:
-    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
-        run_notebook(tmp_path, START, "%load_ext daskscope", "%%daskscope\n1 / 0")
-    assert (tmp_path / "dask-report.html").exists()
+def test_the_report_of_a_cell_has_its_code_and_its_time(tmp_path: Path) -> None:
+    cell = "numbers = range(4)\nclient.gather(client.map(abs, numbers))"
+    register = f"""
+import dask.config, daskscope.analytics
+dask.config.set({{"daskscope.directory": {str(tmp_path / "recordings")!r}}})
+daskscope.analytics.register()
+client.gather(client.map(str, range(9)))
+"""
+    cells = run_notebook(tmp_path, START, register, "%load_ext daskscope", f"%%daskscope\n{cell}", "client.close()")
+    found = find_page((tmp_path / "dask-report.html").read_bytes()).report
+
+    assert found["calling_code"] == f"{cell}\n"
+    assert found["title"] == "dask-report: client.gather(client.map(abs, numbers))"
+    assert [(one["code"], one["tasks"]) for one in found["computations"]] == [(cell, 4)]
+    assert f"<td>{units.duration(found['totals']['duration_us'])}</td>" in shown(cells[3])
+
+
+@pytest.mark.parametrize(("cell", "error"), [("1 / 0", "ZeroDivisionError"), ("1 +", "SyntaxError")])
+def test_a_recorded_cell_that_fails_stops_the_notebook_and_has_a_report(tmp_path: Path, cell: str, error: str) -> None:
+    with pytest.raises(CellExecutionError, match=error):
+        run_notebook(tmp_path, START, "%load_ext daskscope", f"%%daskscope\n{cell}", "client.close()")
+    executed = json.loads((tmp_path / "executed.json").read_text())["cells"]
+
+    assert [out["ename"] for out in executed[2]["outputs"] if out["output_type"] == "error"] == [error]
+    assert executed[3]["outputs"] == []
+    assert find_page((tmp_path / "dask-report.html").read_bytes()).report["calling_code"] == f"{cell}\n"
+
+
+def test_a_recorded_cell_without_a_cluster_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(CellExecutionError, match="No Dask client to record"):
+        run_notebook(tmp_path, "%load_ext daskscope", "%%daskscope\n1 + 1")
+    executed = json.loads((tmp_path / "executed.json").read_text())["cells"]
+    assert [output["ename"] for output in executed[1]["outputs"]] == ["NoClient"]
 
 
 def test_watching_says_what_it_needs(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

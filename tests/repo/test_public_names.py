@@ -66,10 +66,15 @@ def test_the_arguments_of_the_public_functions() -> None:
     assert names(daskscope.performance_report)[3:] == ["client", "upload", "tags", "storage_options", "stacklevel"]
     assert names(daskscope.MemorySampler.sample) == ["self", "label", "client", "measure", "interval"]
     assert names(daskscope.log_metric) == ["name", "value", "unit", "client", "span", "window", "labels"]
-    assert names(daskscope.analytics.register) == ["client"]
+    assert names(daskscope.analytics.register) == ["client", "account"]
     assert names(daskscope.analytics.unregister) == ["client"]
     assert str(inspect.signature(daskscope.list_performance_reports)) == "(account: 'str | None' = None) -> 'Listing'"
-    assert defaults(daskscope.analytics.list_clusters) == {"account": None, "since": "7 days", "user": None}
+    assert defaults(daskscope.analytics.list_clusters) == {
+        "account": None,
+        "since": "7 days",
+        "user": None,
+        "state": None,
+    }
     assert defaults(daskscope.analytics.list_computations) == {
         "cluster_id": None,
         "scheduler_id": None,
@@ -84,9 +89,9 @@ def test_the_arguments_of_the_public_functions() -> None:
         "scheduler_id": None,
     }
     assert names(daskscope.analytics.close) == ["cluster_id", "account"]
-    assert names(daskscope.analytics.create_api_token) == ["label", "days_to_expire", "scopes"]
-    assert defaults(daskscope.analytics.list_api_tokens) == {"include_inactive": False}
-    assert names(daskscope.analytics.revoke_api_token) == ["identifier", "label"]
+    assert names(daskscope.analytics.create_api_token) == ["label", "days_to_expire", "scopes", "account"]
+    assert defaults(daskscope.analytics.list_api_tokens) == {"include_inactive": False, "account": None}
+    assert names(daskscope.analytics.revoke_api_token) == ["identifier", "label", "account"]
 
 
 def defaults(function: object) -> dict[str, object]:

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from daskscope.analysis.facts import Facts
+from daskscope.analysis.outcome import outcome
+from daskscope.analysis.summary import extent, summarise
 from daskscope.report import document
 from daskscope.report.document import build
 from daskscope.report.titles import title_of
@@ -65,7 +68,7 @@ def test_it_says_when_gilknocker_is_absent(contention: float, is_absent: bool) -
     [
         ("import dask\n  x.sum().compute()\n", 1, "etl: x.sum().compute()"),
         ("", 0, "etl"),
-        ("x", 9, "etl"),
+        ("x\ny", 9, "etl: x"),
         ("y" * 200, 0, f"etl: {'y' * 79}…"),
     ],
 )
@@ -76,3 +79,20 @@ def test_a_title_has_the_line_that_took_longest(code: str, line: int, title: str
     ]
     assert title_of("etl", make_recording({"computations": computations})) == title
     assert title_of("etl", make_recording({})) == "etl"
+
+
+def test_only_computations_inside_the_block_count() -> None:
+    computations = [
+        {"computation": "a", "start_us": T, "stop_us": T + 9 * S, "code": "earlier()", "state": "erred"},
+        {"computation": "b", "start_us": T, "stop_us": T + 15 * S, "code": "begun_before()", "state": "done"},
+        {"computation": "c", "start_us": T + 11 * S, "stop_us": T + 12 * S, "code": "inside()", "state": "done"},
+    ]
+    window = {"window": "w", "kind": "report", "start_us": T + 10 * S, "stop_us": T + 20 * S}
+    exceptions = [{"fingerprint": "x", "type": "ValueError", "count": 1, "time_us": T + 5 * S}]
+    recording = make_recording({"computations": computations, "windows": [window], "exceptions": exceptions})
+    found = summarise(recording)
+
+    assert title_of("etl", recording) == "etl: inside()"
+    assert (found.duration_us, found.errors) == (10 * S, ())
+    assert [one.code for one in found.computations] == ["begun_before()", "inside()"]
+    assert outcome(Facts.of(recording, *extent(recording))).state == "finished"

@@ -14,6 +14,7 @@ from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording
+from daskscope.model.states import RUN_STATES
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -24,6 +25,7 @@ T = 1_700_000_000 * S
 CLUSTER = [{"cluster": "c", "recording_us": T, "end_us": T + 100 * S, "end_reason": "closed"}]
 WORKER = {"worker": "tcp://a", "name": "w-5", "server_id": "1", "nthreads": 1, "start_us": T, "end_us": T + 100 * S}
 TASK = {"worker": "tcp://a", "start_us": T, "stop_us": T + 65 * S, "status": "ok", "prefix": "add"}
+WINDOW = {"window": "w", "kind": "report", "start_us": T, "stop_us": T + 100 * S}
 
 
 def outcome_of(*states: str, **tables: list[dict[str, Any]]) -> Outcome:
@@ -57,13 +59,12 @@ def test_a_cluster_without_an_end_is_not_called_finished() -> None:
 
     found = outcome_of("done", clusters=running)
 
-    assert (found.status, found.headline) == (
+    assert (found.state, found.headline) == (
         "running",
         "The cluster was running when last heard from, after 1 min 5 s.",
     )
     # A block of work that was recorded has ended, whatever the cluster does.
-    window = {"window": "w", "kind": "report", "start_us": T, "stop_us": T + 100 * S}
-    assert outcome_of("done", clusters=running, windows=[window]).headline == "Finished in 1 min 40 s."
+    assert outcome_of("done", clusters=running, windows=[WINDOW]).headline == "Finished in 1 min 40 s."
 
 
 def test_wasted_work_is_part_of_the_reason() -> None:
@@ -83,24 +84,27 @@ def test_a_failed_run() -> None:
     ]
 
     assert outcome_of("erred", exceptions=errors) == Outcome(
-        "erred", "Failed after 1 min 40 s.", "ValueError: no such thing (2 times) and 1 other error."
+        "failed", "Failed after 1 min 40 s.", "ValueError: no such thing (2 times) and 1 other error."
     )
     assert outcome_of("done", "erred", "done", exceptions=errors[1:]).headline == "1 of 3 computations failed."
     assert outcome_of("erred").reason == "The error was not recorded."
-    assert outcome_of("done", exceptions=errors).status == "finished"
-    assert outcome_of(exceptions=errors).status == "erred"
-    assert outcome_of(exceptions=errors[:1]).status == "finished"
+    assert outcome_of("done", exceptions=errors).state == "finished"
+    assert outcome_of(exceptions=errors).state == "failed"
+    assert outcome_of(exceptions=errors[:1]).state == "finished"
     assert outcome_of("erred", exceptions=errors[2:]).reason == f"KeyError: {'x' * 199}… (1 time)."
 
 
-def test_a_lost_run() -> None:
+def test_an_unfinished_run() -> None:
     killed = {**WORKER, "verdict": "memory kill", "memory_limit": 100}
     samples = [{"worker": "tcp://a", "time_us": T + 5, "memory": 95}]
     two = [{**killed, "server_id": "2"}, killed]
 
     assert outcome_of("lost") == Outcome(
-        "lost", "Lost after 1 min 40 s.", "The cluster ended before its tasks finished."
+        "unfinished", "Unfinished after 1 min 40 s.", "The cluster ended before its tasks finished."
     )
+    # It ran when the last row of its cluster was written.
+    assert outcome_of("running") == outcome_of("lost")
+    assert outcome_of("running", windows=[WINDOW]).reason == "The block ended before its tasks finished."
     assert (
         outcome_of("lost", workers=[killed], samples=samples).reason
         == "Worker w-5 was killed at 95 % of its memory limit."
@@ -108,33 +112,50 @@ def test_a_lost_run() -> None:
     assert outcome_of("lost", workers=[killed]).reason == "Worker w-5 was killed for exceeding its memory limit."
     assert outcome_of("lost", workers=two).reason == "2 workers were killed for exceeding their memory limit."
     assert outcome_of("lost", workers=[{**WORKER, "verdict": "vanished"}]).reason == "Worker w-5 was lost."
-    assert outcome_of("lost", "done").headline == "1 of 2 computations was lost."
+    assert outcome_of("lost", "done").headline == "1 of 2 computations did not finish."
 
 
-def test_a_running_and_a_cancelled_run() -> None:
-    assert (outcome_of("running").status, outcome_of("running").headline) == (
-        "running",
-        "Still running after 1 min 40 s.",
-    )
-    assert outcome_of("cancelled").headline == "Cancelled after 1 min 40 s."
+def test_a_running_run() -> None:
+    found = outcome_of("running", clusters=[{**CLUSTER[0], "end_us": 0, "end_reason": ""}])
+
+    assert (found.state, found.headline) == ("running", "Still running after 1 min 5 s.")
+    # The cluster of a finished block may run on.
+    later = {**WINDOW, "stop_us": T + 20 * S}
+    assert outcome_of("running", clusters=[{**CLUSTER[0], "end_us": 0}], windows=[later]).state == "unfinished"
+
+
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "KeyboardInterrupt: ", "asyncio.exceptions.CancelledError"])
+def test_a_run_that_a_user_stopped_is_interrupted(error: str) -> None:
+    stopped = {**WINDOW, "error": error}
+
+    for state in ("running", "lost", "cancelled", "done"):
+        found = outcome_of(state, windows=[stopped])
+        assert (found.state, found.headline) == ("interrupted", "Interrupted after 1 min 40 s.")
+    assert outcome_of("erred", windows=[stopped]).state == "failed"
+    assert outcome_of(tasks=[], windows=[stopped]).reason == "No task had finished."
+    assert outcome_of("done", windows=[{**WINDOW, "error": "ValueError: KeyboardInterrupt"}]).state == "finished"
+
+
+def test_a_run_whose_work_was_cancelled_is_interrupted() -> None:
+    assert outcome_of("cancelled").headline == "Interrupted after 1 min 40 s."
     both: list[dict[str, Any]] = [
         {"computation": "a", "state": "done"},
         {"computation": "b", "state": "cancelled", "abandoned": 16},
     ]
     found = outcome_of(computations=both)
-    assert (found.status, found.headline) == ("cancelled", "1 of 2 computations was cancelled.")
+    assert (found.state, found.headline) == ("interrupted", "1 of 2 computations was interrupted.")
     assert found.reason.startswith("16 tasks never ran. ")
 
 
 def test_an_empty_run() -> None:
-    assert ended(make_recording({})) == Outcome("idle", "Nothing ran.", "No worker joined during the recording.")
-    assert outcome_of(tasks=[]) == Outcome("idle", "Nothing ran.", "No task finished during the recording.")
+    assert ended(make_recording({})) == Outcome("finished", "Nothing ran.", "No worker joined during the recording.")
+    assert outcome_of(tasks=[]) == Outcome("finished", "Nothing ran.", "No task finished during the recording.")
 
 
 def test_a_run_without_a_finished_task_is_not_empty() -> None:
     given_up = outcome_of("cancelled", tasks=[])
-    assert given_up == Outcome("cancelled", "Cancelled after 1 min 40 s.", "No task had finished.")
-    assert outcome_of("lost", tasks=[]).headline == "Lost after 1 min 40 s."
+    assert given_up == Outcome("interrupted", "Interrupted after 1 min 40 s.", "No task had finished.")
+    assert outcome_of("lost", tasks=[]).headline == "Unfinished after 1 min 40 s."
 
 
 def test_a_run_without_thread_time() -> None:
@@ -167,4 +188,4 @@ def test_the_extent_is_that_of_the_only_window() -> None:
 def test_any_recording_has_an_outcome(blank: bool) -> None:
     recording = make_recording({name: [{}] for name in TABLES}) if blank else read_recording(GOLDEN)
 
-    assert ended(recording).status in ("finished", "erred", "idle", "running", "lost")
+    assert ended(recording).state in RUN_STATES

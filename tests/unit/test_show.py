@@ -91,7 +91,7 @@ nightly of anna
 ID        Scheduler-1
 address   tcp://s:8786
 recorded  2025-11-15T22:00:00Z to 2025-11-15T22:01:35Z, 1 min 35 s
-state     closed
+end       closed
           recording began 6 min 40 s after the scheduler started; earlier tasks are unknown
 versions  python 3.11.7, dask 2026.8.0
 
@@ -111,8 +111,8 @@ Findings
 
 Computations
 ------------
-started               state    wall  tasks  errors  code or span        id
-2025-11-15T22:00:00Z  erred  1.24 s  1,200       2  df.sum().compute()  c-1
+started               state     wall  tasks  errors  code or span        id
+2025-11-15T22:00:00Z  failed  1.24 s  1,200       2  df.sum().compute()  c-1
 
 Task prefixes
 -------------
@@ -226,7 +226,7 @@ def test_json_is_the_summary(path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_running_cluster_is_said_to_run(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = show(path, capsys, {"clusters": [{"cluster": "c"}, {"cluster": "d"}]})
 
-    assert "state     still running when this recording stopped\n" in page
+    assert "end       still running when this recording stopped\n" in page
     assert "and 1 other cluster merged into this recording\n" in page
 
 
@@ -367,7 +367,7 @@ def test_rich_colours_only_how_things_ended(
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     page = show(path, capsys, EVERYTHING)
-    assert "\x1b[31merred\x1b[0m" in page
+    assert "\x1b[31mfailed\x1b[0m" in page
     assert "\x1b[31mmemory kill\x1b[0m" in page
     assert "\x1b[1mWorkers\x1b[0m" in page
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from daskscope.analysis.still_running import ClientStatus, Explanation, RunStatus, describe_state, explain
-from daskscope.model.states import ClusterState
+from daskscope.model.states import RunState
 
 NOW = 1_800_000_000_000_000
 MINUTE = 60_000_000
@@ -21,7 +21,7 @@ def client(**values: Any) -> ClientStatus:
     return replace(ClientStatus("me", last_seen_us=NOW - MINUTE), **values)
 
 
-def ask(row: RunStatus, *clients: ClientStatus, state: ClusterState = "running", per_hour: float = 0.0) -> Explanation:
+def ask(row: RunStatus, *clients: ClientStatus, state: RunState = "running", per_hour: float = 0.0) -> Explanation:
     return explain(row, clients, state, per_hour, NOW)
 
 
@@ -69,7 +69,7 @@ def test_a_lost_cluster() -> None:
 
 
 def test_clock_differences_are_reported_above_five_seconds() -> None:
-    def clock_lines(offset: int, state: ClusterState = "running") -> list[str]:
+    def clock_lines(offset: int, state: RunState = "running") -> list[str]:
         row = run(clock_offset_us=offset, end_us=NOW if state == "finished" else 0)
         return [line for line in ask(row, state=state).evidence if "clock" in line]
 

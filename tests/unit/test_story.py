@@ -77,7 +77,7 @@ def sentences(told: Story) -> dict[str, tuple[str, ...]]:
 def test_a_run_that_finished() -> None:
     told = story()
     found = sentences(told)
-    assert told.status == "finished"
+    assert told.state == "finished"
     assert found["Outcome"][0] == "Finished in 10.0 s."
     assert found["Outcome"][2:] == (
         "2 executions of 1 computation ran on 1 worker with 1 thread in total.",
@@ -138,7 +138,7 @@ def test_a_suggestion_has_a_price_if_the_recording_has_prices() -> None:
 def test_a_recording_without_tasks() -> None:
     recording = make_recording({"clusters": TABLES["clusters"]})
     told = tell(Facts.of(recording, *extent(recording)))
-    assert told.status == "idle"
+    assert told.state == "finished"
     assert [part.heading for part in told.paragraphs] == ["Outcome", "Completeness"]
 
 
@@ -149,4 +149,4 @@ def test_the_command_prints_it_as_text_and_as_json(tmp_path: Path, capsys: pytes
     assert "\nOutcome\n-------\nFinished in 10.0 s.\n" in capsys.readouterr().out
     assert main(["explain", str(path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["story"]
-    assert (told["status"], told["paragraphs"][0]["heading"]) == ("finished", "Outcome")
+    assert (told["state"], told["paragraphs"][0]["heading"]) == ("finished", "Outcome")

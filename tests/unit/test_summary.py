@@ -267,8 +267,8 @@ def test_a_computation_has_its_call_and_span() -> None:
     ).computations
 
     assert found == (
-        Computation("one", "erred", T, T + 70, 70, 0, 2, "first()", ("etl", "load")),
-        Computation("two", "running", T + 100, 0, 400, 9, 0, "x.compute()", ()),
+        Computation("one", "failed", T, T + 70, 70, 0, 2, "first()", ("etl", "load")),
+        Computation("two", "unfinished", T + 100, 0, 400, 9, 0, "x.compute()", ()),
     )
 
 
@@ -284,14 +284,14 @@ def test_a_running_cluster_counts_up_to_its_last_event() -> None:
     found = summary(clusters=[{"cluster": "c", "recording_us": T}], logs=[{"time_us": T + 70}, {"time_us": 0}])
 
     assert found.cluster is not None
-    assert (found.cluster.state, found.end_us, found.duration_us) == ("running", T + 70, 70)
+    assert (found.cluster.end_reason, found.end_us, found.duration_us) == ("", T + 70, 70)
 
 
 def test_a_cluster_that_ended_without_a_reason_is_closed() -> None:
     found = summary(clusters=[{"cluster": "c", "end_us": T}]).cluster
 
     assert found is not None
-    assert found.state == "closed"
+    assert found.end_reason == "closed"
 
 
 def test_invalid_versions_are_left_out() -> None:

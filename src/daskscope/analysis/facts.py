@@ -16,7 +16,7 @@ from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.prefixes import Prefix, prefixes
 from daskscope.analysis.replayed_saving import Baseline, Change, baseline
-from daskscope.analysis.summary import is_open
+from daskscope.analysis.summary import inside_block, is_open
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
 
@@ -100,6 +100,7 @@ class Facts:
     @classmethod
     def of(cls, recording: Recording, start_us: int, stop_us: int) -> Facts:
         """Compute the facts of a recording between two times."""
+        recording = inside_block(recording)
         split = breakdown(recording, Bins.over(start_us, stop_us))
         found = workers(recording, stop_us)
         errors = failures(recording)

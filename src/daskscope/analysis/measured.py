@@ -16,6 +16,7 @@ from daskscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.grouping import percentile, rows_by_group, where
 from daskscope.analysis.limits import parse_object
+from daskscope.analysis.summary import inside_block
 from daskscope.analysis.waiting import cpu_share
 from daskscope.model.recording import Recording
 
@@ -114,6 +115,7 @@ def is_baseline_name(text: str) -> bool:
 
 def measure(recording: Recording, start_us: int, stop_us: int) -> Measured:
     """Return the measurements of a recording between two times."""
+    recording = inside_block(recording)
     bins = _bins(recording, start_us, stop_us)
     split = breakdown(recording, bins)
     curve = _memory(recording, start_us, stop_us)

@@ -10,8 +10,10 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.breakdown import Breakdown
 from daskscope.analysis.facts import IDLE, MIN_SHARE, Facts, describe_losses, error_line
+from daskscope.analysis.summary import computation_states, find_block
 from daskscope.analysis.workers import LOST
 from daskscope.model.recording import Recording
+from daskscope.model.states import RunState
 
 #: The headline mentions that there was time without work if it is more than this share of thread time.
 PAUSE_SHARE = 0.02
@@ -21,8 +23,7 @@ PAUSE_SHARE = 0.02
 class Outcome:
     """How a run ended, and the reason."""
 
-    #: running, finished, erred, lost, cancelled, idle
-    status: str
+    state: RunState
     headline: str
     reason: str
 
@@ -30,35 +31,43 @@ class Outcome:
 def outcome(facts: Facts) -> Outcome:
     """Return how a run ended."""
     recording = facts.recording
-    states = Counter(recording["computations"]["state"].tolist())
+    states = Counter(computation_states(recording, facts.stop_us))
     took = units.duration(facts.stop_us - facts.start_us)
+    block = find_block(recording)
+    is_interrupted = block is not None and block.is_interrupted
     is_empty = not recording["tasks"].rows and not recording["exceptions"].rows
-    # A computation that was lost or cancelled during its first tasks did run, but recorded no execution.
-    if is_empty and not (states["running"] or states["lost"] or states["cancelled"]):
-        return Outcome("idle", "Nothing ran.", _why_nothing_ran(recording))
+    # A computation that ended during its first tasks did run, but recorded no execution.
+    if is_empty and not is_interrupted and not any(states[state] for state in ("running", "unfinished", "interrupted")):
+        return Outcome("finished", "Nothing ran.", _why_nothing_ran(recording))
     if states["running"]:
         return Outcome("running", f"Still running after {took}.", _thread_time(facts.split))
-    if facts.is_open and not (states["lost"] or states["erred"]):
+    if facts.is_open and not (states["unfinished"] or states["failed"]):
         # A scheduler that was killed writes no end either, so say only what is known.
         headline = f"The cluster was running when last heard from, after {took}."
         return Outcome("running", headline, _thread_time(facts.split))
-    if states["lost"]:
-        return Outcome("lost", _headline(states, "lost", "Lost", took), _loss_reason(facts))
-    if states["erred"] or (not states and _has_final_errors(facts)):
-        return Outcome("erred", _headline(states, "erred", "Failed", took), _error_reason(facts))
-    if states["cancelled"]:
-        reason = "No task had finished." if is_empty else f"{_abandoned(recording)}{_thread_time(facts.split)}"
-        return Outcome("cancelled", _headline(states, "cancelled", "Cancelled", took), reason)
+    if states["failed"] or (not states and _has_final_errors(facts)):
+        return Outcome("failed", _headline(states, "failed", "failed", took), _error_reason(facts))
+    if is_interrupted:
+        return Outcome("interrupted", f"Interrupted after {took}.", _work_done(facts, is_empty=is_empty))
+    if states["unfinished"]:
+        return Outcome("unfinished", _headline(states, "unfinished", "did not finish", took), _unfinished_reason(facts))
+    if states["interrupted"]:
+        be = "were" if states["interrupted"] > 1 else "was"
+        headline = _headline(states, "interrupted", f"{be} interrupted", took)
+        return Outcome("interrupted", headline, _work_done(facts, is_empty=is_empty))
     return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
 
 
-def _headline(states: Counter[str], state: str, word: str, took: str) -> str:
+def _headline(states: Counter[RunState], state: RunState, verb: str, took: str) -> str:
     total = sum(states.values())
     if total < 2 or states[state] == total:
-        return f"{word} after {took}."
-    be = "were" if states[state] > 1 else "was"
-    verb = "failed" if state == "erred" else f"{be} {state}"
+        return f"{state.capitalize()} after {took}."
     return f"{units.count(states[state])} of {units.counted(total, 'computation')} {verb}."
+
+
+def _work_done(facts: Facts, *, is_empty: bool) -> str:
+    """Return what was computed before an interruption, as sentences."""
+    return "No task had finished." if is_empty else f"{_abandoned(facts.recording)}{_thread_time(facts.split)}"
 
 
 def _abandoned(recording: Recording) -> str:
@@ -125,6 +134,7 @@ def _error_reason(facts: Facts) -> str:
     return f"{error_line(final[0])} ({units.counted(final[0].count, 'time')}){others}."
 
 
-def _loss_reason(facts: Facts) -> str:
+def _unfinished_reason(facts: Facts) -> str:
     lost = [worker for worker in facts.workers if worker.verdict in LOST]
-    return f"{describe_losses(lost)}." if lost else "The cluster ended before its tasks finished."
+    ended = "cluster" if find_block(facts.recording) is None else "block"
+    return f"{describe_losses(lost)}." if lost else f"The {ended} ended before its tasks finished."

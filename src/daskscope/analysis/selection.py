@@ -59,6 +59,24 @@ def select(recording: Recording, selection: Selection) -> Recording:
     return replace(recording, tables=tables, completeness=completeness)
 
 
+def since(recording: Recording, start_us: int) -> Recording:
+    """Return the rows of a window that began at ``start_us``; its file has no rows after its end.
+
+    Clocks of workers are some milliseconds off. An execution belongs to the window if the scheduler assigned it after the
+    window began, even if its worker reports an earlier stop. The last samples before the window are its state at the start.
+    """
+    tasks, samples = recording["tasks"], recording["samples"]
+    selected = select(recording, Selection(start_us=start_us))
+    kept = (tasks["assigned_us"] >= start_us) | (tasks["stop_us"] > start_us)
+    times = samples["time_us"]
+    recent = times >= times[times < start_us].max(initial=0)
+    own = {
+        "tasks": tasks if kept.all() else tasks.take(kept),
+        "samples": samples if recent.all() else samples.take(recent),
+    }
+    return replace(selected, tables={**selected.tables, **own})
+
+
 def spans_within(spans: Table, span: str) -> tuple[str, ...]:
     """Return a span and all spans inside it."""
     inside: dict[str, list[str]] = {}

@@ -12,7 +12,7 @@ from typing import Literal
 
 from daskscope import units
 from daskscope.analysis.limits import parse_object
-from daskscope.model.states import ClusterState
+from daskscope.model.states import LIVE_STATES, RunState
 
 #: Smaller clock differences are not reported: a batch may take as long to arrive.
 CLOCK_TOLERANCE_US = 5_000_000
@@ -74,11 +74,9 @@ class Explanation:
 
 
 def explain(
-    run: RunStatus, clients: Sequence[ClientStatus], state: ClusterState, per_hour: float, now_us: int
+    run: RunStatus, clients: Sequence[ClientStatus], state: RunState, per_hour: float, now_us: int
 ) -> Explanation:
     """Explain the state of a run; ``now_us`` is on the scheduler's clock."""
-    if state == "finished":
-        return _finished(run, now_us)
     if state == "lost":
         quiet = units.duration(max(0, now_us - run.seen_us))
         return Explanation(
@@ -86,6 +84,8 @@ def explain(
             (f"last message {units.moment(run.seen_us)}", *_peak(run), *_clock(run)),
             ("Check whether the scheduler's process and machine are still up.",),
         )
+    if state not in LIVE_STATES:
+        return _ended(run, now_us)
     # Dask lists fire-and-forget tasks under a client of its own, which exists even when it holds nothing.
     present = [client for client in clients if not client.disconnect_us]
     connected = [client for client in present if client.client != "fire-and-forget" or client.held_keys]
@@ -101,13 +101,13 @@ def explain(
     return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected, now_us)))
 
 
-def describe_state(run: RunStatus, state: ClusterState, server_us: int) -> str:
+def describe_state(run: RunStatus, state: RunState, server_us: int) -> str:
     """Return in a few words why a run is in its state; ``server_us`` is on the server's clock."""
-    if state == "finished":
-        return run.end_reason or "closed"
     if state == "lost":
         silent_s = max(0, server_us - run.received_us) // 1_000_000
         return f"nothing heard for {silent_s} s: it was killed, or it cannot reach this server"
+    if state not in LIVE_STATES:
+        return run.end_reason or "closed"
     if state == "idle":
         return "no task is running or waiting"
     if busy := run.tasks_processing + run.tasks_queued:
@@ -122,7 +122,7 @@ def _silence(run: RunStatus, now_us: int) -> list[str]:
     return [f"no message for {units.duration(quiet)}: the scheduler may be gone"] if quiet > QUIET_US else []
 
 
-def _finished(run: RunStatus, now_us: int) -> Explanation:
+def _ended(run: RunStatus, now_us: int) -> Explanation:
     past = units.ago(max(0, now_us - run.end_us))
     when = "just now" if past == "now" else past
     evidence = (_lifetime(run), *_peak(run), *_clock(run))

@@ -14,13 +14,17 @@ from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.grouping import where
 from daskscope.analysis.limits import parse_object
 from daskscope.analysis.prefixes import Activity, Prefix, activities, prefixes
+from daskscope.analysis.selection import since
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
+from daskscope.model.states import COMPUTATION_STATES, RunState
 
 #: Kind of the event that a recorder writes if the cluster was recorded before.
 GAP = "recording-gap"
 #: Kinds of windows that define what a recording covers.
 WINDOW_KINDS = ("report", "record")
+#: Exceptions that end a block because a user stopped it.
+INTERRUPTS = ("KeyboardInterrupt", "asyncio.exceptions.CancelledError")
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Cluster:
     recording_us: int
     #: 0 if the recording stops before the cluster ends.
     end_us: int
-    #: running, closed, recording ended
-    state: str
+    #: closed, recording ended; empty while it runs
+    end_reason: str
     versions: Mapping[str, str]
 
 
@@ -45,7 +49,7 @@ class Computation:
     """One ``compute()``, ``persist()`` or ``submit()`` call."""
 
     computation: str
-    state: str
+    state: RunState
     start_us: int
     stop_us: int
     wall_us: int
@@ -99,10 +103,10 @@ class Summary:
 
 
 def summarise(recording: Recording) -> Summary:
-    """Summarise a recording; a running cluster counts up to its last recorded event."""
-    clusters = _clusters(recording)
+    """Summarise what a recording covers; a running cluster counts up to its last recorded event."""
+    start, end = extent(recording)
+    clusters, inside = _clusters(recording), inside_block(recording)
     cluster = clusters[-1] if clusters else None
-    start, end = _lifetime(recording, cluster)
     return Summary(
         source=recording.source,
         cluster=cluster,
@@ -110,11 +114,11 @@ def summarise(recording: Recording) -> Summary:
         start_us=start,
         end_us=end,
         duration_us=max(0, end - start),
-        computations=_computations(recording, end),
-        prefixes=prefixes(recording),
-        activities=activities(recording),
-        workers=workers(recording, end),
-        errors=failures(recording),
+        computations=_computations(inside, end),
+        prefixes=prefixes(inside),
+        activities=activities(inside),
+        workers=workers(inside, end),
+        errors=failures(inside),
         complete=is_complete(recording),
         completeness=completeness(recording),
         statement=statement(recording),
@@ -124,12 +128,48 @@ def summarise(recording: Recording) -> Summary:
 def extent(recording: Recording) -> tuple[int, int]:
     """Return the time a recording covers: its only window, else the lifetime of its cluster."""
     start, end = lifetime(recording)
+    block = find_block(recording)
+    if block is None:
+        return start, end
+    begin = block.start_us or start
+    return begin, max(begin, block.stop_us or end)
+
+
+@dataclass(frozen=True)
+class Block:
+    """The block of work that was recorded."""
+
+    start_us: int
+    #: 0 while it runs.
+    stop_us: int
+    is_interrupted: bool
+
+
+def find_block(recording: Recording) -> Block | None:
+    """Return the only block of a recording; None if it has none or several."""
     windows = recording["windows"]
     named = np.flatnonzero(where(windows.strings("kind"), *WINDOW_KINDS))
     if len(named) != 1:
-        return start, end
-    begin, stop = (int(windows[name][named[0]]) for name in ("start_us", "stop_us"))
-    return begin or start, max(begin or start, stop or end)
+        return None
+    start, stop = (int(windows[name][named[0]]) for name in ("start_us", "stop_us"))
+    return Block(start, stop, str(windows["error"][named[0]]).startswith(INTERRUPTS))
+
+
+def inside_block(recording: Recording) -> Recording:
+    """Return the recording without what ended before its only block began: the cluster may have been recorded before."""
+    block = find_block(recording)
+    return since(recording, block.start_us) if block is not None else recording
+
+
+def computation_states(recording: Recording, stop_us: int) -> list[RunState]:
+    """Return the state of each computation. One that still ran when its block or its cluster ended did not finish."""
+    clusters, block = _clusters(recording), find_block(recording)
+    is_over = bool(clusters and clusters[-1].end_us)
+    at_end: RunState = "unfinished" if is_over else "running"
+    if block is not None and 0 < block.stop_us <= stop_us:
+        at_end = "interrupted" if block.is_interrupted else "unfinished"
+    states = recording["computations"]["state"].tolist()
+    return [at_end if state == "running" else COMPUTATION_STATES.get(state, "finished") for state in states]
 
 
 def is_open(recording: Recording) -> bool:
@@ -235,9 +275,7 @@ def _clusters(recording: Recording) -> list[Cluster]:
     names = ("cluster", "name", "user", "address", "start_us", "recording_us", "end_us", "end_reason", "versions")
     rows = recording["clusters"].records(*names)
     found = [
-        Cluster(
-            id_, name, user, address, start, began, end, reason or ("closed" if end else "running"), _versions(json_)
-        )
+        Cluster(id_, name, user, address, start, began, end, reason or ("closed" if end else ""), _versions(json_))
         for id_, name, user, address, start, began, end, reason, json_ in rows
     ]
     return sorted(found, key=lambda cluster: cluster.recording_us)
@@ -250,8 +288,8 @@ def _versions(text: str) -> dict[str, str]:
 def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
     spans = recording["spans"]
     tags = dict(zip(spans["span"].tolist(), map(tuple, spans["tags"].tolist()), strict=True))
-    names = ("computation", "state", "start_us", "stop_us", "tasks", "erred", "code", "code_line", "span")
-    rows = recording["computations"].records(*names)
+    names = ("computation", "start_us", "stop_us", "tasks", "erred", "code", "code_line", "span")
+    rows, states = recording["computations"].records(*names), computation_states(recording, end)
     found = [
         Computation(
             computation=id_,
@@ -261,15 +299,15 @@ def _computations(recording: Recording, end: int) -> tuple[Computation, ...]:
             wall_us=max(0, (stop or end) - start) if start else 0,
             tasks=tasks,
             errors=erred,
-            code=_call(code, line),
+            code=call_line(code, line),
             span_tags=tags.get(span, ()),
         )
-        for id_, state, start, stop, tasks, erred, code, line, span in rows
+        for state, (id_, start, stop, tasks, erred, code, line, span) in zip(states, rows, strict=True)
     ]
     return tuple(sorted(found, key=lambda computation: (computation.start_us, computation.computation)))
 
 
-def _call(code: str, line: int) -> str:
+def call_line(code: str, line: int) -> str:
     """Return the line of the call, else the first line that is not blank."""
     lines = code.splitlines()
     if 0 <= line < len(lines) and lines[line].strip():

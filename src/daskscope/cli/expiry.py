@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta, timezone
 
-import dask.config
-
 from daskscope.cli.output import write_message
 from daskscope.client import credentials
-from daskscope.client.server import configured_url
+from daskscope.client.server import chosen_account, configured_url
 
 #: As the server's lists: ``EXPIRES_SOON_US`` in ``storage.tokens``.
 SOON = timedelta(days=14)
@@ -20,8 +18,7 @@ def warn_of_expiry(account: str) -> None:
     url = configured_url()
     if not url or os.environ.get(credentials.ENVIRONMENT):
         return
-    account = account or dask.config.get("daskscope.account", None) or ""
-    used = credentials.find_credential(url, account)
+    used = credentials.find_credential(url, chosen_account(url, account))
     if used is None or not used.expires:
         return
     try:
@@ -30,5 +27,5 @@ def warn_of_expiry(account: str) -> None:
         return
     left = expires - datetime.now(timezone.utc)
     if timedelta(0) < left <= SOON:
-        command = f"daskscope login --server {used.server} --account {used.account}"
+        command = f"daskscope login --server {used.server}"
         write_message(f"your token expires on {expires:%Y-%m-%d}. Renew it with: {command}")

@@ -8,6 +8,8 @@ import socket
 import sys
 import time
 import webbrowser
+from dataclasses import replace
+from typing import Any
 
 from daskscope.cli.output import write
 from daskscope.cli.terminal import escape
@@ -24,7 +26,7 @@ PENDING = 428
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server", metavar="URL", help="server (default: the configured one)")
-    parser.add_argument("--account", metavar="NAME", help="refuse a token for any other account")
+    parser.add_argument("--account", metavar="NAME", help="account to choose first in the browser")
     parser.add_argument("--token", metavar="TOKEN", help="save this token; - reads it from standard input")
     parser.add_argument("--create-tokens", action="store_true", help="ask for a token that can create further tokens")
     parser.add_argument("--no-browser", action="store_true", help="print the URL instead of opening it")
@@ -36,22 +38,46 @@ def run(args: argparse.Namespace) -> int:
         raise DaskscopeError(NO_SERVER)
     token = sys.stdin.readline().strip() if args.token == "-" else args.token
     credential = (
-        _with_token(url, token, args.account)
+        _with_token(url, token)
         if token
         else _by_browser(url, args.account, browser=not args.no_browser, create_tokens=args.create_tokens)
     )
     if credential is None:
         write(f"Sign-in is off at {url}. Connect a cluster with: daskscope.analytics.register()\n")
         return 0
-    path = credentials.save(credential)
-    write(f"Authentication successful: {escape(credential.user)} in {escape(credential.account)}\n")
-    write(f"Credentials have been saved at {path}\n")
+    _save(credential, args.account or "")
     return 0
 
 
-def _with_token(url: str, token: str, account: str | None) -> Credential:
-    me = Server(url, account or "", token).get("me")
-    return Credential(url, me["account"], me["user"], token, me.get("expires") or "")
+def _save(credential: Credential, wanted: str) -> None:
+    """Save a token and say what it is for. A default that is there already does not change."""
+    mine = [str(item["name"]) for item in Server(credential.server, "", credential.token).get("me")["accounts"]]
+    if wanted and wanted not in mine:
+        raise DaskscopeError(f"This token is not for {wanted}. It is for: {', '.join(mine)}")
+    if wanted and credential.all_accounts:
+        credential = replace(credential, account=wanted)
+    before = credentials.default_server()
+    default = credentials.save(credential, mine)
+    accounts = ", ".join(mine) if credential.all_accounts else credential.account
+    write(f"Authentication successful: {escape(credential.user)} in {escape(accounts)}\n")
+    write(f"Credentials have been saved at {credentials.path()}\n")
+    if before and before != credential.server:
+        write(f"Default server: {escape(credential.server)} (before: {escape(before)})\n")
+    write(f"Default account: {escape(default)}\n")
+    if credential.account != default:
+        write(f"To change it: daskscope account use {escape(credential.account)}\n")
+
+
+def _with_token(url: str, token: str) -> Credential:
+    me = Server(url, "", token).get("me")
+    return _credential(url, {**me, "token": token})
+
+
+def _credential(url: str, answer: dict[str, Any]) -> Credential:
+    is_wide = "accounts" in (answer.get("scopes") or ())
+    return Credential(
+        url, answer["account"], answer["user"], answer["token"], answer.get("expires") or "", all_accounts=is_wide
+    )
 
 
 def _by_browser(url: str, account: str | None, *, browser: bool, create_tokens: bool) -> Credential | None:
@@ -59,7 +85,8 @@ def _by_browser(url: str, account: str | None, *, browser: bool, create_tokens: 
     host = socket.gethostname()
     scopes = [scope for scope in SCOPES if scope != "tokens" or create_tokens]
     try:
-        begun = server.call("POST", "device", body={"label": f"{_user()}@{host}", "host": host, "scopes": scopes})
+        about = {"label": f"{_user()}@{host}", "host": host, "scopes": scopes, "account": account or ""}
+        begun = server.call("POST", "device", body=about)
     except ServerError as error:
         if error.status == 409:
             return None
@@ -80,11 +107,7 @@ def _by_browser(url: str, account: str | None, *, browser: bool, create_tokens: 
             if error.status in (0, 503, PENDING):
                 continue
             raise
-        if account and answer["account"] != account:
-            raise DaskscopeError(
-                f"You signed in to {answer['account']}, not to {account}. Sign in again and choose it in the browser."
-            )
-        return Credential(url, answer["account"], answer["user"], answer["token"], answer.get("expires") or "")
+        return _credential(url, answer)
     raise DaskscopeError("The code expired before it was confirmed. Run daskscope login again.")
 
 

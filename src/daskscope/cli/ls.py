@@ -12,6 +12,7 @@ from daskscope.client.config import option
 from daskscope.client.server import find_server
 from daskscope.collector.delivery.leftovers import find_leftovers
 from daskscope.collector.delivery.spool import spool_directory
+from daskscope.model.states import RUN_STATES
 
 CONNECT = "import daskscope.analytics; daskscope.analytics.register()"
 
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="STATE",
-        help="show clusters in these states: running, idle, finished, lost (comma-separated)",
+        help=f"show clusters in these states: {', '.join(RUN_STATES)} (comma-separated)",
     )
     parser.add_argument("--search", metavar="TEXT", help="search names, IDs, users and hosts")
     parser.add_argument("--account", metavar="NAME", help="account (default: your own)")

@@ -12,6 +12,7 @@ import click
 
 from daskscope import __version__
 from daskscope.cli import (
+    account,
     audit,
     compare,
     demo,
@@ -44,6 +45,7 @@ COMMANDS: list[ModuleType] = [
     watch,
     serve,
     login,
+    account,
     ls,
     show,
     compare,
@@ -64,7 +66,7 @@ COMMANDS: list[ModuleType] = [
 ]
 
 #: Commands that always use the configured server.
-USE_SERVER: list[ModuleType] = [ls, explain, reports, token, top, user, audit]
+USE_SERVER: list[ModuleType] = [account, ls, explain, reports, token, top, user, audit]
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from daskscope.cli.terminal import GAP, Column, escape, paragraph, table_cells, width
 
 #: Words that RichOutput colours; everything else keeps the terminal's colour.
-GREEN = frozenset(("done", "ok", "running"))
-RED = frozenset(("erred", "lost", "error", "memory kill", "vanished", "lost connection", "killed"))
+GREEN = frozenset(("finished", "ok", "running"))
+RED = frozenset(("failed", "unfinished", "lost", "error", "memory kill", "vanished", "lost connection", "killed"))
 
 
 class Output(Protocol):

@@ -92,8 +92,7 @@ def _heading(summary: Summary, out: Output) -> None:
 
 
 def _state(cluster: Cluster, out: Output) -> None:
-    ended = "still running when this recording stopped" if cluster.state == "running" else escape(cluster.state)
-    out.line(f"state     {ended}")
+    out.line(f"end       {escape(cluster.end_reason) or 'still running when this recording stopped'}")
     late = cluster.recording_us - cluster.start_us
     if cluster.start_us and late > units.MINUTE:
         out.line(

@@ -9,7 +9,7 @@ from daskscope import units
 from daskscope.analytics import create_api_token, revoke_api_token
 from daskscope.cli.output import open_output, write, write_json, write_message
 from daskscope.cli.terminal import Column, escape, local_minute
-from daskscope.client.server import find_server
+from daskscope.client.server import find_server, in_account
 from daskscope.model.states import SCOPES
 
 
@@ -31,12 +31,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="print JSON")
     revoke = commands.add_parser("revoke", help="revoke a token")
     revoke.add_argument("identifier", metavar="ID", help="token ID, as listed")
+    for command in (create, listing, revoke):
+        command.add_argument("--account", metavar="NAME", help="account (default: your own)")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.action == "create":
         days = 0 if args.never_expires else args.days
-        created = create_api_token(label=args.label, days_to_expire=days, scopes=args.scope)
+        created = create_api_token(label=args.label, days_to_expire=days, scopes=args.scope, account=args.account)
         write_message("save this token now; it is not shown again.")
         if args.never_expires and created["expires"]:
             write_message(
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             )
         write(f"{created['token']}\n")
     elif args.action == "revoke":
-        revoked = revoke_api_token(identifier=args.identifier)
+        revoked = revoke_api_token(identifier=args.identifier, account=args.account)
         # Older servers omit `recorders` and `tokens`.
         also = [
             f"{units.counted(count, 'token')} {what}"
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> None:
-    items = find_server().get("tokens", include_inactive=str(args.all).lower())["items"]
+    items = find_server(args.account).get("tokens", include_inactive=str(args.all).lower())["items"]
     if args.json:
         write_json(items)
         return
@@ -76,7 +78,7 @@ def _list(args: argparse.Namespace) -> None:
     if rows:
         open_output().table(columns, rows)
     else:
-        write("No tokens. Create one with: daskscope token create\n")
+        write(f"No tokens. Create one with: daskscope token create{in_account(args.account)}\n")
 
 
 def _expiry(item: dict[str, Any]) -> str:

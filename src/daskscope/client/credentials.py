@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import dask.config
@@ -20,14 +21,16 @@ ENVIRONMENT = "DASKSCOPE_TOKEN"
 
 @dataclass(frozen=True)
 class Credential:
-    """A token for one account of one server."""
+    """A token of one server, for one account or for all accounts of its user."""
 
     server: str
+    #: The only account of the token; the default one if it is for all.
     account: str
     user: str
     token: str
     #: When the token expires, as ISO 8601; empty if never or unknown.
     expires: str = ""
+    all_accounts: bool = False
 
     def __repr__(self) -> str:
         return f"<Credential for {self.account} at {self.server}>"
@@ -40,14 +43,15 @@ def path() -> Path:
 
 
 def load() -> list[Credential]:
-    """Return all stored tokens, the most recent sign-in first."""
+    """Return all stored tokens. The first has the default server, and the first of a server its default account."""
     try:
         stored = json.loads(path().read_text())
         return [
             Credential(
                 **{name: str(item[name]) for name in ("server", "account", "user", "token")},
-                # Files of earlier versions do not have it.
+                # Files of earlier versions do not have these.
                 expires=str(item.get("expires") or ""),
+                all_accounts=item.get("all_accounts") is True,
             )
             for item in stored
         ]
@@ -59,11 +63,33 @@ def load() -> list[Credential]:
         ) from None
 
 
-def save(credential: Credential) -> Path:
-    """Store a token and make its server and account the default."""
-    others = [old for old in load() if (old.server, old.account) != (credential.server, credential.account)]
-    _write([credential, *others])
-    return path()
+def save(credential: Credential, accounts: Collection[str] = ()) -> str:
+    """Store a token, make its server the default, and return the default account.
+
+    That stays what it was, unless no token of this server is stored, or the user, who is in these ``accounts``, left it.
+    """
+    stored = load()
+    here = [old for old in stored if old.server == credential.server]
+    default = here[0].account if here else credential.account
+    if credential.all_accounts and default not in accounts:
+        default = credential.account
+    if credential.all_accounts:
+        credential = replace(credential, account=default)
+        here = [old for old in here if not old.all_accounts]
+    here = [credential, *(old for old in here if old.account != credential.account)]
+    # The token of the default account first; the order of the others does not matter.
+    here.sort(key=lambda one: one.account != default)
+    _write([*here, *(old for old in stored if old.server != credential.server)])
+    return default
+
+
+def use_account(server: str, account: str) -> None:
+    """Make an account that a stored token is for the default of its server."""
+    chosen = find_credential(server, account)
+    if chosen is None:
+        raise DaskscopeError(f"No saved token is for {account}. Sign in: daskscope login --account {account}")
+    others = [old for old in load() if old.token != chosen.token]
+    _write([replace(chosen, account=account), *others])
 
 
 def _write(credentials: list[Credential]) -> None:
@@ -100,15 +126,21 @@ def find_stored(server: str, account: str = "") -> str:
 
 
 def find_credential(server: str, account: str = "") -> Credential | None:
-    """Return the most recent sign-in to this server (and account)."""
-    server = server.rstrip("/")
-    matching = (item for item in load() if item.server == server and (not account or item.account == account))
-    return next(matching, None)
+    """Return the stored token for an account of a server: its own, else one for all accounts."""
+    here = [item for item in load() if item.server == server.rstrip("/")]
+    exact = (item for item in here if not account or item.account == account)
+    return next(exact, None) or next((item for item in here if item.all_accounts), None)
 
 
 def accounts(server: str) -> list[str]:
-    """Return the accounts of a server with a stored token, the most recent sign-in first."""
+    """Return the accounts of a server with a stored token, the default one first."""
     return [item.account for item in load() if item.server == server.rstrip("/")]
+
+
+def default_account(server: str) -> str:
+    """Return the default account of a server; empty if no token is stored, or if the environment has one."""
+    found = None if os.environ.get(ENVIRONMENT) else find_credential(server)
+    return found.account if found else ""
 
 
 def default_server() -> str:

@@ -32,7 +32,7 @@ from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
 from daskscope.client.reports import describe_upload, upload_report
-from daskscope.client.server import configured_url, find_server
+from daskscope.client.server import configured_url, find_server, in_account
 from daskscope.collector.arguments import without_arguments
 from daskscope.collector.privacy import Scrubber, bounded
 from daskscope.collector.settings import Settings
@@ -157,7 +157,11 @@ class performance_report:
         else:
             self.tags, self._record.name = {}, "report"
         self._record.labels = self.tags
-        self._code = calling_code(frame, self._stacklevel) if chosen.code else ""
+        self._code = bounded(scrubber.scrub(self._find_code(frame)), CODE_LIMIT) if chosen.code else ""
+
+    def _find_code(self, frame: FrameType | None, /) -> str:
+        """Return the code to show as the calling code."""
+        return calling_code(frame, self._stacklevel)
 
     @contextlib.contextmanager
     def _cleaning_up(self) -> Any:
@@ -208,10 +212,11 @@ class performance_report:
         except DaskscopeError as problem:
             report.problem = str(problem)
             logger.warning(
-                "daskscope: the report was not uploaded (%s) It is in %s. Upload it with: daskscope reports upload %s",
+                "daskscope: the report was not uploaded (%s) It is in %s. Upload it with: daskscope reports upload %s%s",
                 problem,
                 self.filename,
                 self.filename,
+                in_account(self.account),
             )
             return
         report.url = sent["url"]
@@ -241,10 +246,9 @@ def calling_code(frame: FrameType | None, stacklevel: int) -> str:
     if frame is None:
         return ""
     try:
-        code = inspect.getsource(frame)
+        return inspect.getsource(frame)
     except (OSError, TypeError):
         return ""
-    return bounded(_scrubber().scrub(code), CODE_LIMIT)
 
 
 def summary_html(summary: Summary, link: str) -> str:

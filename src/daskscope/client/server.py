@@ -157,17 +157,27 @@ def find_token(url: str, account: str = "") -> str:
     return credentials.find(url, account) or find_secret(url)
 
 
+def chosen_account(url: str, account: str | None = None) -> str:
+    """Return the given account, else that of Dask's configuration, else the default of the sign-in; empty if there is none."""
+    return account or dask.config.get("daskscope.account", None) or credentials.default_account(url)
+
+
+def in_account(account: str | None) -> str:
+    """Return the option that a suggested command needs to use the same account; empty if none was given."""
+    return f" --account {account}" if account else ""
+
+
 def find_server(account: str | None = None) -> Server:
     """Return the configured server with the token for an account."""
     url = configured_url()
     if not url:
         raise ServerError(NO_SERVER)
-    account = account or dask.config.get("daskscope.account", None) or ""
+    account = chosen_account(url, account)
     token = find_token(url, account)
     if account and not token and (others := credentials.accounts(url)):
         # Name the accounts: a plain "sign in first" would suggest that the sign-in was lost.
         raise ServerError(
-            f"You are signed in to {' and '.join(others)}, not to {account}. Sign in to it: daskscope login --account {account}"
+            f"You have tokens for {' and '.join(others)}, not for {account}. Sign in to all your accounts: daskscope login"
         )
     return Server(url, account, token)
 

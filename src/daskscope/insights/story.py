@@ -17,6 +17,7 @@ from daskscope.analysis.summary import summarise
 from daskscope.analysis.workers import LOST
 from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings
+from daskscope.model.states import RunState
 
 MAX_PREFIXES = 3
 MAX_ERRORS = 3
@@ -38,8 +39,7 @@ class Story:
     """A run, told in paragraphs."""
 
     source: str
-    #: running, finished, erred, lost, cancelled, idle
-    status: str
+    state: RunState
     paragraphs: tuple[Paragraph, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def tell(facts: Facts) -> Story:
         Paragraph("Suggestions", tuple(_suggestions(findings(facts)))),
         Paragraph("Completeness", (summarise(facts.recording).statement,)),
     )
-    return Story(facts.recording.source, ended.status, tuple(part for part in told if part.sentences))
+    return Story(facts.recording.source, ended.state, tuple(part for part in told if part.sentences))
 
 
 def _size(facts: Facts) -> Iterator[str]:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-#: The life of a cluster. A lost one is no longer heard from.
-ClusterState = Literal["running", "idle", "finished", "lost"]
-CLUSTER_STATES: tuple[ClusterState, ...] = ("running", "idle", "finished", "lost")
+#: The state of a cluster, a computation or a recorded block. ``running`` and ``idle`` while it is alive; afterwards how it
+#: ended: ``failed`` with failed tasks, ``unfinished`` if it closed before its work was done, ``interrupted`` if a user
+#: stopped the work, and ``lost`` if nothing has been heard from it.
+RunState = Literal["running", "idle", "finished", "failed", "unfinished", "interrupted", "lost"]
+RUN_STATES: tuple[RunState, ...] = get_args(RunState)
+LIVE_STATES: tuple[RunState, ...] = ("running", "idle")
 
-#: How the work of a cluster that has ended went; empty while it runs or if it is lost.
-ClusterOutcome = Literal["", "succeeded", "failed", "lost", "cancelled", "nothing ran"]
-
-ComputationState = Literal["running", "done", "erred", "cancelled", "lost"]
+#: The state of a computation by the value that recorders write. A recorder that closes writes open computations as lost.
+COMPUTATION_STATES: dict[str, RunState] = {
+    "running": "running",
+    "done": "finished",
+    "erred": "failed",
+    "cancelled": "interrupted",
+    "lost": "unfinished",
+}
 
 #: An error group that was resolved and occurs again is regressed.
 ErrorState = Literal["open", "resolved", "ignored", "regressed"]
@@ -28,9 +35,10 @@ VERDICT_TEXT: dict[str, str] = {"vanished": "lost"}
 Role = Literal["viewer", "member", "owner"]
 ROLES: tuple[Role, ...] = ("viewer", "member", "owner")
 
-#: What a token allows. ``tokens`` allows to create further tokens; no token has it unless it is asked for.
-Scope = Literal["ingest", "read", "write", "admin", "tokens"]
-SCOPES: tuple[Scope, ...] = ("ingest", "read", "write", "admin", "tokens")
+#: What a token allows. ``tokens`` allows to create further tokens; no token has it unless it is asked for. ``accounts`` allows
+#: the rest in every account of its user, as far as the role there does; ``daskscope login`` asks for it.
+Scope = Literal["ingest", "read", "write", "admin", "tokens", "accounts"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 #: What the audit log records.
 AuditAction = Literal[

@@ -22,8 +22,8 @@ from daskscope.analysis.failures import Failure
 from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
-from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import Summary, extent, is_open, summarise
+from daskscope.analysis.selection import since
+from daskscope.analysis.summary import Summary, computation_states, extent, is_open, summarise
 from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
@@ -142,7 +142,7 @@ def build(
             cast(schema.Prefix, {**asdict(p), "intervals_us": dict(p.intervals_us)}) for p in summary.prefixes
         ],
         "workers": [_worker(worker, stop_us) for worker in summary.workers],
-        "computations": _computations(recording),
+        "computations": _computations(recording, stop_us),
         "groups": tables.groups(recording),
         "spans": _spans(recording),
         "errors": [_error(failure) for failure in summary.errors],
@@ -173,18 +173,6 @@ def build(
 
 def _bin_limit(workers: int) -> int:
     return max(MIN_BINS, min(MAX_BINS, MAX_SUMS // max(1, workers)))
-
-
-def since(recording: Recording, start_us: int) -> Recording:
-    """Return the rows of a window that began at ``start_us``; its file has no rows after its end.
-
-    Clocks of workers are some milliseconds off. An execution belongs to the window if the scheduler assigned it after the
-    window began, even if its worker reports an earlier stop.
-    """
-    tasks = recording["tasks"]
-    selected = select(recording, Selection(start_us=start_us))
-    kept = (tasks["assigned_us"] >= start_us) | (tasks["stop_us"] > start_us)
-    return replace(selected, tables={**selected.tables, "tasks": tasks if kept.all() else tasks.take(kept)})
 
 
 def _totals(facts: Facts, bins: Bins, transferred: int) -> schema.Totals:
@@ -286,10 +274,9 @@ def _worker(worker: Worker, stop_us: int) -> schema.Worker:
     }
 
 
-def _computations(recording: Recording) -> list[schema.Computation]:
+def _computations(recording: Recording, stop_us: int) -> list[schema.Computation]:
     names = (
         "computation",
-        "state",
         "start_us",
         "stop_us",
         "tasks",
@@ -301,8 +288,10 @@ def _computations(recording: Recording) -> list[schema.Computation]:
         "graph_us",
     )
     keys = ["errors" if name == "erred" else name for name in names]
-    rows = [dict(zip(keys, row, strict=True)) for row in recording["computations"].records(*names)]
-    found = cast(list[schema.Computation], rows)
+    rows = zip(computation_states(recording, stop_us), recording["computations"].records(*names), strict=True)
+    found = cast(
+        list[schema.Computation], [{"state": state, **dict(zip(keys, row, strict=True))} for state, row in rows]
+    )
     return sorted(found, key=lambda computation: (computation["start_us"], computation["computation"]))
 
 

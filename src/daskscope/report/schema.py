@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
+from daskscope.model.states import RunState
 from daskscope.report.coffea_schema import CoffeaRun
 
 #: Incremented when older readers would misread a report.
 SCHEMA = 2
 
 Category = Literal["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"]
-Status = Literal["running", "finished", "erred", "lost", "cancelled", "idle"]
 DType = Literal["u8", "u16", "u32", "f32", "f64", "mini", "utf8"]
 
 #: Categories of thread time in display order. ``failed`` is wasted work: failed, killed or recomputed.
@@ -37,7 +37,7 @@ class Block(TypedDict):
 class Answer(TypedDict):
     """The headline: how the run ended, and why."""
 
-    status: Status
+    state: RunState
     headline: str
     reason: str
 
@@ -172,7 +172,7 @@ class Computation(TypedDict):
     """One ``compute()``, ``persist()`` or ``submit()`` call, with its calling code."""
 
     computation: str
-    state: str
+    state: RunState
     start_us: int
     stop_us: int
     tasks: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from daskscope.model.states import AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState, Role, Scope
+from daskscope.model.states import AuditAction, ErrorState, Role, RunState, Scope
 from daskscope.server.live_contract import UsualDuration
 
 
@@ -34,9 +34,9 @@ class Cluster(TypedDict):
     host: str
     address: str
     account: str
-    state: ClusterState
-    outcome: ClusterOutcome
-    status: str
+    state: RunState
+    #: Whether it is alive, for programs that know this field.
+    status: Literal["running", "stopped"]
     reason: str
     created: str | None
     start: str | None
@@ -165,7 +165,7 @@ class Explanation(TypedDict):
     """Why a cluster is still running."""
 
     cluster_id: str
-    state: ClusterState
+    state: RunState
     answer: str
     evidence: list[str]
     advice: list[str]
@@ -187,8 +187,10 @@ class Computation(TypedDict):
     scheduler_id: str
     cluster_name: str
     user: str
-    state: ComputationState
+    state: RunState
     code: str
+    #: The line of the code that made the call.
+    call: str
     code_file: str
     code_line: int
     start: str | None
@@ -289,7 +291,7 @@ class HostedReport(TypedDict):
     duration: float
     n_tasks: int
     n_errors: int
-    status: str
+    state: str
     cluster_id: str
     tags: list[str]
 

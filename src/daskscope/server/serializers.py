@@ -11,8 +11,8 @@ from daskscope.analysis.cost import Cost, choose_prices, estimate
 from daskscope.analysis.limits import encodable
 from daskscope.analysis.rollup import Sums
 from daskscope.analysis.still_running import describe_state
+from daskscope.analysis.summary import call_line
 from daskscope.analysis.usual import Usual
-from daskscope.model.states import ClusterOutcome
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
 from daskscope.storage.accounts import Account
@@ -87,17 +87,6 @@ def cost_view(cost: Cost, *, live: bool) -> Money:
     }
 
 
-def cluster_outcome(row: Cluster) -> ClusterOutcome:
-    """Return how the work of a cluster went: a cluster that was closed in order may have failed."""
-    if row.state != "finished":
-        return ""
-    if row.errors:
-        return "failed"
-    if row.lost_computations or row.cancelled_computations:
-        return "lost" if row.lost_computations else "cancelled"
-    return "succeeded" if row.tasks else "nothing ran"
-
-
 def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> contract.Cluster:
     """Return a cluster as lists show it."""
     live, idle = row.is_live, row.idle_since_us
@@ -110,7 +99,6 @@ def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> cont
         "address": row.address,
         "account": account.name,
         "state": row.state,
-        "outcome": cluster_outcome(row),
         "status": "running" if live else "stopped",
         "reason": describe_state(row, row.state, now_us),
         "created": moment(row.start_us or row.created_us),
@@ -182,6 +170,7 @@ def computation_view(row: Computation, account: Account, base: str, now_us: int)
         "user": row.user,
         "state": row.state,
         "code": row.code,
+        "call": call_line(row.code, row.code_line),
         "code_file": row.code_file,
         "code_line": row.code_line,
         "start": moment(row.start_us),
@@ -300,7 +289,7 @@ def report_view(row: Report, base: str) -> HostedReport:
         "duration": seconds(row.duration_us),
         "n_tasks": row.tasks,
         "n_errors": row.errors,
-        "status": row.status,
+        "state": row.status,
         "cluster_id": row.cluster,
         "tags": [encodable(tag) for tag in row.tags],
     }

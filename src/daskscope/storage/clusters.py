@@ -15,7 +15,7 @@ from daskscope.analysis.history import Steps, busy_threads, steps_of
 from daskscope.analysis.limits import clean_text
 from daskscope.analysis.rollup import BUCKET, BUCKET_FIELDS, Sums
 from daskscope.analysis.still_running import ClientStatus, RunStatus
-from daskscope.model.states import ClusterState
+from daskscope.model.states import LIVE_STATES, RunState
 from daskscope.model.table import Array
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
@@ -43,7 +43,7 @@ class Cluster(RunStatus):
     platform: str = ""
     versions: str = ""
     config: str = ""
-    state: ClusterState = "running"
+    state: RunState = "running"
     created_us: int = 0
     memory: int = 0
     memory_limit: int = 0
@@ -61,13 +61,10 @@ class Cluster(RunStatus):
     longest_running: str = ""
     stacks_asked_us: int = 0
     stacks_asked_of: str = ""
-    #: Counted once the run has ended.
-    lost_computations: int = 0
-    cancelled_computations: int = 0
 
     @property
     def is_live(self) -> bool:
-        return self.state in ("running", "idle")
+        return self.state in LIVE_STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,40 +105,41 @@ class ClusterFilter:
     after: tuple[int, int] | None = None
 
 
+#: States of runs that have not ended, as far as the server knows.
+OPEN_STATES = frozenset((*LIVE_STATES, "lost"))
+
+
 def state_of(lost_before_us: Any) -> Any:
-    """Return the SQL expression for a run's current state. No update is needed for a run to become lost."""
-    runs = schema.runs
+    """Return the SQL expression for a run's current state. No update is needed for a run to become lost.
+
+    A cluster that was closed in order may have failed: its computations say how its work ended.
+    """
+    runs, recorded = schema.runs, schema.computations.c.state
+    is_live = runs.c.end_us == 0
     return sa.case(
-        (runs.c.end_us > 0, "finished"),
-        (runs.c.received_us < lost_before_us, "lost"),
-        (runs.c.idle_since_us > 0, "idle"),
-        else_="running",
+        (sa.and_(is_live, runs.c.received_us < lost_before_us), "lost"),
+        (sa.and_(is_live, runs.c.idle_since_us > 0), "idle"),
+        (is_live, "running"),
+        (runs.c.errors > 0, "failed"),
+        # Most runs. To look for the other states first would read all computations several times.
+        (~_has_computation(recorded != "done"), "finished"),
+        (_has_computation(recorded == "erred"), "failed"),
+        # A computation that still ran at the end did not finish.
+        (_has_computation(recorded.in_(("lost", "running"))), "unfinished"),
+        else_="interrupted",
     )
 
 
-def _ended_computations() -> list[Any]:
-    """Return the columns that count computations of a finished run that were lost or cancelled; one that still ran was lost."""
+def _has_computation(condition: Any) -> Any:
+    """Return the SQL condition that a run has a computation with a condition."""
     runs, table = schema.runs, schema.computations
-    states = {"lost_computations": ("lost", "running"), "cancelled_computations": ("cancelled",)}
-    return [
-        sa.case(
-            (
-                runs.c.end_us > 0,
-                sa.select(sa.func.count())
-                .where(table.c.run_id == runs.c.id, table.c.state.in_(wanted))
-                .correlate(runs)
-                .scalar_subquery(),
-            ),
-            else_=0,
-        ).label(name)
-        for name, wanted in states.items()
-    ]
+    return sa.exists().where(table.c.run_id == runs.c.id, condition).correlate(runs)
 
 
 def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[Cluster]:
     """Return the clusters of an account, newest first unless sorted otherwise."""
     runs, state = schema.runs, state_of(tx.lost_before_us)
-    query = sa.select(runs, state.label("state"), *_ended_computations()).where(runs.c.account_id == account)
+    query = sa.select(runs, state.label("state")).where(runs.c.account_id == account)
     query = query.where(*_conditions(wanted, state))
     key = runs.c[wanted.sort]
     if wanted.after is not None:
@@ -162,6 +160,9 @@ def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
         conditions.append(runs.c.user == wanted.user)
     if wanted.states:
         conditions.append(state.in_(wanted.states))
+        if set(wanted.states) <= OPEN_STATES:
+            # An index finds these few among thousands that ended.
+            conditions.append(runs.c.end_us == 0)
     if wanted.search:
         columns = (runs.c.name, runs.c.cluster, runs.c.user, runs.c.host)
         conditions.append(sa.or_(*(has(column, wanted.search) for column in columns)))
@@ -205,7 +206,7 @@ def _user_of() -> Any:
 def _by_name() -> Any:
     """Build the statement once: that takes longer than running it, and every page of a cluster needs it."""
     runs, lost_before = schema.runs, sa.bindparam("lost_before", type_=sa.BigInteger)
-    query = sa.select(runs, state_of(lost_before).label("state"), *_ended_computations())
+    query = sa.select(runs, state_of(lost_before).label("state"))
     return query.where(runs.c.account_id == sa.bindparam("account"), runs.c.cluster == sa.bindparam("cluster"))
 
 

@@ -9,10 +9,9 @@ import sqlalchemy as sa
 
 from daskscope.analysis.rollup import ADDED, Sums
 from daskscope.model.libraries import is_library
-from daskscope.model.states import ComputationState
+from daskscope.model.states import COMPUTATION_STATES, RunState
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
-from daskscope.storage.clusters import state_of
 from daskscope.storage.code_texts import of_computation, open_code
 from daskscope.storage.database import of_row
 from daskscope.storage.upsert import summed
@@ -35,7 +34,7 @@ class Computation:
     seen_us: int
     start_us: int
     stop_us: int
-    state: ComputationState
+    state: RunState
     client: str
     span: str
     code: str
@@ -193,10 +192,15 @@ def large_subjects(tx: Transaction, run: int, tasks: int, limit: int) -> list[tu
 
 
 def true_state(tx: Transaction) -> Any:
-    """Return the SQL expression for a state: a computation that ran when its cluster was lost or ended is lost."""
-    table = schema.computations
-    gone = state_of(tx.lost_before_us).in_(("lost", "finished"))
-    return sa.case((sa.and_(table.c.state == "running", gone), "lost"), else_=table.c.state)
+    """Return the SQL expression for a state: a computation that ran when its cluster ended or was lost did not finish."""
+    table, runs = schema.computations, schema.runs
+    running = table.c.state == "running"
+    return sa.case(
+        (sa.and_(running, runs.c.end_us > 0), "unfinished"),
+        (sa.and_(running, runs.c.received_us < tx.lost_before_us), "lost"),
+        *((table.c.state == recorded, state) for recorded, state in COMPUTATION_STATES.items()),
+        else_="finished",
+    )
 
 
 def _sums(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, str], Sums]:

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from daskscope.analysis.rollup import DAY_FIELDS
-from daskscope.model.states import CLUSTER_STATES
+from daskscope.model.states import LIVE_STATES, RUN_STATES, RunState
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import state_of
@@ -16,6 +16,8 @@ from daskscope.storage.computations import true_state
 from daskscope.storage.upsert import summed
 
 FINISHED_STATES = ("memory", "erred", "released", "forgotten")
+#: Computations that count as failed on the home page: nobody stopped them, and their work is not done.
+FAILED_STATES: tuple[RunState, ...] = ("failed", "unfinished", "lost")
 
 
 def progress(tx: Transaction, runs: list[int]) -> dict[int, tuple[int, int]]:
@@ -46,12 +48,12 @@ def ended_computations(tx: Transaction, account: int, since_us: int) -> dict[str
 
 
 def failed_computations(tx: Transaction, account: int, since_us: int, limit: int) -> list[tuple[int, str]]:
-    """Return the newest computations that erred or were lost since a time: run and ID."""
+    """Return the newest computations that failed or did not finish since a time: run and ID."""
     table, runs = schema.computations, schema.runs
     query = (
         sa.select(table.c.run_id, table.c.computation)
         .join(runs, runs.c.id == table.c.run_id)
-        .where(table.c.account_id == account, table.c.seen_us >= since_us, true_state(tx).in_(("erred", "lost")))
+        .where(table.c.account_id == account, table.c.seen_us >= since_us, true_state(tx).in_(FAILED_STATES))
         .order_by(table.c.seen_us.desc())
         .limit(limit)
     )
@@ -151,6 +153,6 @@ def fleet_of(tx: Transaction) -> Fleet:
     found = {row.state: int(row.n) for row in counts}
     kept = sa.select(summed(runs.c.tasks), summed(runs.c.exceptions), summed(runs.c.buffered_nbytes))
     tasks, exceptions, buffered = tx.execute(kept).one()
-    live = sa.select(summed(runs.c.workers), summed(runs.c.threads)).where(state.in_(("running", "idle")))
+    live = sa.select(summed(runs.c.workers), summed(runs.c.threads)).where(runs.c.end_us == 0, state.in_(LIVE_STATES))
     workers, threads = tx.execute(live).one()
-    return Fleet({name: found.get(name, 0) for name in CLUSTER_STATES}, tasks, exceptions, buffered, workers, threads)
+    return Fleet({name: found.get(name, 0) for name in RUN_STATES}, tasks, exceptions, buffered, workers, threads)

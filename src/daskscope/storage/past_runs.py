@@ -33,7 +33,7 @@ class StoredRun:
 
 def past_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[StoredRun]:
     """Return the finished runs of a computation's code up to this one, oldest first."""
-    rows = [one for one in (row, *earlier_runs(tx, account, row, limit)) if one.state == "done" and one.stop_us]
+    rows = [one for one in (row, *earlier_runs(tx, account, row, limit)) if one.state == "finished" and one.stop_us]
     keys = [(one.run_id, one.computation) for one in rows]
     sums, uptimes = prefix_sums(tx, keys), _uptimes(tx, keys)
     clusters = _clusters(tx, sorted({one.run_id for one in rows}))
@@ -49,7 +49,7 @@ def past_runs(tx: Transaction, account: int, row: Computation, limit: int) -> li
 
 def finished_runs(tx: Transaction, account: int, row: Computation, limit: int) -> list[EarlierRun]:
     """Return the runs that finished among the last earlier runs of a computation's code, newest first."""
-    found = [one for one in earlier_runs(tx, account, row, limit) if one.state == "done"]
+    found = [one for one in earlier_runs(tx, account, row, limit) if one.state == "finished"]
     sums = prefix_sums(tx, [(one.run_id, one.computation) for one in found])
     return [
         EarlierRun(max(0, one.stop_us - one.start_us), one.tasks, _means(sums.get((one.run_id, one.computation), {})))

@@ -38,7 +38,9 @@ class Token:
     account: int
     user: int
     user_name: str
+    #: What it allows in its account, and what it was created with: the role in another account may allow more.
     scopes: frozenset[str]
+    granted: frozenset[str]
     #: The only cluster it can write to; empty means any cluster of the account.
     cluster: str
     used_us: int
@@ -132,8 +134,11 @@ def find_token(tx: Transaction, secret: str) -> Token | None:
         and not tx.execute(_ancestors(is_recorder=bool(row.cluster)), {"first": row.parent, "now": tx.now_us}).first()
     ):
         return None
-    scopes = frozenset(row.scopes.split()) & ALLOWED[row.role]
-    return Token(row.id, row.account_id, row.user_id, row.user_name, scopes, row.cluster, row.used_us, row.expires_us)
+    granted = frozenset(row.scopes.split())
+    scopes = granted & ALLOWED[row.role]
+    return Token(
+        row.id, row.account_id, row.user_id, row.user_name, scopes, granted, row.cluster, row.used_us, row.expires_us
+    )
 
 
 @functools.cache
@@ -171,8 +176,8 @@ def _active_at(tokens: sa.FromClause, now_us: Any) -> sa.ColumnElement[bool]:
 
 #: The maximum scopes by the user's current role: a user who becomes a viewer has no token that can write.
 ALLOWED: dict[str, frozenset[str]] = {
-    "viewer": frozenset({"read"}),
-    "member": frozenset({"ingest", "read", "write", "tokens"}),
+    "viewer": frozenset({"read", "accounts"}),
+    "member": frozenset({"ingest", "read", "write", "tokens", "accounts"}),
     "owner": frozenset(SCOPES),
 }
 

@@ -4,8 +4,6 @@ export const SCHEMA = 2;
 
 export type Category = "cpu" | "noncpu" | "serialize" | "disk" | "transfer" | "failed" | "idle";
 
-export type Status = "running" | "finished" | "erred" | "lost" | "cancelled" | "idle";
-
 export type DType = "u8" | "u16" | "u32" | "f32" | "f64" | "mini" | "utf8";
 
 export const CATEGORIES: readonly Category[] = ["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"];
@@ -168,7 +166,7 @@ export interface Block {
 
 /** The headline: how the run ended, and why. */
 export interface Answer {
-  status: Status;
+  state: "running" | "idle" | "finished" | "failed" | "unfinished" | "interrupted" | "lost";
   headline: string;
   reason: string;
 }
@@ -289,7 +287,7 @@ export interface Worker {
 /** One ``compute()``, ``persist()`` or ``submit()`` call, with its calling code. */
 export interface Computation {
   computation: string;
-  state: string;
+  state: "running" | "idle" | "finished" | "failed" | "unfinished" | "interrupted" | "lost";
   start_us: number;
   stop_us: number;
   tasks: number;

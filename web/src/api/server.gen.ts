@@ -1,12 +1,12 @@
 // Written by scripts/gen-types from src/daskscope/server/contract.py. Change it there.
 
-import type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState } from "./states.gen";
+import type { AuditAction, ErrorState, RunState } from "./states.gen";
 
-export type { AuditAction, ClusterOutcome, ClusterState, ComputationState, ErrorState };
+export type { AuditAction, ErrorState, RunState };
 
 export type Role = "viewer" | "member" | "owner";
 
-export type Scope = "ingest" | "read" | "write" | "admin" | "tokens";
+export type Scope = "ingest" | "read" | "write" | "admin" | "tokens" | "accounts";
 
 /** Tasks of a computation or of one of its prefixes. */
 export interface TaskCounts {
@@ -333,9 +333,8 @@ export interface Cluster {
   host: string;
   address: string;
   account: string;
-  state: ClusterState;
-  outcome: ClusterOutcome;
-  status: string;
+  state: RunState;
+  status: "running" | "stopped";
   reason: string;
   created: string | null;
   start: string | null;
@@ -434,9 +433,8 @@ export interface OneCluster {
   host: string;
   address: string;
   account: string;
-  state: ClusterState;
-  outcome: ClusterOutcome;
-  status: string;
+  state: RunState;
+  status: "running" | "stopped";
   reason: string;
   created: string | null;
   start: string | null;
@@ -495,7 +493,7 @@ export interface History {
 /** Why a cluster is still running. */
 export interface Explanation {
   cluster_id: string;
-  state: ClusterState;
+  state: RunState;
   answer: string;
   evidence: string[];
   advice: string[];
@@ -516,8 +514,9 @@ export interface Computation {
   scheduler_id: string;
   cluster_name: string;
   user: string;
-  state: ComputationState;
+  state: RunState;
   code: string;
+  call: string;
   code_file: string;
   code_line: number;
   start: string | null;
@@ -543,8 +542,9 @@ export interface OneComputation {
   scheduler_id: string;
   cluster_name: string;
   user: string;
-  state: ComputationState;
+  state: RunState;
   code: string;
+  call: string;
   code_file: string;
   code_line: number;
   start: string | null;
@@ -657,7 +657,7 @@ export interface HostedReport {
   duration: number;
   n_tasks: number;
   n_errors: number;
-  status: string;
+  state: string;
   cluster_id: string;
   tags: string[];
 }
@@ -674,7 +674,7 @@ export interface Me {
   kind: "token" | "session" | "local";
   admin: boolean;
   account: string | null;
-  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens" | "accounts")[];
   expires: string | null;
   accounts: Membership[];
   warnings: string[];
@@ -693,7 +693,7 @@ export interface Token {
   id: number;
   hint: string;
   label: string;
-  scopes: ("ingest" | "read" | "write" | "admin" | "tokens")[];
+  scopes: ("ingest" | "read" | "write" | "admin" | "tokens" | "accounts")[];
   user: string;
   expired: boolean;
   expires_soon: boolean;

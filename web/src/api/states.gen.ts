@@ -1,10 +1,6 @@
 // Written by scripts/gen-types from src/daskscope/model/states.py. Change it there.
 
-export type ClusterState = "running" | "idle" | "finished" | "lost";
-
-export type ClusterOutcome = "" | "succeeded" | "failed" | "lost" | "cancelled" | "nothing ran";
-
-export type ComputationState = "running" | "done" | "erred" | "cancelled" | "lost";
+export type RunState = "running" | "idle" | "finished" | "failed" | "unfinished" | "interrupted" | "lost";
 
 export type ErrorState = "open" | "resolved" | "ignored" | "regressed";
 
@@ -12,7 +8,9 @@ export type Verdict = "" | "closed" | "retired" | "restarted" | "memory kill" | 
 
 export type AuditAction = "setup" | "sign-in" | "sign-in-failed" | "locked-out" | "sign-out" | "session-ended" | "device-approved" | "device-denied" | "password-changed" | "password-reset" | "sign-in-link-created" | "token-created" | "token-revoked" | "user-created" | "user-disabled" | "user-enabled" | "admin-granted" | "admin-removed" | "account-created" | "member-added" | "member-removed" | "role-changed" | "settings-changed" | "report-created" | "report-shared" | "report-deleted" | "baseline-deleted" | "cluster-changed" | "cluster-closed" | "cluster-deleted";
 
-export const CLUSTER_STATES: readonly ClusterState[] = ["running", "idle", "finished", "lost"];
+export const RUN_STATES: readonly RunState[] = ["running", "idle", "finished", "failed", "unfinished", "interrupted", "lost"];
+
+export const LIVE_STATES: readonly RunState[] = ["running", "idle"];
 
 export const ERROR_STATES: readonly ErrorState[] = ["open", "resolved", "ignored", "regressed"];
 

@@ -5,21 +5,8 @@ import { useModel, useSelection } from "../model/hooks";
 import { select } from "../model/time";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
 import { copy } from "../widgets/clipboard";
-import { Pill, type PillState } from "../widgets/icon";
+import { StatePill } from "../widgets/icon";
 import { TimeRuler } from "../widgets/time-ruler";
-
-const STATES: Record<string, PillState> = {
-  finished: "finished",
-  done: "finished",
-  memory: "finished",
-  ok: "finished",
-  erred: "erred",
-  error: "erred",
-  processing: "running",
-  running: "running",
-  lost: "lost",
-  cancelled: "idle",
-};
 
 export function Code() {
   const { report } = useModel();
@@ -119,7 +106,7 @@ function Call({ computation: c }: { computation: Computation }) {
   const groups = report.groups.filter((g) => g.computation === c.computation).length;
   return (
     <div class="filters">
-      <Pill state={STATES[c.state] ?? "idle"}>{c.state || "not recorded"}</Pill>
+      <StatePill state={c.state} />
       <span style="overflow-wrap:anywhere;min-width:0">
         {c.code && <code>{callOf(c)}</code>} {""}
         submitted at {clock(from)}, ended at {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}

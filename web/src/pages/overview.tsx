@@ -2,7 +2,7 @@ import { useActivity, useModel } from "../model/hooks";
 import { ActivityPanels } from "../widgets/activity-panels";
 import { Empty, Panel } from "../widgets/basics";
 import { FlamePanel } from "../widgets/flame-panel";
-import { Pill } from "../widgets/icon";
+import { StatePill } from "../widgets/icon";
 import { MemoryPanel } from "../widgets/memory-panel";
 import { MetricStrip } from "../widgets/metric-strip";
 import { PrefixTable } from "../widgets/prefix-table";
@@ -16,23 +16,13 @@ import { ThreadTime } from "./overview-thread-time";
 const EXAMPLE = `with daskscope.performance_report("report.html"):
     df.groupby("zone").agg("mean").compute()`;
 
-const WORDS = {
-  running: "Running",
-  finished: "Finished",
-  erred: "Failed",
-  lost: "Lost",
-  cancelled: "Cancelled",
-  idle: "Idle",
-} as const;
-
 export function Overview() {
   const { report } = useModel();
-  const { status } = report.answer;
   const activity = useActivity();
   return (
     <>
       <div class="title">
-        <Pill state={status === "cancelled" ? "idle" : status}>{WORDS[status]}</Pill>
+        <StatePill state={report.answer.state} />
         <h1 title={report.title}>
           <code>{report.title}</code>
         </h1>

@@ -66,6 +66,9 @@ export function ApproveDevice({ router }: { router: Router }) {
         <Field label="Code" name="user_code" pattern="[A-Za-z]{4}-[A-Za-z]{4}" hint="For example ABCD-EFGH" autoFocus />
       </SignInForm>
     );
+  const isWide = request.scopes.includes("accounts");
+  // What the command line asked for. It is only preselected.
+  const wanted = new URLSearchParams(location.search).get("account");
   const send = async ({ account, approve }: Record<string, string>) => {
     await api.send("POST", "device/decision", {
       user_code: request.user_code,
@@ -80,7 +83,7 @@ export function ApproveDevice({ router }: { router: Router }) {
       router={router}
       title="Approve sign-in"
       send={send}
-      text="A command line requests a token that can act in your name, as far as your role allows. It expires after 90 days."
+      text={`A command line requests a token that can act in your name${isWide ? " in all your accounts" : ""}, as far as your role allows. It expires after 90 days.`}
       buttons={
         <>
           <button type="submit" class="btn primary" name="approve" value="yes">
@@ -105,10 +108,12 @@ export function ApproveDevice({ router }: { router: Router }) {
         <dd>{request.scopes.join(", ")}</dd>
       </dl>
       <label class="field">
-        Account
+        {isWide ? "Default account" : "Account"}
         <select class="sel" name="account" required>
           {me.accounts.map((a) => (
-            <option key={a.name}>{a.name}</option>
+            <option key={a.name} selected={a.name === wanted}>
+              {a.name}
+            </option>
           ))}
         </select>
       </label>

@@ -74,12 +74,7 @@ export const COLUMNS: readonly ClusterColumn[] = [
 /** Share of busy threads in the last hour of the cluster. All rows share one scale. */
 function BusySparkline({ cluster: c, shares }: { cluster: Cluster; shares: readonly number[] }) {
   if (shares.length < 2 || c.thread_seconds <= 0) return null;
-  const tone = {
-    running: "var(--st-running)",
-    idle: "var(--text-3)",
-    finished: "var(--text-3)",
-    lost: "var(--st-lost)",
-  }[c.state];
+  const tone = c.state === "running" ? "var(--st-running)" : c.state === "lost" ? "var(--st-lost)" : "var(--text-3)";
   const mean = shares.reduce((a, b) => a + b, 0) / shares.length;
   return <Sparkline values={shares} max={1} tone={tone} label={`${Math.round(mean * 100)} percent of threads busy`} />;
 }

@@ -1,12 +1,12 @@
 import type { Computation } from "../api/server.gen";
 import { count } from "../model/format";
 import { Empty } from "../widgets/basics";
+import { StatePill } from "../widgets/icon";
 import { DataTable } from "../widgets/table";
 import type { ViewColumn } from "../widgets/table-rows";
 import { callText } from "./cluster-text";
 import { useTeam } from "./context";
 import { Link } from "./link";
-import { ComputationPill } from "./pills";
 import { Ago, seconds, secondsOrDash } from "./time-text";
 
 export function ComputationTable({
@@ -30,7 +30,7 @@ export function ComputationTable({
         </Link>
       ),
     },
-    { id: "state", head: "State", value: (c) => c.state, cell: (c) => <ComputationPill state={c.state} /> },
+    { id: "state", head: "State", value: (c) => c.state, cell: (c) => <StatePill state={c.state} /> },
     { id: "tasks", head: "Tasks", num: true, value: (c) => c.n_tasks, cell: (c) => count(c.n_tasks) },
     {
       id: "errors",

@@ -1,12 +1,6 @@
-import type { ClusterState } from "../api/server.gen";
+import { RUN_STATES } from "../api/states.gen";
+import { capital } from "../model/activity";
 import { count } from "../model/format";
-
-const STATES: readonly (readonly [ClusterState, string])[] = [
-  ["running", "Running"],
-  ["idle", "Idle"],
-  ["finished", "Finished"],
-  ["lost", "Lost"],
-];
 
 interface Props {
   /** Number of clusters by state. */
@@ -15,7 +9,7 @@ interface Props {
   onChange: (state: string) => void;
 }
 
-/** Buttons that filter clusters by state. */
+/** Buttons that filter clusters by state, for states that any cluster is in. */
 export function StateFilter({ states, state, onChange }: Props) {
   const total = Object.values(states).reduce((a, b) => a + b, 0);
   return (
@@ -23,7 +17,7 @@ export function StateFilter({ states, state, onChange }: Props) {
       <button type="button" aria-pressed={state === ""} onClick={() => onChange("")}>
         All<em>{count(total)}</em>
       </button>
-      {STATES.map(([id, word]) => (
+      {RUN_STATES.filter((id) => states[id] || id === state).map((id) => (
         <button
           type="button"
           key={id}
@@ -31,7 +25,7 @@ export function StateFilter({ states, state, onChange }: Props) {
           onClick={() => onChange(id)}
           data-testid={`state-${id}`}
         >
-          {word}
+          {capital(id)}
           <em>{count(states[id] ?? 0)}</em>
         </button>
       ))}

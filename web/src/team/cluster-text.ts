@@ -15,7 +15,7 @@ export function outcome(
   computations: readonly Pick<Computation, "state">[],
 ): string {
   if (c.n_tasks === 0) return "It ran no tasks.";
-  const cut = computations.filter((one) => one.state === "lost").length;
+  const cut = computations.filter((one) => one.state === "unfinished" || one.state === "lost").length;
   const unfinished = cut > 0 ? ` ${counted(cut, "computation")} did not finish.` : "";
   if (c.n_exceptions === 0) return `It ran ${counted(c.n_tasks, "task")}; none failed.${unfinished}`;
   return `${capital(failures(c))} (${counted(c.n_tasks, "task")}).${unfinished}`;

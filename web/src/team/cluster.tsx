@@ -141,7 +141,7 @@ function Summary({ id }: { id: string }) {
               <ClusterMetrics c={c} />
               {isLive(c) && <LiveView cluster={id} />}
               {isLive(c) && <ClusterRunning id={id} />}
-              {c.why && c.state !== "finished" && c.why.evidence.length > 0 && (
+              {c.why && (isLive(c) || c.state === "lost") && c.why.evidence.length > 0 && (
                 <Panel title={isLive(c) ? "Why it is running" : "How it ended"} testid="evidence">
                   <ul class="plain">
                     {c.why.evidence.map((line) => (

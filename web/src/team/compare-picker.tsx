@@ -4,13 +4,13 @@ import type { Computation } from "../api/server.gen";
 import { counted } from "../model/format";
 import { Empty, Panel } from "../widgets/basics";
 import { CardTable } from "../widgets/card-table";
+import { StatePill } from "../widgets/icon";
 import { ActionButton } from "./action-button";
 import { callText } from "./cluster-text";
 import { type Chosen, chooseSide, problemOf, runList, runsOf, type Side } from "./compare-runs";
 import { useTeam } from "./context";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
-import { ComputationPill } from "./pills";
 import { usePages, useResource } from "./resources";
 import { ScrollRegion } from "./scroll-region";
 import { Ago, minute, seconds } from "./time-text";
@@ -108,7 +108,7 @@ export function ComparePicker() {
                           <span class="cut">{run.cluster_name || run.cluster_id}</span>
                         </td>
                         <td>
-                          <ComputationPill state={run.state} />
+                          <StatePill state={run.state} />
                         </td>
                         <td class="num">
                           <Ago at={run.start} />

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { OneComputation } from "../api/server.gen";
 import { count, counted } from "../model/format";
+import { StatePill } from "../widgets/icon";
 import { callText } from "./cluster-text";
 import { HistoryOfComputation } from "./computation-history";
 import { useCan, useTeam } from "./context";
@@ -8,7 +9,6 @@ import { EarlierRuns } from "./earlier-runs";
 import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
-import { ComputationPill } from "./pills";
 import { ReportViewer } from "./report-viewer";
 import { useLive } from "./resources";
 import { ShareComputation } from "./share-computation";
@@ -19,10 +19,10 @@ import { UsualDurationText } from "./usual-duration";
 /** Compare the duration with the median of the earlier finished runs; empty if there are none. */
 export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
   const done = c.earlier
-    .filter((e) => e.state === "done")
+    .filter((e) => e.state === "finished")
     .map((e) => e.duration)
     .sort((a, b) => a - b);
-  if (c.state !== "done" || done.length === 0) return "";
+  if (c.state !== "finished" || done.length === 0) return "";
   const median = (done[(done.length - 1) >> 1] + done[done.length >> 1]) / 2;
   if (median <= 0) return "";
   const change = Math.round((100 * (c.duration - median)) / median);
@@ -56,7 +56,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
           {(c) => (
             <>
               <div class="title">
-                <ComputationPill state={c.state} />
+                <StatePill state={c.state} />
                 <h1>
                   <code>{callText(c)}</code>
                 </h1>

@@ -2,10 +2,10 @@ import { useState } from "preact/hooks";
 import type { Computation, OneComputation } from "../api/server.gen";
 import { count } from "../model/format";
 import { CardTable } from "../widgets/card-table";
+import { StatePill } from "../widgets/icon";
 import { compared, runList } from "./compare-runs";
 import { useTeam } from "./context";
 import { Link } from "./link";
-import { ComputationPill } from "./pills";
 import { ScrollRegion } from "./scroll-region";
 import { Ago, minute, seconds } from "./time-text";
 
@@ -66,7 +66,7 @@ export function EarlierRuns({ of }: { of: OneComputation }) {
                   </span>
                 </td>
                 <td>
-                  <ComputationPill state={run.state} />
+                  <StatePill state={run.state} />
                 </td>
                 <td class="num">{seconds(run.duration)}</td>
                 <td class="num">{count(run.n_tasks)}</td>

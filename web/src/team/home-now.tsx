@@ -99,9 +99,7 @@ export function FailedPanel({ o }: { o: Overview }) {
             <Ago at={c.stop ?? c.start} />
           </span>
           <small>
-            {c.state === "lost"
-              ? "lost with its cluster"
-              : `${count(c.n_errors)} of ${counted(c.n_tasks, "task")} failed`}
+            {c.state === "failed" ? `${count(c.n_errors)} of ${counted(c.n_tasks, "task")} failed` : c.state}
           </small>
           <small>{c.user}</small>
         </li>

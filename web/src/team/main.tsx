@@ -179,9 +179,15 @@ function SignedIn({ router }: { router: Router }) {
     return (
       <main class="wide">
         <Panel>
-          <Empty title={`No account ${named}`}>
-            It does not exist, or you are not a member.{" "}
-            <a href={router.href([me.accounts[0]?.name ?? ""])}>Go to {me.accounts[0]?.name}</a>
+          <Empty title={`This page is in the account ${named}`}>
+            You are signed in as {me.user}, who is not a member of it, or it does not exist. Ask an owner of {named} to
+            add you. Your accounts:{" "}
+            {me.accounts.map((a, i) => (
+              <span key={a.name}>
+                {i > 0 && ", "}
+                <a href={router.href([a.name])}>{a.name}</a>
+              </span>
+            ))}
           </Empty>
         </Panel>
       </main>

@@ -1,38 +1,18 @@
-import type { Cluster, ComputationState, ErrorState } from "../api/server.gen";
-import { Pill, type PillState } from "../widgets/icon";
+import type { Cluster, ErrorState } from "../api/server.gen";
+import { LIVE_STATES } from "../api/states.gen";
+import { Pill, type PillState, StatePill } from "../widgets/icon";
 import { seconds } from "./time-text";
 
 /** Whether the cluster is running, as far as the server knows. */
 export function isLive(c: Pick<Cluster, "state">): boolean {
-  return c.state === "running" || c.state === "idle";
+  return LIVE_STATES.includes(c.state);
 }
 
-/** The state of a cluster as colour, glyph and word: for one that has ended, how its work went. */
-export function ClusterPill({ cluster: c }: { cluster: Pick<Cluster, "state" | "outcome" | "idle_seconds"> }) {
-  if (c.state === "idle")
-    return (
-      <Pill state={c.idle_seconds > 600 ? "warn" : "idle"}>
-        {c.idle_seconds > 0 ? `Idle ${seconds(c.idle_seconds)}` : "Idle"}
-      </Pill>
-    );
-  if (c.outcome === "failed") return <Pill state="erred">Failed</Pill>;
-  if (c.outcome === "lost") return <Pill state="lost">Unfinished</Pill>;
-  if (c.outcome === "cancelled") return <Pill state="idle">Cancelled</Pill>;
-  if (c.outcome === "nothing ran") return <Pill state="idle">Nothing ran</Pill>;
-  const words = { running: "Running", finished: "Finished", lost: "Lost" } as const;
-  return <Pill state={c.state}>{words[c.state]}</Pill>;
-}
-
-export function ComputationPill({ state }: { state: ComputationState }) {
-  const pills: Record<ComputationState, [PillState, string]> = {
-    running: ["running", "Running"],
-    done: ["finished", "Finished"],
-    erred: ["erred", "Failed"],
-    cancelled: ["idle", "Cancelled"],
-    lost: ["lost", "Lost"],
-  };
-  const [pill, word] = pills[state] ?? ["idle", state];
-  return <Pill state={pill}>{word}</Pill>;
+/** The state of a cluster as colour, glyph and word, and how long it has been idle. */
+export function ClusterPill({ cluster: c }: { cluster: Pick<Cluster, "state" | "idle_seconds"> }) {
+  if (c.state === "idle" && c.idle_seconds > 0)
+    return <Pill state={c.idle_seconds > 600 ? "warn" : "idle"}>{`Idle ${seconds(c.idle_seconds)}`}</Pill>;
+  return <StatePill state={c.state} />;
 }
 
 export function ErrorPill({ state }: { state: ErrorState }) {

@@ -1,3 +1,6 @@
+import type { RunState } from "../api/states.gen";
+import { capital } from "../model/activity";
+
 const PATHS = {
   menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
   overview: "M2.5 8.5l5.5-5 5.5 5M4 7.5V13h8V7.5",
@@ -70,6 +73,21 @@ export function Pill({ state, children }: { state: PillState; children: string }
       {children}
     </span>
   );
+}
+
+const STATE_PILLS: Record<RunState, PillState> = {
+  running: "running",
+  idle: "idle",
+  finished: "finished",
+  failed: "erred",
+  unfinished: "lost",
+  interrupted: "idle",
+  lost: "lost",
+};
+
+/** The state of a cluster, a computation or a report. */
+export function StatePill({ state }: { state: RunState }) {
+  return <Pill state={STATE_PILLS[state]}>{capital(state)}</Pill>;
 }
 
 export function Brand({ href }: { href: string }) {

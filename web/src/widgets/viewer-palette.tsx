@@ -1,4 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { callOf } from "../model/code";
 import { useModel } from "../model/hooks";
 import { select, wholeRun } from "../model/time";
 import { copy } from "./clipboard";
@@ -68,7 +69,7 @@ export function ViewerPalette({ open, onClose, onHelp }: { open: boolean; onClos
       ...report.computations.map(
         (c): Command => ({
           group: "Computations",
-          text: c.code.split("\n").at(-1) ?? c.computation,
+          text: callOf(c) || c.computation,
           hint: c.state,
           icon: "code",
           run: () =>

@@ -4,7 +4,7 @@ import { callOf, codeFiles, wallOf } from "../../src/model/code";
 
 const call = (id: string, code: string, line: number, start: number, stop: number): Computation => ({
   computation: id,
-  state: "done",
+  state: "finished",
   start_us: start,
   stop_us: stop,
   tasks: 1,

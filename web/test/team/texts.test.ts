@@ -15,7 +15,7 @@ describe("the outcome of a cluster", () => {
   test.each([
     [of(0, 0, 0), "It ran no tasks."],
     [of(1, 0, 0), "It ran 1 task; none failed."],
-    [of(2, 0, 0, "done", "lost"), "It ran 2 tasks; none failed. 1 computation did not finish."],
+    [of(3, 0, 0, "finished", "unfinished", "lost"), "It ran 3 tasks; none failed. 2 computations did not finish."],
     [of(1021, 1, 2), "1 task failed, 1 was retried (1,021 tasks)."],
     [of(10, 0, 3), "No task failed, 3 were retried (10 tasks)."],
     [of(10, 2, 2), "2 tasks failed (10 tasks)."],
@@ -43,15 +43,15 @@ describe("the code of a computation", () => {
 });
 
 describe("the comparison with earlier runs", () => {
-  const run = (duration: number, state: Computation["state"] = "done") => ({ duration, state }) as Computation;
+  const run = (duration: number, state: Computation["state"] = "finished") => ({ duration, state }) as Computation;
   const compare = (duration: number, ...earlier: Computation[]) =>
-    comparison({ state: "done", duration, earlier } as Parameters<typeof comparison>[0]);
+    comparison({ state: "finished", duration, earlier } as Parameters<typeof comparison>[0]);
 
   test.each([
     [compare(12, run(10)), "20 % longer than the median of 1 earlier run · "],
     [compare(5, run(10), run(10)), "50 % shorter than the median of 2 earlier runs · "],
     [compare(10, run(5), run(15)), "same duration as the median of 2 earlier runs · "],
-    [compare(10, run(1, "erred")), ""],
+    [compare(10, run(1, "failed")), ""],
     [compare(10, run(0)), ""],
     [compare(10), ""],
   ])("it reads %j", (text, expected) => expect(text).toBe(expected));

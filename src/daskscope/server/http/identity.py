@@ -19,6 +19,7 @@ from daskscope.storage.accounts import Account, find_account, get_account, roles
 from daskscope.storage.sessions import find_session
 from daskscope.storage.tokens import (
     ALLOWED,
+    Token,
     digest,
     find_token,
     mark_used,
@@ -66,7 +67,7 @@ def identify(request: Request, services: Services, cache: TokenCache) -> Identit
         if local is not None and local.is_value(secret.strip()):
             check_origin(request, services)
             return _local(services)
-        return _by_token(secret.strip(), services, cache)
+        return _by_token(secret.strip(), request, services, cache)
     cookie = request.cookies.get(cookie_name(request, services))
     if not cookie:
         return NOBODY if local is None else NOBODY_LOCAL
@@ -81,13 +82,13 @@ def cached_identity(request: Request, services: Services, cache: TokenCache) -> 
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     now = services.archive.clock()
     found = cache.peek(secret.strip(), now) if kind.lower() in ("bearer", "apitoken") else None
-    if found is None:
+    if found is None or _other_account(found, request):
         return None
     check_host(request, services)
     return _identity_of(found, services, now)
 
 
-def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
+def _by_token(secret: str, request: Request, services: Services, cache: TokenCache) -> Identity:
     now = services.archive.clock()
     if not well_formed(secret) and services.local_secret is not None:
         raise secret_needed("This is neither the secret of this server nor a token.")
@@ -114,7 +115,25 @@ def _by_token(secret: str, services: Services, cache: TokenCache) -> Identity:
         raise secret_needed("This token is unknown, revoked or expired.")
     if found is None:
         raise unauthorized("This token is unknown, revoked or expired. Sign in again with: daskscope login")
-    return _identity_of(found, services, now)
+    identity = _identity_of(found, services, now)
+    named = "" if identity.is_local else _other_account(found, request)
+    return _in_account(identity, found.token, named, services) if named else identity
+
+
+def _other_account(found: Known, request: Request) -> str:
+    """Return the account that a request names, if it is not the token's and the token is for all accounts of its user."""
+    named = named_account(request)
+    return named if "accounts" in found.token.granted and named != found.account.name else ""
+
+
+def _in_account(identity: Identity, token: Token, name: str, services: Services) -> Identity:
+    """Return what a token for all accounts allows in one of them."""
+    with services.ingest_archive.read() as tx:
+        account, roles = find_account(tx, name), roles_of(tx, token.user)
+        if account is None or account.id not in roles:
+            own = sorted(get_account(tx, number).name for number in roles)
+            raise Refusal(403, "other_account", f"You are not a member of {name}. Your accounts: {', '.join(own)}.")
+    return replace(identity, account=account, scopes=token.granted & ALLOWED[roles[account.id]])
 
 
 def _identity_of(found: Known, services: Services, now: int) -> Identity:

@@ -310,9 +310,11 @@ def _check_account(request: Request, identity: Identity) -> None:
     assert identity.account is not None
     if named and named != identity.account.name:
         raise Refusal(
-            403, "other_account", f"This token belongs to the account {identity.account.name}. Log in for the other one with: "
-            "daskscope login --account NAME"
-        )  # fmt: skip
+            403,
+            "other_account",
+            f"This token is for the account {identity.account.name} only. "
+            "Get one for all your accounts with: daskscope login",
+        )
 
 
 def _parse_query(request: Request, kind: type[msgspec.Struct]) -> Any:

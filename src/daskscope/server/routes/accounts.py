@@ -58,8 +58,8 @@ def me(call: Call) -> dict[str, Any]:
     with call.services.archive.read() as tx:
         roles = store.roles_of(tx, call.identity.user)
         named = {account.id: account.name for account in store.list_accounts(tx)}
-    # A token belongs to one account.
-    mine = {k: v for k, v in roles.items() if call.identity.kind != "token" or k == call.account.id}
+    is_narrow = call.identity.kind == "token" and "accounts" not in call.identity.scopes
+    mine = {k: v for k, v in roles.items() if not is_narrow or k == call.account.id}
     return {
         "user": call.identity.name,
         "kind": call.identity.kind,

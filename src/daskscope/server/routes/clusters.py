@@ -27,7 +27,7 @@ from daskscope.analysis.limits import clean
 from daskscope.analysis.rollup import BUCKET
 from daskscope.analysis.still_running import ClientStatus
 from daskscope.analysis.still_running import explain as explanation_of
-from daskscope.model.states import CLUSTER_STATES
+from daskscope.model.states import RUN_STATES
 from daskscope.model.table import Table
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
 from daskscope.server.http import parameters
@@ -82,8 +82,8 @@ class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
 def list_clusters(call: Call) -> ClusterList:
     query: ListQuery = call.query
     states = tuple(part for part in query.state.split(",") if part)
-    if unknown := set(states) - set(CLUSTER_STATES):
-        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(CLUSTER_STATES)}.")
+    if unknown := set(states) - set(RUN_STATES):
+        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(RUN_STATES)}.")
     after = parameters.decode(query.cursor, int, int)
     wanted = store.ClusterFilter(
         since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1,
@@ -99,7 +99,7 @@ def list_clusters(call: Call) -> ClusterList:
     return {
         "items": items,
         "next": place,
-        "states": {state: counts.get(state, 0) for state in CLUSTER_STATES},
+        "states": {state: counts.get(state, 0) for state in RUN_STATES},
         "busy": {row.cluster: busy[row.id] for row in rows if row.id in busy},
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -58,6 +59,8 @@ class DeviceRequest(msgspec.Struct, forbid_unknown_fields=True):
     host: Text = ""
     #: The token gets those that the role of the user allows.
     scopes: tuple[Scope, ...] = ("ingest", "read", "write", "admin")
+    #: The account to choose first in the browser.
+    account: Text = ""
 
 
 class DeviceCode(msgspec.Struct, forbid_unknown_fields=True):
@@ -215,7 +218,7 @@ def begin_device(call: Call) -> dict[str, Any]:
         "device_code": secret,
         "user_code": code,
         # Without the code: people type what their own terminal shows, so a link from somebody else approves nothing.
-        "verification_url": f"{call.services.url}/device",
+        "verification_url": f"{call.services.url}/device{f'?account={quote(body.account)}' if body.account else ''}",
         "expires_in": sessions.LOGIN_US // 1_000_000,
         "interval": INTERVAL_S,
     }
@@ -232,19 +235,31 @@ def collect_device(call: Call) -> dict[str, Any]:
         if login.state == "denied" or login.user_id is None or login.account_id is None:
             raise forbidden("This sign-in was denied in the browser.")
         account = get_account(tx, login.account_id)
-        role = roles_of(tx, login.user_id).get(account.id)
+        roles = roles_of(tx, login.user_id)
+        role = roles.get(account.id)
         user = users.get_user(tx, login.user_id)
         if role is None or user is None:
             raise forbidden("You are no longer a member of this account.")
-        scopes = ALLOWED[role] & frozenset(login.scopes.split())
-        if not scopes:
+        wanted = frozenset(login.scopes.split())
+        # In other accounts the role of the user may allow more. Each request is limited by the role in its account.
+        allowed = (
+            frozenset[str]().union(*(ALLOWED[one] for one in roles.values())) if "accounts" in wanted else ALLOWED[role]
+        )
+        scopes = allowed & wanted
+        if not ALLOWED[role] & wanted:
             raise forbidden(f"Your role in {account.name} is {role}, which allows none of the requested scopes.")
         label, expires = login.label or "daskscope login", tx.now_us + DEFAULT_DAYS * DAY
         number, secret = create_token(
             tx, account=account.id, user=user.id, scopes=scopes, label=label, expires_us=expires)  # fmt: skip
         details = {"id": number, "scopes": sorted(scopes), "expires": moment(expires)}
         record(tx, Event(account.id, user.name, "token-created", label, address_of(call), details))
-    return {"token": secret, "account": account.name, "user": user.name, "expires": moment(expires)}
+    return {
+        "token": secret,
+        "account": account.name,
+        "user": user.name,
+        "expires": moment(expires),
+        "scopes": sorted(scopes),
+    }
 
 
 def show_device(call: Call) -> DeviceSignIn:

@@ -50,7 +50,7 @@ def overview(call: Call) -> Overview:
         reports = list_reports(tx, account.id, limit=MAX_ITEMS)
         states = count_clusters(tx, account.id)
     idle.sort(key=lambda row: -cost_of(row, account).per_hour)
-    n_failed = ended.get("erred", 0) + ended.get("lost", 0)
+    n_failed = sum(ended.get(state, 0) for state in store.FAILED_STATES)
     return {
         "states": states,
         "running": [
@@ -60,7 +60,7 @@ def overview(call: Call) -> Overview:
         ],
         "failed": [computation_view(row, account, services.url, call.now_us) for row in computations],
         "n_failed": n_failed,
-        "n_finished": n_failed + ended.get("done", 0),
+        "n_finished": n_failed + ended.get("finished", 0),
         "idle": [cluster_view(row, account, services.url, call.now_us) for row in idle[:MAX_ITEMS]],
         "idle_per_hour": round(sum(cost_of(row, account).per_hour for row in idle), 6),
         "days": _days(call, recent, days, first_day, query.days),

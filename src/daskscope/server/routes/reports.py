@@ -220,7 +220,7 @@ def _facts(cluster: str, report: Report) -> dict[str, Any]:
     totals = report["totals"]
     facts = {
         "cluster": cluster,
-        "status": report["answer"]["status"],
+        "status": report["answer"]["state"],
         "duration_us": totals["duration_us"],
         "tasks": totals["tasks"],
         "errors": totals["errors"],
