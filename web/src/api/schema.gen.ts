@@ -151,6 +151,7 @@ export interface Comparison {
   config: ComparedText[];
   code: string;
   hints: string[];
+  left_out: string[];
   flame: ComparedFlame;
 }
 
