@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -61,11 +62,15 @@ def _lower_priority(nice: int) -> None:
         os.nice(nice)
 
 
-def limit_cpu(seconds: float) -> None:
-    """Let the system end this process if it uses more CPU time than this from now on."""
+def limit_time(seconds: float) -> None:
+    """Let the system end this process if it uses more CPU time than this from now on, or still does this job 10 s after that.
+
+    A thread that cannot start for want of memory lets Python wait for ever.
+    """
     if sys.platform == "linux":
         import resource
 
+        signal.alarm(math.ceil(seconds) + 10)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), hard))
 

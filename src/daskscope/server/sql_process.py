@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.child_main import limit_cpu, limit_memory, reply_to_jobs
+from daskscope.server.child_main import limit_memory, limit_time, reply_to_jobs
 from daskscope.server.child_processes import Child, ChildProcesses
 from daskscope.storage.sql import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
 from daskscope.storage.sql_check import CheckedQuery, SqlError
@@ -135,14 +135,14 @@ class _Server:
         self._query = None
         self._limits = SqlLimits(job.seconds, job.memory_nbytes, job.rows, job.nbytes, threads=1)
         limit_memory(job.memory_nbytes + PROCESS_NBYTES)
-        limit_cpu(PARSE_S)
+        limit_time(PARSE_S)
         self._query = parse_query(job.query)
         return TablesReply(sorted(self._query.tables))
 
     def _run(self, job: FilesJob) -> SqlReply:
         if self._query is None:
             raise SqlError("This query cannot be run.")
-        limit_cpu(self._limits.seconds + PARSE_S)
+        limit_time(self._limits.seconds + PARSE_S)
         result = run_query(self._query, Path(job.directory), SqlFiles(job.clusters, job.paths), self._limits)
         columns = [(column.name, column.type) for column in result.columns]
         return SqlReply(columns, result.rows, result.is_cut, result.skipped)
