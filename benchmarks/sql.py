@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks import synthetic
 from benchmarks.result import Result, at_most
 from daskscope.server.child_processes import ChildProcesses
-from daskscope.server.sql_process import query_in_process
+from daskscope.server.sql_process import sql_process
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.sql import SqlFiles, SqlLimits
 
@@ -30,7 +30,9 @@ def run() -> list[Result]:
         seconds = []
         for _ in range(ROUNDS):
             began = time.monotonic()
-            found = query_in_process(ChildProcesses(), QUERY, directory, files, SqlLimits())
+            with sql_process(ChildProcesses(), directory, SqlLimits()) as process:
+                process.tables_of(QUERY)
+                found = process.run(directory, files)
             seconds.append(time.monotonic() - began)
         assert sum(row[1] for row in found.rows) > 0
     note = f"{RUNS * TASKS:,} tasks in {RUNS:,} files; with the start of its process; best of {ROUNDS}"

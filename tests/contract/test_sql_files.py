@@ -9,7 +9,9 @@ from tests.archive import DAY, Archive, frame, numbered, task
 
 from daskscope.storage import sql_files
 from daskscope.storage.blobs import BlobStore
-from daskscope.storage.sql import SqlError, SqlLimits, run_query, tables_of
+from daskscope.storage.runs import files_of
+from daskscope.storage.sql import SqlLimits, parse_query, run_query
+from daskscope.storage.sql_check import SqlError
 from daskscope.storage.sql_files import SqlFilter, place_files
 
 COUNT = "select cluster, count(*) from tasks group by 1 order by 1"
@@ -20,8 +22,9 @@ def ask(
 ) -> list[object]:
     directory.mkdir()
     chosen = wanted or SqlFilter()
-    placed = place_files(archive, account or archive.account, tables_of(query), chosen, directory)
-    return [placed.runs, placed.all_runs, run_query(query, placed.directory, placed.files, SqlLimits()).rows]
+    checked = parse_query(query)
+    placed = place_files(archive, account or archive.account, checked.tables, chosen, directory)
+    return [placed.runs, placed.all_runs, run_query(checked, placed.directory, placed.files, SqlLimits()).rows]
 
 
 def send(archive: Archive, cluster: str, *parts: int, account: int = 0) -> None:
@@ -87,6 +90,24 @@ def test_files_of_every_store(sqlite_archive: Archive, blob_store: BlobStore, tm
     send(archive, "a/ü", 3)
     archive.compact(archive.run("a/ü")["id"])
     assert ask(archive, COUNT, tmp_path / "q") == [1, 1, [["a/ü", 3]]]
+
+
+def test_a_cluster_with_a_missing_file_is_skipped_with_all_of_its_rows(
+    sqlite_archive: Archive, blob_store: BlobStore, tmp_path: Path
+) -> None:
+    archive = sqlite_archive.with_store(blob_store)
+    for cluster, count in (("whole", 2), ("broken", 3)):
+        send(archive, cluster, count)
+        archive.compact(archive.run(cluster)["id"])
+    archive.ingest([frame("tasks", [task(900)], cluster="broken", epoch=2)])
+    with archive.read() as tx:
+        (file,) = files_of(tx, archive.run("broken")["id"], ["tasks"])
+    blob_store.delete(file.path)
+    (tmp_path / "q").mkdir()
+    checked = parse_query(COUNT)
+    placed = place_files(archive, archive.account, checked.tables, SqlFilter(), tmp_path / "q")
+    assert placed.missing == {file.path: "broken"}
+    assert run_query(checked, placed.directory, placed.files, SqlLimits()).rows == [["whole", 2]]
 
 
 def test_too_many_bytes_of_an_object_store_are_refused(

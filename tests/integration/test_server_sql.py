@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from tests.hosted import HostedServer, HttpResponse
 
 from daskscope import analytics
@@ -15,7 +18,11 @@ from daskscope.model.states import Role
 from daskscope.server import sql_process
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.routes import sql
-from daskscope.storage.sql import SqlError, SqlFiles, SqlLimits
+from daskscope.storage import schema
+from daskscope.storage.compaction import compact
+from daskscope.storage.runs import files_of
+from daskscope.storage.sql import SqlLimits
+from daskscope.storage.sql_check import SqlError
 from daskscope.testing.factories import make_frames
 
 
@@ -57,6 +64,8 @@ def test_a_query_counts_the_rows_of_the_account(server: HostedServer, olga: str)
         "is_cut": False,
         "clusters": 2,
         "all_clusters": 2,
+        "skipped": [],
+        "skipped_clusters": 0,
     }
 
 
@@ -118,8 +127,64 @@ def test_a_query_that_takes_too_long_ends(server: HostedServer, olga: str, monke
 
 def test_a_process_that_dies_is_an_error_of_the_query(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql_process, "MODULE", "daskscope.no_such_module")
-    with pytest.raises(SqlError, match="too much time or memory"):
-        sql_process.query_in_process(ChildProcesses(), "select 1", tmp_path, SqlFiles(), SqlLimits())
+    with (
+        sql_process.sql_process(ChildProcesses(), tmp_path, SqlLimits()) as process,
+        pytest.raises(SqlError, match="too much time or memory"),
+    ):
+        process.tables_of("select 1")
+
+
+def test_the_server_never_parses_a_query_itself(
+    server: HostedServer, olga: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Forbidden:
+        def __getattr__(self, name: str) -> None:
+            raise AssertionError("the server used DuckDB")
+
+    monkeypatch.setitem(sys.modules, "duckdb", Forbidden())
+    assert ask(server, olga, "select 1").json()["rows"] == [[1]]
+    answer = ask(server, olga, "select " + "(" * 8_000)
+    assert (answer.status, answer.json()["error"]["message"]) == (400, "The query is nested too deeply.")
+    # Brackets in a text of this form are not counted, so that the parser sees them: its process ends.
+    answer = ask(server, olga, "select E'\\'" + "(" * 8_000)
+    assert (answer.status, answer.code) == (400, "sql")
+
+
+def test_the_time_of_the_process_is_charged_to_the_account(
+    server: HostedServer, olga: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[float] = []
+    monkeypatch.setattr(server.services.pools.shares, "charge", lambda _, seconds: charged.append(seconds))
+    assert ask(server, olga, "select sum(i) from range(200000000) t(i)").status == 200
+    # Importing DuckDB alone takes more, and happens in the process.
+    assert max(charged) > 0.1
+
+
+def test_a_cluster_with_a_missing_file_is_named_in_the_reply(
+    server: HostedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import dask.config
+
+    server.make_account("gamma", olga="owner")
+    token = server.make_token("olga", "gamma", "ingest", "read")
+    for cluster in ("whole", "broken"):
+        assert server.send(*rows(cluster, 3), token=token).status == 200
+    archive = server.services.archive
+    with archive.read() as tx:
+        runs = {row.cluster: row for row in tx.execute(sa.select(schema.runs)) if row.cluster in ("whole", "broken")}
+    for run in runs.values():
+        compact(archive, run.account_id, run.id, over=True)
+    with archive.read() as tx:
+        (file,) = files_of(tx, runs["broken"].id, ["tasks"])
+    archive.store.delete(file.path)
+    found = ask(server, token, "select cluster, count(*) from tasks group by 1").json()
+    assert (found["rows"], found["skipped"], found["skipped_clusters"]) == ([["whole", 3]], ["broken"], 1)
+    monkeypatch.setenv("DASKSCOPE_TOKEN", token)
+    with dask.config.set({"daskscope.server": server.url}):
+        assert main(["sql", "select count(*) as n from tasks"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "n\n3\n"
+    assert "Without 1 cluster whose files are missing or damaged: broken." in printed.err
 
 
 def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,11 +193,13 @@ def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.Monk
     given: dict[str, str] = {}
 
     class Noted(ChildProcesses):
-        def run(self, module: str, job: object, timeout_s: float, environment: Any, directory: Any = None) -> None:
+        @contextmanager
+        def start(self, module: str, timeout_s: float, environment: Any, directory: Any = None) -> Iterator[None]:
             given.update(environment)
+            yield None
 
-    with pytest.raises(SqlError, match="shutting down"):
-        sql_process.query_in_process(Noted(), "select 1", tmp_path, SqlFiles(), SqlLimits())
+    with pytest.raises(SqlError, match="shutting down"), sql_process.sql_process(Noted(), tmp_path, SqlLimits()):
+        pass
     assert set(given) <= set(sql_process.ENVIRONMENT)
 
 

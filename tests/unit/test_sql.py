@@ -9,7 +9,8 @@ import pytest
 
 from daskscope.cli.main import main
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlColumn, SqlError, SqlFiles, SqlLimits, SqlResult, run_query, tables_of
+from daskscope.storage.sql import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
+from daskscope.storage.sql_check import SqlError
 from daskscope.testing.factories import make_recording
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
@@ -41,7 +42,7 @@ def ask(directory: Path, query: str, **limits: Any) -> SqlResult:
     files = SqlFiles()
     for cluster in ("one", LONG_ID):
         files.add("tasks", cluster)
-    return run_query(query, directory, files, SqlLimits(**limits))
+    return run_query(parse_query(query), directory, files, SqlLimits(**limits))
 
 
 def test_a_query_reads_the_tables_of_all_clusters(directory: Path) -> None:
@@ -69,7 +70,7 @@ def test_of_an_entity_the_last_row_counts(tmp_path: Path) -> None:
         path = tmp_path / files.add("workers", "c")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(to_parquet(make_recording({"workers": [row]})["workers"]))
-    assert run_query("select name from workers", tmp_path, files, SqlLimits()).rows == [["new"]]
+    assert run_query(parse_query("select name from workers"), tmp_path, files, SqlLimits()).rows == [["new"]]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_values_become_json(value: str, shown: Any, directory: Path) -> None:
     ],
 )
 def test_the_tables_of_a_query(query: str, tables: set[str]) -> None:
-    assert tables_of(query) == tables
+    assert parse_query(query).tables == tables
 
 
 class TestCommand:

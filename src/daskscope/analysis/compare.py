@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from difflib import unified_diff
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from daskscope import units
 from daskscope.analysis.breakdown import CATEGORIES
 from daskscope.analysis.judge import Judgement, Tested, is_large, judge
 from daskscope.analysis.measured import Measured
 from daskscope.analysis.noise import can_prove
 
+#: Maximum prefixes, spans, packages and config keys that are listed, and lines of code on each side. A recording may have as many
+#: prefixes as tasks.
+MAX_LISTED, MAX_CODE_LINES = 1_000, 5_000
+
+T = TypeVar("T")
 Verdict = Literal["slower", "faster", "no difference shown", "cannot tell", "only before", "only after", ""]
 
 
@@ -114,6 +120,8 @@ class Changes:
     code: str
     #: Evidence that is no proof, as sentences.
     hints: tuple[str, ...]
+    #: What is not listed because there is too much of it, as sentences.
+    left_out: tuple[str, ...] = ()
 
     @property
     def tested(self) -> tuple[Change, ...]:
@@ -143,7 +151,17 @@ def compare_runs(before: Sequence[Measured], after: Sequence[Measured]) -> Chang
     def change(name: str, value: Callable[[Measured], float]) -> Change:
         return _change(name, [value(run) for run in before], [value(run) for run in after])
 
-    names = sorted({name for run in (*before, *after) for name in run.prefixes})
+    left_out = list[str]()
+    spans = _by_name(
+        before,
+        after,
+        sorted({name for run in (*before, *after) for name in run.spans_us}),
+        lambda run: run.spans_us,
+    )
+    names = _limited(_names_by_change(before, after, found), "task prefixes", left_out)
+    longest = _limited(sorted(spans, key=lambda change: -_moved(change)), "spans", left_out)
+    versions = _differences([run.versions for run in before], [run.versions for run in after])
+    config = _differences([run.config for run in before], [run.config for run in after])
     prefixes = [_prefix(name, before, after, found) for name in names]
     return Changes(
         repeats_before=len(before),
@@ -152,12 +170,7 @@ def compare_runs(before: Sequence[Measured], after: Sequence[Measured]) -> Chang
         wall=_judged(change("total time", lambda run: run.wall_us), found.wall),
         prefixes=tuple(sorted(prefixes, key=lambda prefix: (-_moved(prefix.total_us), prefix.prefix))),
         thread_us=_by_name(before, after, CATEGORIES, lambda run: run.thread_us),
-        spans_us=_by_name(
-            before,
-            after,
-            sorted({name for run in (*before, *after) for name in run.spans_us}),
-            lambda run: run.spans_us,
-        ),
+        spans_us=tuple(sorted(longest, key=lambda change: change.name)),
         peak_memory=change("peak memory", lambda run: run.peak_memory),
         memory_before=_typical(before).memory,
         memory_after=_typical(after).memory,
@@ -167,11 +180,30 @@ def compare_runs(before: Sequence[Measured], after: Sequence[Measured]) -> Chang
         errors=change("failed tasks", lambda run: run.errors),
         other_cores=change("cores used by other programs", lambda run: run.other_cores),
         is_load_different=found.is_load_different,
-        versions=_differences([run.versions for run in before], [run.versions for run in after]),
-        config=_differences([run.config for run in before], [run.config for run in after]),
-        code=_code_diff(before, after),
+        versions=tuple(_limited(versions, "packages", left_out)),
+        config=tuple(_limited(config, "config keys", left_out)),
+        code=_code_diff(before, after, left_out),
         hints=found.hints,
+        left_out=tuple(left_out),
     )
+
+
+def _limited(items: Sequence[T], what: str, left_out: list[str]) -> Sequence[T]:
+    """Return the first items, and note how many there are if these are not all."""
+    if len(items) > MAX_LISTED:
+        left_out.append(f"Only {units.count(MAX_LISTED)} of {units.count(len(items))} {what} are listed.")
+    return items[:MAX_LISTED]
+
+
+def _names_by_change(before: Sequence[Measured], after: Sequence[Measured], found: Judgement) -> list[str]:
+    """Return the prefixes that were tested, and then the others: the largest change of the total compute time first."""
+    totals = dict[str, list[list[int]]]()
+    for at, runs in enumerate((before, after)):
+        for run in runs:
+            for name, times in run.prefixes.items():
+                totals.setdefault(name, [[], []])[at].append(times.total_us)
+    moved = {name: abs(median(new or [0]) - median(old or [0])) for name, (old, new) in totals.items()}
+    return sorted(moved, key=lambda name: (name not in found.times, -moved[name], name))
 
 
 def _prefix(name: str, before: Sequence[Measured], after: Sequence[Measured], found: Judgement) -> PrefixChange:
@@ -253,12 +285,15 @@ def _differences(before: Sequence[Mapping[str, str]], after: Sequence[Mapping[st
     return tuple(item for item in found if item.before != item.after)
 
 
-def _code_diff(before: Sequence[Measured], after: Sequence[Measured]) -> str:
+def _code_diff(before: Sequence[Measured], after: Sequence[Measured], left_out: list[str]) -> str:
     """Return the unified diff of the calling code, of the last run of each side with code."""
 
     def lines(runs: Sequence[Measured]) -> list[str]:
         code = next((run.code for run in reversed(runs) if run.code), ())
-        return [line.rstrip() for text in code for line in text.splitlines()]
+        found = [line.rstrip() for text in code for line in text.splitlines()]
+        if len(found) > MAX_CODE_LINES:
+            left_out.append(f"Only the first {units.count(MAX_CODE_LINES)} lines of code are compared.")
+        return found[:MAX_CODE_LINES]
 
     first, second = lines(before), lines(after)
     if not first or not second:

@@ -60,7 +60,7 @@ def repeats_text(changes: Changes) -> str:
 
 def notes(changes: Changes) -> tuple[str, ...]:
     """Return what else a reader should know, as sentences."""
-    found = list(changes.hints)
+    found = [*changes.left_out, *changes.hints]
     for prefix in changes.prefixes:
         if prefix.time.verdict in ("only before", "only after"):
             found.append(f"Tasks of {prefix.prefix} ran {prefix.time.verdict}.")

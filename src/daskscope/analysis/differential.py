@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.profiles import Owner, owner, profile, tree
 from daskscope.model.recording import Recording
@@ -19,28 +17,55 @@ MIN_SHARE = 0.0005
 Frame = tuple[str, str, int, Owner]
 
 
+#: File and function. Lines are left out: a line added above a function would make it another one.
+Name = tuple[str, str]
+
+
 @dataclass
 class Side:
-    """Mean self seconds by stack over the runs of one side. A stack is a tuple of file and function, outermost first.
+    """Mean self seconds by stack over the runs of one side, as a tree whose nodes come after their callers."""
 
-    Lines are left out: a line added above a function would make it another one.
-    """
-
-    seconds: dict[tuple[tuple[str, str], ...], float] = field(default_factory=dict)
+    #: Nodes by caller (-1 for roots) and name; the order of insertion numbers them.
+    nodes: dict[tuple[int, Name], int] = field(default_factory=dict)
+    seconds: list[float] = field(default_factory=list)
     runs: int = 0
 
     def add(self, recording: Recording, start_us: int, stop_us: int) -> None:
         """Add the stacks of one run."""
         self.runs += 1
         found = profile(recording, Bins.over(start_us, stop_us, 1))
-        own = tree(found)[0]
-        nodes, parents = found.nodes.tolist(), found.parents.tolist()
-        paths: list[tuple[tuple[str, str], ...]] = []
-        for node, parent in zip(nodes, parents, strict=True):
-            file, function, _ = found.frames[node]
-            paths.append((paths[parent] if parent >= 0 else ()) + ((file, function),))
-        for at in np.flatnonzero(own).tolist():
-            self.seconds[paths[at]] = self.seconds.get(paths[at], 0.0) + float(own[at]) * found.seconds_per_sample
+        own, parents = tree(found)[0].tolist(), found.parents.tolist()
+        has_samples = [count > 0 for count in own]
+        for node in range(len(own) - 1, -1, -1):
+            if has_samples[node] and parents[node] >= 0:
+                has_samples[parents[node]] = True
+        places: dict[int, int] = {-1: -1}
+        for node, frame in enumerate(found.nodes.tolist()):
+            if has_samples[node]:
+                file, function, _ = found.frames[frame]
+                place = places[node] = self._place(places[max(parents[node], -1)], (file, function))
+                self.seconds[place] += max(0, own[node]) * found.seconds_per_sample
+
+    def _place(self, caller: int, name: Name) -> int:
+        place = self.nodes.setdefault((caller, name), len(self.nodes))
+        if place == len(self.seconds):
+            self.seconds.append(0.0)
+        return place
+
+    def large(self) -> dict[tuple[int, Name], tuple[int, float]]:
+        """Return the nodes that are not small, with their mean self seconds; these include small parts below."""
+        own, totals = list(self.seconds), list(self.seconds)
+        limit, callers = MIN_SHARE * sum(own), [caller for caller, _ in self.nodes]
+        for node in range(len(own) - 1, -1, -1):
+            caller = callers[node]
+            if caller >= 0:
+                totals[caller] += totals[node]
+                own[caller] += own[node] if totals[node] < limit else 0.0
+        return {
+            key: (node, own[node] / max(1, self.runs))
+            for key, node in self.nodes.items()
+            if totals[node] >= limit or key[0] < 0
+        }
 
 
 @dataclass(frozen=True)
@@ -65,45 +90,40 @@ class DifferentialFlame:
 
 
 def merge_sides(before: Side, after: Side) -> DifferentialFlame:
-    """Merge both sides into one tree."""
-    sides = [
-        {path: us / max(1, side.runs) for path, us in _without_small(side.seconds).items()} for side in (before, after)
-    ]
-    frames, places = list[Frame](), dict[tuple[str, str], int]()
-    nodes, parents, index = list[int](), list[int](), dict[tuple[tuple[str, str], ...], int]()
-    seconds: tuple[list[float], list[float]] = ([], [])
-    for path in sorted({*sides[0], *sides[1]}):
-        for depth in range(1, len(path) + 1):
-            part = path[:depth]
-            if part in index:
-                continue
-            file, function = part[-1]
-            if part[-1] not in places:
-                places[part[-1]] = len(frames)
-                frames.append((file, function, 0, owner(file)))
-            index[part] = len(nodes)
-            nodes.append(places[part[-1]])
-            parents.append(index[part[:-1]] + 1 if depth > 1 else 0)
-            for values, side in zip(seconds, sides, strict=True):
-                values.append(side.get(part, 0.0))
-    return DifferentialFlame(frames, nodes, parents, *seconds)
+    """Merge both sides into one tree, in which the functions that a function calls are ordered by name."""
+    # The same tree again: deep stacks are as many nodes as frames, and a path for each would take the square of that.
+    joined: dict[tuple[int, Name], int] = {}
+    seconds: list[list[float]] = []
+    for at, side in enumerate((before, after)):
+        places = {-1: -1}
+        for (caller, name), (node, own) in side.large().items():
+            place = places[node] = joined.setdefault((places[caller], name), len(joined))
+            if place == len(seconds):
+                seconds.append([0.0, 0.0])
+            seconds[place][at] = own
+    called: dict[int, list[tuple[Name, int]]] = {}
+    for (caller, name), place in joined.items():
+        called.setdefault(caller, []).append((name, place))
+    return _ordered(called, seconds)
 
 
-def _without_small(
-    seconds: dict[tuple[tuple[str, str], ...], float],
-) -> dict[tuple[tuple[str, str], ...], float]:
-    """Move the time of small subtrees to their callers, so that the sum stays the same."""
-    totals = dict[tuple[tuple[str, str], ...], float]()
-    for path, own in seconds.items():
-        for depth in range(1, len(path) + 1):
-            totals[path[:depth]] = totals.get(path[:depth], 0.0) + own
-    limit, kept = MIN_SHARE * sum(seconds.values()), dict[tuple[tuple[str, str], ...], float]()
-    for path, own in seconds.items():
-        depth = len(path)
-        while depth > 1 and totals[path[:depth]] < limit:
-            depth -= 1
-        kept[path[:depth]] = kept.get(path[:depth], 0.0) + own
-    return kept
+def _ordered(called: dict[int, list[tuple[Name, int]]], seconds: list[list[float]]) -> DifferentialFlame:
+    """Number the nodes of a tree: each is followed by what it calls."""
+    frames, known = list[Frame](), dict[Name, int]()
+    flame = DifferentialFlame(frames, [], [], [], [])
+    pending = [(name, place, 0) for name, place in sorted(called.get(-1, ()), reverse=True)]
+    while pending:
+        name, place, parent = pending.pop()
+        if name not in known:
+            known[name] = len(frames)
+            frames.append((*name, 0, owner(name[0])))
+        flame.nodes.append(known[name])
+        flame.parents.append(parent)
+        flame.before.append(seconds[place][0])
+        flame.after.append(seconds[place][1])
+        number = len(flame.nodes)
+        pending += [(other, below, number) for other, below in sorted(called.get(place, ()), reverse=True)]
+    return flame
 
 
 def largest_changes(flame: DifferentialFlame, count: int) -> Sequence[tuple[Frame, float, float]]:

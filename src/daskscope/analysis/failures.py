@@ -52,7 +52,9 @@ def failures(recording: Recording) -> tuple[Failure, ...]:
     unprinted = (fingerprints.values == "")[fingerprints.codes] if table.rows else np.zeros(0, dtype=bool)
     codes = np.where(unprinted, by_text + len(fingerprints.values), fingerprints.codes)
     codes, is_dependent = _with_cause(table, codes)
-    found = [_failure(table, rows[~is_dependent[rows]], rows) for _, rows in rows_by_group(codes)]
+    # Once for all: there may be as many failures as rows.
+    is_traced = ~table.strings("traceback").is_empty
+    found = [_failure(table, rows[~is_dependent[rows]], rows, is_traced) for _, rows in rows_by_group(codes)]
     return tuple(sorted(found, key=lambda failure: (-failure.count, failure.first_us, failure.fingerprint)))
 
 
@@ -88,7 +90,7 @@ def _with_cause(table: Table, codes: Array) -> tuple[Array, Array]:
     return np.array(found, dtype=np.int64), moved
 
 
-def _failure(table: Table, rows: Array, with_dependents: Array) -> Failure:
+def _failure(table: Table, rows: Array, with_dependents: Array, is_traced: Array) -> Failure:
     times = table["time_us"][rows]
     first = rows[int(np.argmin(times))]
     weights = np.clip(table["count"][rows], 1, MAX_COUNT)
@@ -111,7 +113,7 @@ def _failure(table: Table, rows: Array, with_dependents: Array) -> Failure:
         last_us=int(times.max()),
         key=text("key"),
         worker=text("worker"),
-        traceback=_traceback(table, rows),
+        traceback=_traceback(table, rows[is_traced[rows]]),
         workers=tuple(sorted(filter(None, workers.values[np.unique(workers.codes[rows])].tolist()))),
         keys=_keys(table, rows[np.argsort(times, kind="stable")]),
         dependents=int(np.clip(table["count"][with_dependents], 1, MAX_COUNT).sum() - weights.sum()),
@@ -127,8 +129,6 @@ def _keys(table: Table, rows: Array) -> tuple[str, ...]:
 
 
 def _traceback(table: Table, rows: Array) -> str:
-    """Return the first traceback; repeats of a fingerprint are recorded without one."""
+    """Return the traceback of the first of some rows; repeats of a fingerprint are recorded without one."""
     strings = table.strings("traceback")
-    codes = strings.codes[rows]
-    filled = codes[(strings.values != "")[codes]]
-    return str(strings.values[filled[0]]) if len(filled) else ""
+    return str(strings.values[strings.codes[rows[0]]]) if len(rows) else ""

@@ -19,6 +19,9 @@ from daskscope.model.table import Array
 MIN_EFFECT = 0.07
 #: Prefixes with a smaller share of the compute time on both sides are listed but not tested.
 MIN_SHARE = 0.01
+#: Maximum prefixes that are tested, of those with the largest share. Repeats whose prefixes differ may have 400 of that share, and
+#: tests of so many take a minute.
+MAX_TESTED = 100
 #: Prefixes with a smaller CPU share of their time are not tested for CPU time: there is none to speak of.
 MIN_CPU_SHARE = 0.2
 #: Share of prefixes whose CPU times may change for the others to tell how fast the machine was.
@@ -71,7 +74,7 @@ def is_large(ratio: float, limit: float = MIN_EFFECT) -> bool:
 
 def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
     """Judge two sets of runs, each of which is one repeat."""
-    tested = [name for name in sorted(before[0].prefixes) if _is_tested(name, before, after)]
+    tested = _tested_prefixes(before, after)
     computing = [
         name
         for name in _using_cpu(before, after, tested)
@@ -93,17 +96,20 @@ def judge(before: Sequence[Measured], after: Sequence[Measured]) -> Judgement:
     return Judgement(times.pop(""), times, cpu, divided, is_loaded, _hints(before, after, tested))
 
 
-def _is_tested(name: str, before: Sequence[Measured], after: Sequence[Measured]) -> bool:
-    """Return whether a prefix ran in all runs, and is a fair part of the compute time on one side."""
-
-    def share(runs: Sequence[Measured]) -> float:
-        return median(
-            run.prefixes[name].total_us / max(1, sum(times.total_us for times in run.prefixes.values())) for run in runs
-        )
-
-    if any(name not in run.prefixes or run.prefixes[name].median_us <= 0 for run in (*before, *after)):
-        return False
-    return max(share(before), share(after)) >= MIN_SHARE
+def _tested_prefixes(before: Sequence[Measured], after: Sequence[Measured]) -> list[str]:
+    """Return the prefixes that ran in all runs and are a fair part of the compute time on one side: the largest, by name."""
+    # Once per run: a sum for each prefix made 20,000 prefixes take minutes.
+    totals = [max(1, sum(times.total_us for times in run.prefixes.values())) for run in (*before, *after)]
+    found = dict[str, float]()
+    for name in before[0].prefixes:
+        times = [run.prefixes.get(name) for run in (*before, *after)]
+        shares = [
+            t.total_us / total for t, total in zip(times, totals, strict=True) if t is not None and t.median_us > 0
+        ]
+        if len(shares) == len(totals):
+            found[name] = max(median(shares[: len(before)]), median(shares[len(before) :]))
+    large = sorted((name for name, share in found.items() if share >= MIN_SHARE), key=lambda name: (-found[name], name))
+    return sorted(large[:MAX_TESTED])
 
 
 def _using_cpu(before: Sequence[Measured], after: Sequence[Measured], names: list[str]) -> list[str]:
@@ -144,7 +150,8 @@ def _test_cpu(
     again: otherwise it shifts what they are compared with. If many changed, the others cannot tell how slow the machine was.
     """
     found, tested, rest = dict[str, Tested](), dict[str, Tested](), list(names)
-    while len(rest) >= MIN_RELATIVE:
+    # If more have changed, what was found does not count.
+    while len(rest) >= MIN_RELATIVE and len(found) <= MAX_CHANGED * len(names):
         first, second = (_matrix(runs, rest, lambda times: times.cpu_us) for runs in (before, after))
         tested, moved = _tested(rest, *relative_to_others(first, second))
         changed = [name for name in rest if tested[name].is_proven]

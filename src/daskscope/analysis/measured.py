@@ -170,8 +170,9 @@ def _other_cores(recording: Recording) -> float:
     table, workers = recording["processes"], recording["workers"]
     hosts = dict(zip(workers["worker"].tolist(), workers["host"].tolist(), strict=True))
     used, readings = dict[str, float](), dict[str, list[float]]()
-    for name in set(table["worker"].tolist()):
-        rows = where(table.strings("worker"), name)
+    names = table.strings("worker")
+    for code, rows in rows_by_group(names.codes):
+        name = str(names.values[code])
         wall, cpu, all_cpu = (float(table[column][rows].sum()) for column in ("wall_us", "cpu_us", "host_cpu_us"))
         if wall > 0 and all_cpu > 0:
             host = hosts.get(name, name)

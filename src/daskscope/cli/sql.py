@@ -18,7 +18,7 @@ from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.exports import escape_formula
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlFiles, SqlLimits, run_query, tables_of
+from daskscope.storage.sql import SqlFiles, SqlLimits, parse_query, run_query
 
 SUFFIX = ".daskscope"
 
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def query_paths(query: str, paths: list[str], limit: int) -> dict[str, Any]:
     """Run a query over recordings: paths, IDs or URLs of clusters."""
-    tables = tables_of(query)
+    checked = parse_query(query)
     files = SqlFiles()
     with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
         directory, count = Path(name), 0
@@ -67,14 +67,15 @@ def query_paths(query: str, paths: list[str], limit: int) -> dict[str, Any]:
             count += 1
             clusters = recording["clusters"]
             cluster = str(clusters["cluster"][0]) if clusters.rows else Path(recording.source).stem
-            for table in tables:
+            for table in checked.tables:
                 if recording[table].rows:
                     path = directory / files.add(table, cluster)
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(to_parquet(recording[table]))
-        found = run_query(query, directory, files, SqlLimits(seconds=3600, memory_nbytes=4 * 1024**3, rows=limit))
+        found = run_query(checked, directory, files, SqlLimits(seconds=3600, memory_nbytes=4 * 1024**3, rows=limit))
     columns = [{"name": column.name, "type": column.type} for column in found.columns]
-    return {"columns": columns, "rows": found.rows, "is_cut": found.is_cut, "clusters": count, "all_clusters": count}
+    counts = {"clusters": count, "all_clusters": count, "skipped": [], "skipped_clusters": 0}
+    return {"columns": columns, "rows": found.rows, "is_cut": found.is_cut, **counts}
 
 
 def recordings_at(paths: list[str]) -> Iterator[str]:
@@ -103,6 +104,11 @@ def _print(result: dict[str, Any], args: argparse.Namespace) -> None:
     if result["clusters"] < result["all_clusters"]:
         write_message(
             f"Only the newest {units.count(result['clusters'])} of {units.count(result['all_clusters'])} clusters."
+        )
+    if result["skipped_clusters"]:
+        write_message(
+            f"Without {units.counted(result['skipped_clusters'], 'cluster')} whose files are missing or damaged: "
+            f"{', '.join(map(escape, result['skipped']))}. On the server, daskscope doctor finds them."
         )
 
 

@@ -46,7 +46,7 @@ def check(facts: Facts) -> Iterator[Finding]:
     # On average: workers that came one after the other are not there at the same time.
     threads = max(1, round(facts.split.thread_us / facts.run_us))
     memory = min((w.memory_limit / max(w.threads, 1) for w in facts.workers if w.memory_limit), default=0.0)
-    for prefix in facts.prefixes:
+    for prefix in facts.longest_prefixes:
         is_large = prefix.total_us >= MIN_SHARE * facts.split.compute_us and MIN_TASKS <= prefix.count <= MAX_ROWS
         line = _line(facts, prefix) if is_large and prefix.p50_us >= SHORT_US else None
         if line is None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
+from daskscope.analysis.grouping import rows_by_group
 from daskscope.insights.rule import Rule
 
 ADVICE = (
@@ -25,9 +25,11 @@ STEADY = 0.2
 def check(facts: Facts) -> Iterator[Finding]:
     samples = facts.recording["samples"]
     unmanaged = samples["memory"] - samples["managed"]
+    names, sampled = samples.strings("worker"), np.flatnonzero(samples["memory"] > 0)
+    rows_of = {str(names.values[code]): sampled[rows] for code, rows in rows_by_group(names.codes[sampled])}
     grown = []
     for worker in facts.workers:
-        rows = np.flatnonzero(where(samples.strings("worker"), worker.worker) & (samples["memory"] > 0))
+        rows = rows_of.get(worker.worker, sampled[:0])
         if len(rows) < MIN_SAMPLES or worker.memory_limit <= 0:
             continue
         rows = rows[np.argsort(samples["time_us"][rows])]

@@ -57,7 +57,7 @@ def pinned_prefixes(facts: Facts) -> list[tuple[str, int]]:
     prefix, worker = tasks.strings("prefix"), tasks.strings("worker")
     ran = where(tasks.strings("status"), *EXECUTED)
     found = []
-    for one in facts.prefixes:
+    for one in facts.longest_prefixes:
         if one.p50_us < MIN_TASK_US or one.prefix in depends or not facts.is_relevant(one.total_us):
             continue
         rows = np.flatnonzero(ran & where(prefix, one.prefix))

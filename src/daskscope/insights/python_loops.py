@@ -27,6 +27,9 @@ MIN_JUMPS = 0.02
 MIN_SAMPLES = 100
 ITERATION = ("__iter__", "to_list", "tolist")
 
+#: File, function and line.
+FrameNames = tuple[str, str, str]
+
 
 @dataclass(frozen=True)
 class Samples:
@@ -41,13 +44,13 @@ class Samples:
 
 
 def check(facts: Facts) -> Iterator[Finding]:
-    for prefix, samples in _by_prefix(facts).items():
-        if samples.total < MIN_SAMPLES:
+    frames = _frames(flat_strings(facts.recording["profiles"].lists("stack")).values)
+    by_prefix = _by_prefix(facts, frames)
+    for one in facts.longest_prefixes:
+        prefix, us, samples = one.prefix, one.total_us, by_prefix.get(one.prefix)
+        if samples is None or samples.total < MIN_SAMPLES or not facts.is_relevant(us):
             continue
-        us = _compute_us(facts, prefix)
-        if not facts.is_relevant(us):
-            continue
-        line = _hottest_line(facts, prefix)
+        line = _hottest_line(facts, prefix, frames)
         if samples.iterating > MIN_SHARE * samples.total:
             yield _finding(
                 facts,
@@ -88,11 +91,10 @@ def _finding(facts: Facts, title: str, share: float, us: int, evidence: str, adv
     )
 
 
-def _by_prefix(facts: Facts) -> dict[str, Samples]:
+def _by_prefix(facts: Facts, frames: list[FrameNames]) -> dict[str, Samples]:
     table = facts.recording["profiles"]
     stacks, prefix = table.lists("stack"), table.strings("prefix")
     texts = flat_strings(stacks)
-    frames = _frames(texts.values)
     rows = np.flatnonzero(where(table.strings("kind"), "compute") & (stacks.lengths > 0))
     counts, codes = table["count"][rows], prefix.codes[rows]
     leaves = texts.codes[stacks.offsets[rows + 1] - 1]
@@ -112,18 +114,16 @@ def _by_prefix(facts: Facts) -> dict[str, Samples]:
     }
 
 
-def _hottest_line(facts: Facts, prefix: str) -> str:
+def _hottest_line(facts: Facts, prefix: str, frames: list[FrameNames]) -> str:
     """Return the line of the user's code below which most samples of a prefix are, as the end of a sentence."""
     table = facts.recording["profiles"]
     stacks = table.lists("stack")
     texts = flat_strings(stacks)
-    frames = _frames(texts.values)
-    is_user = [owner(file) == "user" for file, _, _ in frames]
     lines: dict[tuple[str, str], int] = {}
     wanted = where(table.strings("prefix"), prefix) & where(table.strings("kind"), "compute")
     for row in np.flatnonzero(wanted).tolist():
         codes = texts.codes[stacks.offsets[row] : stacks.offsets[row + 1]].tolist()
-        mine = next((code for code in reversed(codes) if is_user[code]), None)
+        mine = next((code for code in reversed(codes) if owner(frames[code][0]) == "user"), None)
         if mine is not None:
             place = (frames[mine][0], frames[mine][2])
             lines[place] = lines.get(place, 0) + int(table["count"][row])
@@ -133,7 +133,7 @@ def _hottest_line(facts: Facts, prefix: str) -> str:
     return f", most of them below {file.rpartition('/')[2]}, line {line}"
 
 
-def _frames(texts: Array) -> list[tuple[str, str, str]]:
+def _frames(texts: Array) -> list[FrameNames]:
     """Return file, function and line of each frame."""
     found = []
     for text in texts:
@@ -153,10 +153,6 @@ def _holds(table: Table, rows: Array, wanted: Array) -> Array:
     before = np.concatenate(([0], np.cumsum(wanted[flat_strings(stacks).codes])))
     result: Array = before[stacks.offsets[rows + 1]] > before[stacks.offsets[rows]]
     return result
-
-
-def _compute_us(facts: Facts, prefix: str) -> int:
-    return sum(found.total_us for found in facts.prefixes if found.prefix == prefix)
 
 
 RULE = Rule(

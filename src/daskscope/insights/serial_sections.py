@@ -9,7 +9,7 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import MIN_US, Facts, Finding
-from daskscope.analysis.grouping import where
+from daskscope.analysis.grouping import rows_by_group, where
 from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.replayed_saving import with_durations
 from daskscope.insights.rule import Rule
@@ -31,15 +31,21 @@ def check(facts: Facts) -> Iterator[Finding]:
     tasks = facts.recording["tasks"]
     prefix, computation = tasks.strings("prefix"), tasks.strings("computation")
     ran = where(tasks.strings("status"), *EXECUTED)
-    counts, total = np.bincount(prefix.codes[ran], minlength=len(prefix.values)), int(ran.sum())
-    for code in np.flatnonzero((counts > 0) & (total - counts >= MIN_OTHERS * counts)).tolist():
-        rows = np.flatnonzero(ran & (prefix.codes == code)) if counts[code] <= MAX_ROWS else np.zeros(0, dtype=np.int64)
-        if not len(rows) or len(rows) > MAX_TASKS * len(np.unique(computation.codes[rows])):
+    rows_of = {
+        str(prefix.values[code]): rows for code, rows in rows_by_group(np.where(ran, prefix.codes, -1)) if code >= 0
+    }
+    total, min_us = int(ran.sum()), max(MIN_US, MIN_ALONE * facts.run_us)
+    # A prefix cannot be alone for longer than it computed.
+    long = sorted(one.prefix for one in facts.longest_prefixes if one.total_us >= min_us)
+    for rows in (rows_of[name] for name in long if 0 < len(rows_of[name]) <= MAX_ROWS):
+        if total - len(rows) < MIN_OTHERS * len(rows):
+            continue
+        if len(rows) > MAX_TASKS * len(np.unique(computation.codes[rows])):
             continue
         us = sum(alone_us(tasks["start_us"], tasks["stop_us"], row) for row in rows.tolist())
-        if us < max(MIN_US, MIN_ALONE * facts.run_us):
+        if us < min_us:
             continue
-        name = str(prefix.values[code]) or "unnamed tasks"
+        name = str(prefix.values[prefix.codes[rows[0]]]) or "unnamed tasks"
         yield facts.finding(
             "overhead",
             f"{name} ran alone for {units.percent(us / facts.run_us)} of the run",

@@ -45,7 +45,7 @@ class Longest:
 def longest_executions(facts: Facts, min_ratio: float, min_share: float) -> list[Longest]:
     """Return the longest execution of prefixes where it takes a multiple of the median, a share of the run, and 1 s."""
     tasks, min_us = facts.recording["tasks"], max(MIN_US, min_share * facts.run_us)
-    candidates = [p for p in facts.prefixes if p.p50_us > 0 and p.max_us > max(min_ratio * p.p50_us, min_us)]
+    candidates = [p for p in facts.longest_prefixes if p.p50_us > 0 and p.max_us > max(min_ratio * p.p50_us, min_us)]
     found = []
     for prefix in candidates:
         mine = where(tasks.strings("status"), *EXECUTED) & where(tasks.strings("prefix"), prefix.prefix)

@@ -78,4 +78,5 @@ class Comparison(TypedDict):
     config: list[ComparedText]
     code: str
     hints: list[str]
+    left_out: list[str]
     flame: ComparedFlame

@@ -6,9 +6,13 @@ closed.
 
 from __future__ import annotations
 
+import math
 import os
+import queue
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -29,13 +33,46 @@ def run_job(
     """Read a job, do it with a limit on the memory, write its result, and end the process."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=kind)
     threading.Thread(target=_end_with_server, daemon=True).start()
-    if os.name == "posix":
-        os.nice(nice_of(job))
+    _lower_priority(nice_of(job))
     limit_memory(memory_of(job))
     sys.stdout.buffer.write(msgspec.json.encode(do(job)))
     sys.stdout.buffer.flush()
     # The thread that reads standard input would keep the interpreter from ending.
     os._exit(0)
+
+
+def reply_to_jobs(reply: Callable[[bytes], object]) -> None:
+    """Reply to one job after another, until the server ends this process."""
+    _lower_priority(NICE)
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
+    while True:
+        sys.stdout.buffer.write(msgspec.json.encode(reply(lines.get())) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _read_lines(lines: queue.SimpleQueue[bytes]) -> None:
+    for line in sys.stdin.buffer:
+        lines.put(line)
+    os._exit(1)
+
+
+def _lower_priority(nice: int) -> None:
+    if os.name == "posix":
+        os.nice(nice)
+
+
+def limit_time(seconds: float) -> None:
+    """Let the system end this process if it uses more CPU time than this from now on, or still does this job 10 s after that.
+
+    A thread that cannot start for want of memory lets Python wait for ever.
+    """
+    if sys.platform == "linux":
+        import resource
+
+        signal.alarm(math.ceil(seconds) + 10)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), hard))
 
 
 def limit_memory(nbytes: int) -> None:

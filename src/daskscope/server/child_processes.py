@@ -1,14 +1,96 @@
-"""Processes of the server that do one job each: the job is a line of standard input, the result is their standard output."""
+"""Processes of the server: a job is a line of standard input, a reply is a line of standard output."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
+
+_used = threading.local()
+
+
+def take_child_cpu_s() -> float:
+    """Return the CPU seconds of processes that this thread ran since the last call. The account that asked for them is charged."""
+    seconds: float = getattr(_used, "seconds", 0.0)
+    _used.seconds = 0.0
+    return seconds
+
+
+class Child:
+    """A running process. Methods return nothing once it has ended."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self._has_ended = False
+
+    @property
+    def status(self) -> int:
+        """Return the exit status after the end."""
+        return int(self._process.returncode or 0)
+
+    def send(self, job: object) -> bool:
+        """Send a job. Return whether the process is there to read it."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            return False
+        return True
+
+    def read_line(self) -> bytes:
+        """Return the next reply; empty if the process ended before it."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def read_all(self) -> bytes:
+        """Return everything up to the end of the process."""
+        assert self._process.stdout is not None
+        return self._process.stdout.read()
+
+    def kill(self) -> None:
+        """End the process. One that has ended keeps its status."""
+        with self._lock:
+            if self._has_ended:
+                return
+            if sys.platform == "win32":
+                self._process.kill()
+            else:
+                # Popen.kill would collect the status of an ended process, and with it the CPU time.
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        if sys.platform == "win32":
+            self._process.wait()
+        else:
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+
+    def close(self) -> float:
+        """Kill the process, and return the CPU seconds that it used; 0 where the system does not say."""
+        self.kill()
+        self.wait()
+        seconds = 0.0
+        with self._lock:
+            self._has_ended = True
+            if sys.platform != "win32":
+                _, status, usage = os.wait4(self._process.pid, 0)
+                self._process.returncode = os.waitstatus_to_exitcode(status)
+                seconds = usage.ru_utime + usage.ru_stime
+        for pipe in (self._process.stdin, self._process.stdout):
+            # What was not read by a process that ended cannot be flushed.
+            with contextlib.suppress(OSError):
+                assert pipe is not None
+                pipe.close()
+        return seconds
 
 
 class ChildProcesses:
@@ -16,13 +98,41 @@ class ChildProcesses:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Child] = set()
         self._closed = False
+
+    @contextlib.contextmanager
+    def start(
+        self, module: str, timeout_s: float, environment: Mapping[str, str], directory: Path | None = None
+    ) -> Iterator[Child | None]:
+        """Run a module during a block, at most for some time; None if the server stops."""
+        child = self._start(module, environment, directory)
+        if child is None:
+            yield None
+            return
+        timer = threading.Timer(timeout_s, child.kill)
+        timer.start()
+        try:
+            yield child
+        finally:
+            timer.cancel()
+            _used.seconds = getattr(_used, "seconds", 0.0) + child.close()
+            with self._lock:
+                self._running.discard(child)
 
     def run(
         self, module: str, job: object, timeout_s: float, environment: Mapping[str, str], directory: Path | None = None
     ) -> tuple[bytes, int] | None:
         """Run a module with a job to its end; return its output and status, or None if the server stops."""
+        with self.start(module, timeout_s, environment, directory) as child:
+            if child is None:
+                return None
+            # The pipe stays open: its end tells the process that the server is gone.
+            text = child.read_all() if child.send(job) else b""
+            child.wait()
+        return None if self._closed else (text, child.status)
+
+    def _start(self, module: str, environment: Mapping[str, str], directory: Path | None) -> Child | None:
         with self._lock:
             if self._closed:
                 return None
@@ -33,30 +143,13 @@ class ChildProcesses:
                 env=dict(environment),
                 cwd=directory,
             )
-            self._running.add(process)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        timer = threading.Timer(timeout_s, process.kill)
-        timer.start()
-        try:
-            # The pipe stays open: its end tells the process that the server is gone.
-            with process.stdin, process.stdout:
-                try:
-                    process.stdin.write(msgspec.json.encode(job) + b"\n")
-                    process.stdin.flush()
-                    text = process.stdout.read()
-                except OSError:
-                    text = b""
-            process.wait()
-        finally:
-            timer.cancel()
-            with self._lock:
-                self._running.discard(process)
-        return None if self._closed else (text, process.returncode)
+            child = Child(process)
+            self._running.add(child)
+        return child
 
     def close(self) -> None:
         """End all processes, and start no more."""
         with self._lock:
             self._closed = True
-            for process in self._running:
-                process.kill()
+            for child in self._running:
+                child.kill()

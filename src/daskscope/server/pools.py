@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 import anyio
 import anyio.to_thread
 
+from daskscope.server.child_processes import take_child_cpu_s
 from daskscope.server.cpu_shares import CpuShares
 from daskscope.server.http.errors import too_many
 
@@ -62,10 +63,11 @@ class Pools:
 
         def measured() -> T:
             began = time.thread_time()
+            take_child_cpu_s()
             try:
                 return function(*args)  # type: ignore[call-arg]
             finally:
-                self.shares.charge(account, time.thread_time() - began)
+                self.shares.charge(account, time.thread_time() - began + take_child_cpu_s())
 
         async with self._share(kind, account):
             return await anyio.to_thread.run_sync(measured, limiter=limit)

@@ -22,6 +22,9 @@ class SqlAnswer(TypedDict):
     #: The clusters that the query read, and all that match its filters.
     clusters: int
     all_clusters: int
+    #: The first clusters that the query did not read, because a file of theirs is missing or damaged, and how many there are.
+    skipped: list[str]
+    skipped_clusters: int
     seconds: float
 
 

@@ -1,40 +1,63 @@
-"""Run one SQL query in a process of its own, which has no credentials and a limit on its memory.
+"""Check and run one SQL query in a process of its own, which has no credentials and limits on its memory and CPU time.
 
 DuckDB runs what users write. Whatever it may do wrong, it does in a process that knows neither the database nor the keys, and that
-can be ended.
+can be ended. That includes parsing: the server itself never looks into a query.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import ChildProcesses
-from daskscope.storage.sql import SqlColumn, SqlError, SqlFiles, SqlLimits, SqlResult, run_query
+from daskscope.server.child_main import limit_memory, limit_time, reply_to_jobs
+from daskscope.server.child_processes import Child, ChildProcesses
+from daskscope.storage.sql import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
+from daskscope.storage.sql_check import CheckedQuery, SqlError
 
+logger = logging.getLogger("daskscope.server")
+
+Reply = TypeVar("Reply")
 MODULE = "daskscope.server.sql_process"
 #: Added to the limits of a query: Python, DuckDB itself, and starting them.
-PROCESS_NBYTES = 512 * 1024 * 1024
+PROCESS_NBYTES = 256 * 1024 * 1024
 START_S = 10.0
+#: CPU seconds to import DuckDB and to parse a query. A query of 20 kB takes 0.05 s.
+PARSE_S = 4.0
+TOO_MUCH = "The query needed too much time or memory. Ask for fewer clusters or a shorter time."
 #: The only variables of the environment that the process gets. Others may be credentials.
 ENVIRONMENT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR")
 
 
-class SqlJob(msgspec.Struct, frozen=True):
-    """A query, and the files it may read."""
+class SqlJob(msgspec.Struct, frozen=True, tag="query"):
+    """A query to check, and the limits of this process."""
 
     query: str
-    directory: str
-    clusters: list[str]
-    paths: dict[str, list[str]]
     seconds: float
     memory_nbytes: int
     rows: int
+    nbytes: int
+
+
+class FilesJob(msgspec.Struct, frozen=True, tag="files"):
+    """The files that the query before may read: then it is run."""
+
+    directory: str
+    clusters: list[str]
+    paths: dict[str, list[str]]
+
+
+class TablesReply(msgspec.Struct, frozen=True):
+    """The tables that a query reads, or why it may not run."""
+
+    tables: list[str] = []
+    error: str = ""
 
 
 class SqlReply(msgspec.Struct, frozen=True):
@@ -43,37 +66,87 @@ class SqlReply(msgspec.Struct, frozen=True):
     columns: list[tuple[str, str]] = []
     rows: list[list[Any]] = []
     is_cut: bool = False
+    skipped: tuple[str, ...] = ()
     error: str = ""
 
 
-def query_in_process(
-    processes: ChildProcesses, query: str, directory: Path, files: SqlFiles, limits: SqlLimits
-) -> SqlResult:
-    """Return the result of a query that runs in another process."""
-    job = SqlJob(query, str(directory), files.clusters, files.paths, limits.seconds, limits.memory_nbytes, limits.rows)
+class SqlProcess:
+    """A process that checks queries and runs them, one at a time."""
+
+    def __init__(self, child: Child, limits: SqlLimits) -> None:
+        self._child = child
+        self._limits = limits
+
+    def tables_of(self, query: str) -> set[str]:
+        """Return the recorded tables that a query reads. Raise ``SqlError`` if it may not run."""
+        limits = self._limits
+        reply = self._ask(SqlJob(query, limits.seconds, limits.memory_nbytes, limits.rows, limits.nbytes), TablesReply)
+        if reply.error:
+            raise SqlError(reply.error)
+        return set(reply.tables)
+
+    def run(self, directory: Path, files: SqlFiles) -> SqlResult:
+        """Return the result of the query that was checked."""
+        reply = self._ask(FilesJob(str(directory), files.clusters, files.paths), SqlReply)
+        if reply.error:
+            raise SqlError(reply.error)
+        columns = tuple(SqlColumn(*column) for column in reply.columns)
+        return SqlResult(columns, reply.rows, reply.is_cut, reply.skipped)
+
+    def _ask(self, job: SqlJob | FilesJob, reply: type[Reply]) -> Reply:
+        text = self._child.read_line() if self._child.send(job) else b""
+        try:
+            return msgspec.json.decode(text, type=reply)
+        except msgspec.DecodeError:
+            raise SqlError(TOO_MUCH) from None
+
+
+@contextmanager
+def sql_process(processes: ChildProcesses, directory: Path, limits: SqlLimits) -> Iterator[SqlProcess]:
+    """Start a process for one query. The time to check it and to place its files counts."""
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    ended = processes.run(MODULE, job, limits.seconds + START_S, environment, directory)
-    if ended is None:
-        raise SqlError("The server is shutting down. Try again in a minute.")
-    try:
-        reply = msgspec.json.decode(ended[0], type=SqlReply)
-    except msgspec.DecodeError:
-        raise SqlError("The query needed too much time or memory. Ask for fewer clusters or a shorter time.") from None
-    if reply.error:
-        raise SqlError(reply.error)
-    return SqlResult(tuple(SqlColumn(*column) for column in reply.columns), reply.rows, reply.is_cut)
+    with processes.start(MODULE, limits.seconds + START_S, environment, directory) as child:
+        if child is None:
+            raise SqlError("The server is shutting down. Try again in a minute.")
+        yield SqlProcess(child, limits)
 
 
-def _reply(job: SqlJob) -> SqlReply:
-    limits, files = SqlLimits(job.seconds, job.memory_nbytes, job.rows, threads=1), SqlFiles(job.clusters, job.paths)
-    try:
-        result = run_query(job.query, Path(job.directory), files, limits)
-    except DaskscopeError as error:
-        return SqlReply(error=str(error))
-    except MemoryError:
-        return SqlReply(error="The query needs too much memory. Ask for fewer rows, columns or clusters.")
-    return SqlReply([(column.name, column.type) for column in result.columns], result.rows, result.is_cut)
+class _Server:
+    """The other side of ``SqlProcess``."""
+
+    def __init__(self) -> None:
+        self._limits = SqlLimits()
+        self._query: CheckedQuery | None = None
+
+    def reply(self, line: bytes) -> TablesReply | SqlReply:
+        job = msgspec.json.decode(line, type=SqlJob | FilesJob)
+        kind = TablesReply if isinstance(job, SqlJob) else SqlReply
+        try:
+            return self._check(job) if isinstance(job, SqlJob) else self._run(job)
+        except DaskscopeError as error:
+            return kind(error=str(error))
+        except (MemoryError, RecursionError):
+            return kind(error="The query needs too much memory. Ask for fewer rows, columns or clusters.")
+        except Exception as error:  # noqa: BLE001 (its text may have paths)
+            logger.warning("a query failed: %r", error)
+            return kind(error="This query cannot be run. Write it in another way.")
+
+    def _check(self, job: SqlJob) -> TablesReply:
+        self._query = None
+        self._limits = SqlLimits(job.seconds, job.memory_nbytes, job.rows, job.nbytes, threads=1)
+        limit_memory(job.memory_nbytes + PROCESS_NBYTES)
+        limit_time(PARSE_S)
+        self._query = parse_query(job.query)
+        return TablesReply(sorted(self._query.tables))
+
+    def _run(self, job: FilesJob) -> SqlReply:
+        if self._query is None:
+            raise SqlError("This query cannot be run.")
+        limit_time(self._limits.seconds + PARSE_S)
+        result = run_query(self._query, Path(job.directory), SqlFiles(job.clusters, job.paths), self._limits)
+        columns = [(column.name, column.type) for column in result.columns]
+        return SqlReply(columns, result.rows, result.is_cut, result.skipped)
 
 
 if __name__ == "__main__":
-    run_job(SqlJob, _reply, lambda job: job.memory_nbytes + PROCESS_NBYTES)
+    reply_to_jobs(_Server().reply)

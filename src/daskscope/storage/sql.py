@@ -1,7 +1,8 @@
 """Ask questions about recorded tables in SQL: DuckDB over their Parquet files.
 
 A query sees the files it is given and nothing else. DuckDB may not open other files, connect anywhere, load extensions or look at
-Python's variables, and its configuration is locked before the query is read. It has limits of memory, time and rows.
+Python's variables, and its configuration is locked before the query is read. It has limits of memory, time and rows. Which queries
+may run at all is in ``sql_check``.
 
 A file's path has the number of its cluster (``tasks/place=3/0.parquet``), whose ID becomes a column of every row. The ID itself may
 be longer than a file name, and DuckDB gives some texts in paths a meaning.
@@ -9,33 +10,38 @@ be longer than a file name, and DuckDB gives some texts in paths a meaning.
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import re
+import sys
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, tzinfo
 from datetime import time as clock_time
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from daskscope import units
-from daskscope.errors import DaskscopeError, MissingExtra
+from daskscope.errors import MissingExtra
 from daskscope.model.columns import TableDef
 from daskscope.model.tables import TABLES
+from daskscope.storage.sql_check import CheckedQuery, SqlError, check_query, check_text
 
 #: The DuckDB type of each kind of column.
 TYPES = {"time": "BIGINT", "int": "BIGINT", "float": "DOUBLE", "str": "VARCHAR"}
 #: JavaScript reads larger integers inexactly.
 MAX_EXACT = 2**53
 MIB = 1024 * 1024
-#: Functions whose arguments name tables, which would be read without being given.
-HIDING = frozenset({"query", "query_table"})
-
-
-class SqlError(DaskscopeError):
-    """A query is invalid, not allowed, or exceeds a limit."""
+#: Rows that are fetched at once: all of them may be larger than the limit on bytes.
+STEP = 500
+#: Errors of DuckDB itself. Their messages have stack traces.
+INTERNAL = ("InternalException", "FatalException", "SerializationException", "Error")
+#: Errors of a file that is missing or damaged, beside others.
+UNREADABLE = ("IOException", "InvalidInputException", "PermissionException", "SerializationException")
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,8 @@ class SqlResult:
     rows: list[list[Any]]
     #: Whether the query has more rows than the limit.
     is_cut: bool
+    #: Clusters that the query did not read, because a file is missing or damaged.
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass
@@ -83,75 +91,92 @@ class SqlFiles:
         mine.append(f"{table}/place={len(self.clusters) - 1}/{len(mine)}.parquet")
         return mine[-1]
 
+    def without(self, skipped: Collection[str]) -> SqlFiles:
+        """Return the files of all other clusters."""
+        names = {place for place, cluster in enumerate(self.clusters) if cluster in skipped}
+        paths = {table: [p for p in paths if _place(p) not in names] for table, paths in self.paths.items()}
+        return SqlFiles(self.clusters, paths)
 
-def tables_of(query: str) -> set[str]:
-    """Return the recorded tables that a query reads. Raise ``SqlError`` unless it is one SELECT."""
+
+def parse_query(query: str) -> CheckedQuery:
+    """Return a query that may run, with the recorded tables it reads. Raise ``SqlError`` for any other."""
     duckdb = _duckdb()
+    check_text(query)
     with duckdb.connect(":memory:") as connection:
-        _lock(connection, (), SqlLimits())
+        _lock(connection, (), SqlLimits(threads=1))
         try:
-            (text,) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchone()
+            return check_query(connection, query)
         except duckdb.Error as error:
             raise _refused(error, SqlLimits()) from None
-    try:
-        parsed = json.loads(text)
-        names, functions = _names(parsed, "BASE_TABLE", "table_name"), _names(parsed, "FUNCTION", "function_name")
-    except RecursionError:
-        raise SqlError("The query is nested too deeply.") from None
-    if parsed["error"] and parsed["error_type"] == "parser":
-        raise SqlError(f"The query is not valid: {' '.join(parsed['error_message'].split())}.")
-    if parsed["error"] or len(parsed["statements"]) != 1:
-        raise SqlError("Give one SELECT statement. Recordings cannot be changed.")
-    if functions & HIDING:
-        raise SqlError("query() and query_table() are not available: name the tables in FROM.")
-    return names & TABLES.keys()
 
 
-def _names(node: Any, kind: str, name: str) -> set[str]:
-    """Return the names in all nodes of a kind of a parsed query."""
-    found: set[str] = set()
-    if isinstance(node, dict):
-        if node.get("type") == kind:
-            found.add(str(node.get(name, "")).lower())
-        node = list(node.values())
-    if isinstance(node, list):
-        for part in node:
-            found |= _names(part, kind, name)
-    return found
-
-
-def run_query(query: str, directory: Path, files: SqlFiles, limits: SqlLimits) -> SqlResult:
-    """Run one SELECT over the files of each table, which have paths below the directory."""
+def run_query(query: CheckedQuery, directory: Path, files: SqlFiles, limits: SqlLimits) -> SqlResult:
+    """Run a query over the files of each table, which have paths below the directory. Skip clusters with unreadable files."""
     duckdb = _duckdb()
-    known = {table: [str(directory / path) for path in files.paths.get(table, ())] for table in tables_of(query)}
+    try:
+        return _run(duckdb, query, directory, files, limits)
+    except duckdb.Error as error:
+        bad = _unreadable(duckdb, directory, files) if type(error).__name__ in UNREADABLE else set()
+        if not bad:
+            raise _refused(error, limits, directory) from None
+    try:
+        found = _run(duckdb, query, directory, files.without(bad), limits)
+    except duckdb.Error as error:
+        raise _refused(error, limits, directory) from None
+    return replace(found, skipped=tuple(sorted(bad)))
+
+
+def _run(duckdb: Any, query: CheckedQuery, directory: Path, files: SqlFiles, limits: SqlLimits) -> SqlResult:
+    known = {table: [str(directory / path) for path in files.paths.get(table, ())] for table in query.tables}
     with duckdb.connect(":memory:") as connection:
         _lock(connection, [path for paths in known.values() for path in paths], limits)
         timer = threading.Timer(limits.seconds, connection.interrupt)
         timer.start()
         try:
-            for table in TABLES:
-                connection.execute(
-                    f'CREATE VIEW "{table}" AS {_view(TABLES[table], known.get(table, ()), files.clusters)}'
-                )
-            cursor = connection.execute(query)
+            for table in query.tables:
+                connection.execute(f'CREATE VIEW "{table}" AS {_view(TABLES[table], known[table], files.clusters)}')
+            cursor = connection.execute(query.text)
             columns = tuple(SqlColumn(str(column[0]), str(column[1])) for column in cursor.description or ())
-            rows = cursor.fetchmany(limits.rows + 1)
-        except duckdb.Error as error:
-            raise _refused(error, limits) from None
+            rows = _rows(cursor, limits)
         finally:
             timer.cancel()
-    return SqlResult(columns, _limited(rows[: limits.rows], limits.nbytes), len(rows) > limits.rows)
+    return SqlResult(columns, rows[: limits.rows], len(rows) > limits.rows)
 
 
-def _limited(rows: Sequence[Sequence[Any]], nbytes: int) -> list[list[Any]]:
-    """Return rows as JSON values. Refuse a result with too many bytes: few rows may have very long texts."""
-    made, size = [], 0
-    for row in rows:
-        made.append([_json(value) for value in row])
-        size += sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in made[-1])
-        if size > nbytes:
-            raise SqlError(f"The result is larger than {units.nbytes(nbytes)}. Ask for fewer or shorter columns.")
+def _rows(cursor: Any, limits: SqlLimits) -> list[list[Any]]:
+    """Return rows as JSON values, and one more than the limit if there are. Refuse too many bytes: few rows may have long texts."""
+    made, size = list[list[Any]](), 0
+    while len(made) <= limits.rows:
+        rows = cursor.fetchmany(min(STEP, limits.rows + 1 - len(made)))
+        if not rows:
+            break
+        for row in rows:
+            made.append([_json(value) for value in row])
+            size += sum(len(value) if isinstance(value, str) else len(json.dumps(value)) for value in made[-1])
+            if size > limits.nbytes:
+                raise SqlError(
+                    f"The result is larger than {units.nbytes(limits.nbytes)}. Ask for fewer or shorter columns."
+                )
     return made
+
+
+def _unreadable(duckdb: Any, directory: Path, files: SqlFiles) -> set[str]:
+    """Return the clusters with files that are missing or damaged."""
+    bad = set[str]()
+    paths = [path for paths in files.paths.values() for path in paths]
+    with duckdb.connect(":memory:") as connection:
+        _lock(connection, [str(directory / path) for path in paths], SqlLimits(threads=1))
+        for path in paths:
+            try:
+                connection.execute("SELECT * FROM parquet_file_metadata(?)", [str(directory / path)]).fetchall()
+            except duckdb.Error:
+                bad.add(files.clusters[_place(path)])
+    return bad
+
+
+def _place(path: str) -> int:
+    """Return the number of the cluster that a path has."""
+    return int(Path(path).parent.name.removeprefix("place="))
 
 
 def _duckdb() -> Any:
@@ -159,7 +184,33 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise MissingExtra("duckdb", "sql", "SQL") from None
+    if "pytz" not in sys.modules and importlib.util.find_spec("pytz") is None:
+        # DuckDB imports it to return times with a zone.
+        sys.modules["pytz"] = _utc_only()
     return duckdb
+
+
+class _Utc(tzinfo):
+    """The only time zone of queries, with the methods that DuckDB calls."""
+
+    def utcoffset(self, _: datetime | None) -> timedelta:
+        return timedelta(0)
+
+    def dst(self, _: datetime | None) -> timedelta:
+        return timedelta(0)
+
+    def tzname(self, _: datetime | None) -> str:
+        return "UTC"
+
+    def localize(self, moment: datetime) -> datetime:
+        return moment.replace(tzinfo=self)
+
+
+def _utc_only() -> ModuleType:
+    """Return a module that stands in for pytz."""
+    module, utc = ModuleType("pytz"), _Utc()
+    vars(module).update(utc=utc, UTC=utc, timezone=lambda _: utc)
+    return module
 
 
 def _lock(connection: Any, paths: Sequence[str], limits: SqlLimits) -> None:
@@ -169,6 +220,7 @@ def _lock(connection: Any, paths: Sequence[str], limits: SqlLimits) -> None:
         "autoinstall_known_extensions = false",
         "autoload_known_extensions = false",
         "allow_community_extensions = false",
+        "TimeZone = 'UTC'",
         f"memory_limit = '{limits.memory_nbytes // MIB}MiB'",
         f"threads = {limits.threads}",
         # No spilling: DuckDB would write to the server's disk.
@@ -216,7 +268,8 @@ def _type(kind: str) -> str:
     return f"{TYPES[kind[:-2]]}[]" if kind.endswith("[]") else TYPES[kind]
 
 
-def _refused(error: Exception, limits: SqlLimits) -> SqlError:
+def _refused(error: Exception, limits: SqlLimits, directory: Path | None = None) -> SqlError:
+    """Return an error of DuckDB for a user: without paths and stack traces."""
     kind = type(error).__name__
     if kind == "InterruptException":
         return SqlError(f"The query took longer than {limits.seconds:.0f} s. Ask for fewer clusters or a shorter time.")
@@ -225,8 +278,13 @@ def _refused(error: Exception, limits: SqlLimits) -> SqlError:
         return SqlError(f"The query needs more than {memory} of memory. Ask for fewer rows, columns or clusters.")
     if kind == "PermissionException":
         return SqlError("A query can only read the recorded tables, not files or addresses.")
+    if kind in INTERNAL:
+        return SqlError("DuckDB failed to run this query. Write it in another way.")
     # Without the excerpt of the query, which takes several lines.
-    return SqlError(" ".join(str(error).partition("\n\nLINE ")[0].split()))
+    text = " ".join(re.split(r"\n\nLINE |Traceback \(|Stack Trace", str(error))[0].split())
+    if directory is not None and (str(directory) in text or str(directory.resolve()) in text):
+        return SqlError("A stored file cannot be read. Look for damaged files with: daskscope doctor")
+    return SqlError(text)
 
 
 def _json(value: Any) -> Any:

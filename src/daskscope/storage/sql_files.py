@@ -19,7 +19,8 @@ from daskscope.storage.blobs import LocalStore, MissingBlob
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.runs import ATTEMPTS, open_batch
-from daskscope.storage.sql import SqlError, SqlFiles
+from daskscope.storage.sql import SqlFiles
+from daskscope.storage.sql_check import SqlError
 
 #: Maximum runs of a query; the newest are read.
 MAX_RUNS = 5_000
@@ -48,6 +49,8 @@ class PlacedFiles:
     runs: int = 0
     all_runs: int = 0
     files: SqlFiles = field(default_factory=SqlFiles)
+    #: Clusters that are left out, by the path of the first of their files that is missing.
+    missing: dict[str, str] = field(default_factory=dict)
 
     def add(self, table: str, cluster: str) -> Path:
         """Return where to put another file of a cluster."""
@@ -74,15 +77,25 @@ def check_tables(tables: Collection[str]) -> None:
 def place_files(
     archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
 ) -> PlacedFiles:
-    """Place the files of some tables below a directory. A compaction at the same time may replace some: then start again."""
+    """Place the files of some tables below a directory, but none of a cluster of which one is missing.
+
+    A compaction at the same time may replace files: then start again.
+    """
     check_tables(tables)
     for attempt in range(ATTEMPTS):
-        try:
-            return _place_files(archive, account, tables, wanted, directory / str(attempt))
-        except MissingBlob:
-            if attempt == ATTEMPTS - 1:
-                raise
-    raise AssertionError
+        placed = _place_files(archive, account, tables, wanted, directory / str(attempt))
+        if _are_named(archive, placed.missing):
+            break
+    placed.files = placed.files.without(set(placed.missing.values()))
+    return placed
+
+
+def _are_named(archive: Archive, paths: Collection[str]) -> bool:
+    """Return whether files are part of runs. Those that a compaction joined no longer are."""
+    files = schema.files
+    with archive.read() as tx:
+        found = tx.execute(sa.select(sa.func.count()).where(files.c.path.in_(sorted(paths)[:STEP]))).scalar_one()
+    return bool(found == min(len(paths), STEP))
 
 
 def _place_files(
@@ -100,11 +113,10 @@ def _place_files(
                 raise SqlError(
                     f"The query needs more than {units.nbytes(MAX_DOWNLOAD)} of files. Ask for fewer clusters."
                 )
-            target = placed.add(name, runs[run])
-            if local:
-                target.symlink_to(local)
-            else:
-                target.write_bytes(tx.store.get(path))
+            try:
+                _place(tx, path, local, placed.add(name, runs[run]))
+            except MissingBlob:
+                placed.missing[path] = runs[run]
         for name, run, table in _buffered(tx, account, runs, tables):
             placed.add(name, runs[run]).write_bytes(to_parquet(table))
     return placed
@@ -131,12 +143,17 @@ def _files(tx: Transaction, runs: dict[int, str], tables: Collection[str]) -> It
 
 def _local(tx: Transaction, path: str) -> Path | None:
     """Return the file of a blob on this machine; None if the store is elsewhere."""
-    if not isinstance(tx.store, LocalStore):
-        return None
-    local = tx.store.local(path).resolve()
-    if not local.exists():
-        raise MissingBlob(f"The stored file {path} is missing. Look for it with: daskscope doctor")
-    return local
+    return tx.store.local(path).resolve() if isinstance(tx.store, LocalStore) else None
+
+
+def _place(tx: Transaction, path: str, local: Path | None, target: Path) -> None:
+    """Link a file of this machine, or download it."""
+    if local is None:
+        target.write_bytes(tx.store.get(path))
+    elif local.exists():
+        target.symlink_to(local)
+    else:
+        raise MissingBlob(path)
 
 
 def _buffered(

@@ -149,6 +149,7 @@ export interface Comparison {
   config: ComparedText[];
   code: string;
   hints: string[];
+  left_out: string[];
   flame: ComparedFlame;
 }
 

@@ -195,6 +195,8 @@ export interface SqlAnswer {
   is_cut: boolean;
   clusters: number;
   all_clusters: number;
+  skipped: string[];
+  skipped_clusters: number;
   seconds: number;
 }
 

@@ -1,6 +1,7 @@
 /** Results of SQL queries as tables and charts, and queries that the user saved in this browser. */
 
 import type { SqlAnswer } from "../api/server.gen";
+import { count } from "./format";
 import type { Cell, Column } from "./rows";
 
 export type SqlRow = readonly unknown[];
@@ -26,6 +27,17 @@ export const EXAMPLES = [
   ],
   ["Workers by verdict", "select verdict, count(*) as workers\nfrom workers group by 1 order by 2 desc"],
 ] as const;
+
+/** What a query read, and what it could not read. */
+export function readText({ clusters, all_clusters, skipped, skipped_clusters, seconds }: SqlAnswer): string {
+  const of = clusters < all_clusters ? `the newest ${count(clusters)} of ${count(all_clusters)}` : count(clusters);
+  const read = `from ${of} ${all_clusters === 1 ? "cluster" : "clusters"} in ${seconds.toFixed(2)} s`;
+  const others = skipped_clusters > skipped.length ? " and others" : "";
+  const names = `${skipped.join(", ")}${others}`;
+  return skipped_clusters
+    ? `${read}, without ${count(skipped_clusters)} whose files are missing or damaged (${names})`
+    : read;
+}
 
 /** A cell as text or number, to sort and export. */
 export function sqlCell(value: unknown): Cell {

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { SqlAnswer } from "../api/server.gen";
-import { count, quantity } from "../model/format";
-import { type SqlRow, sqlBars, sqlColumns } from "../model/sql";
+import { quantity } from "../model/format";
+import { readText, type SqlRow, sqlBars, sqlColumns } from "../model/sql";
 import { BarRows } from "../widgets/bar-rows";
 import { Empty, Panel } from "../widgets/basics";
 import { DataTable } from "../widgets/table";
@@ -14,7 +14,7 @@ export function ExploreResult({ answer }: { answer: SqlAnswer }) {
   if (answer.rows.length === 0)
     return (
       <Panel class="mt" testid="sql-result">
-        <Empty title="No rows">{readOf(answer)}</Empty>
+        <Empty title="No rows">{readText(answer)}</Empty>
       </Panel>
     );
   return (
@@ -42,7 +42,7 @@ export function ExploreResult({ answer }: { answer: SqlAnswer }) {
           note={
             <>
               {answer.is_cut && "(there are more) "}
-              {readOf(answer)}
+              {readText(answer)}
             </>
           }
           rows={answer.rows}
@@ -53,9 +53,4 @@ export function ExploreResult({ answer }: { answer: SqlAnswer }) {
       </Panel>
     </>
   );
-}
-
-function readOf({ clusters, all_clusters, seconds }: SqlAnswer): string {
-  const of = clusters < all_clusters ? `the newest ${count(clusters)} of ${count(all_clusters)}` : count(clusters);
-  return `from ${of} ${all_clusters === 1 ? "cluster" : "clusters"} in ${seconds.toFixed(2)} s`;
 }

@@ -1,12 +1,29 @@
 import { describe, expect, it } from "vitest";
 import type { SqlAnswer } from "../../src/api/server.gen";
 import { toCsv } from "../../src/model/rows";
-import { MAX_BARS, parseSaved, sqlBars, sqlCell, sqlColumns, withSaved } from "../../src/model/sql";
+import { MAX_BARS, parseSaved, readText, sqlBars, sqlCell, sqlColumns, withSaved } from "../../src/model/sql";
 
 function answer(columns: [string, string][], rows: unknown[][]): SqlAnswer {
   const named = columns.map(([name, type]) => ({ name, type }));
-  return { columns: named, rows, is_cut: false, clusters: 1, all_clusters: 1, seconds: 0.1 };
+  const read = { clusters: 1, all_clusters: 1, skipped: [], skipped_clusters: 0, seconds: 0.1 };
+  return { columns: named, rows, is_cut: false, ...read };
 }
+
+describe("what a query read", () => {
+  const one = answer([], []);
+
+  it("is the clusters and the time", () => {
+    expect(readText(one)).toBe("from 1 cluster in 0.10 s");
+    expect(readText({ ...one, clusters: 2, all_clusters: 3 })).toBe("from the newest 2 of 3 clusters in 0.10 s");
+  });
+
+  it("names clusters that were skipped", () => {
+    const skipped = { ...one, clusters: 3, all_clusters: 3, skipped: ["a", "b"], skipped_clusters: 3 };
+    expect(readText(skipped)).toBe(
+      "from 3 clusters in 0.10 s, without 3 whose files are missing or damaged (a, b and others)",
+    );
+  });
+});
 
 describe("a result as a table", () => {
   it("sorts and exports cells by their value, also with the same name twice", () => {

@@ -15,14 +15,16 @@ from daskscope.server.http.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.sql_contract import SqlAnswer, SqlTables
-from daskscope.server.sql_process import PROCESS_NBYTES, query_in_process
+from daskscope.server.sql_process import PROCESS_NBYTES, sql_process
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.runs import ATTEMPTS
-from daskscope.storage.sql import SqlError, SqlLimits, SqlResult, tables_of
+from daskscope.storage.sql import SqlLimits, SqlResult
+from daskscope.storage.sql_check import MAX_QUERY, SqlError
 from daskscope.storage.sql_files import PlacedFiles, SqlFilter, place_files
 
 LIMITS = SqlLimits()
-MAX_QUERY = 20_000
+#: Maximum names of skipped clusters in a reply.
+MAX_SKIPPED = 20
 MAX_DAYS = 36_500
 DAY_US = 86_400_000_000
 
@@ -42,33 +44,34 @@ def run_sql(call: Call) -> SqlAnswer:
         result, placed = _run(call, call.body)
     except SqlError as error:
         raise Refusal(400, "sql", str(error)) from None
+    skipped = sorted({*placed.missing.values(), *result.skipped})
     return {
         "columns": [{"name": column.name, "type": column.type} for column in result.columns],
         "rows": result.rows,
         "is_cut": result.is_cut,
         "clusters": placed.runs,
         "all_clusters": placed.all_runs,
+        "skipped": skipped[:MAX_SKIPPED],
+        "skipped_clusters": len(skipped),
         "seconds": round(time.monotonic() - began, 3),
     }
 
 
 def _run(call: Call, body: SqlBody) -> tuple[SqlResult, PlacedFiles]:
-    services, tables = call.services, tables_of(body.query)
+    services = call.services
     since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
     wanted = SqlFilter(since_us, body.cluster)
     with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES):
         for attempt in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
-                placed = place_files(services.archive, call.account.id, tables, wanted, Path(name))
-                try:
-                    result = query_in_process(
-                        services.child_processes, body.query, placed.directory, placed.files, LIMITS
-                    )
+                directory = Path(name)
+                with sql_process(services.child_processes, directory, LIMITS) as process:
+                    tables = process.tables_of(body.query)
+                    placed = place_files(services.archive, call.account.id, tables, wanted, directory)
+                    result = process.run(placed.directory, placed.files)
+                # Files of the store are linked, and a compaction may join and delete them meanwhile.
+                if not result.skipped or placed.is_complete or attempt == ATTEMPTS - 1:
                     break
-                except SqlError:
-                    # Files of the store are linked, and a compaction may join and delete them meanwhile.
-                    if placed.is_complete or attempt == ATTEMPTS - 1:
-                        raise
     return result, placed
 
 
