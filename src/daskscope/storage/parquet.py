@@ -100,8 +100,11 @@ def from_parquet(
     import pyarrow.parquet as pq
 
     definition = TABLES[name]
+    metadata = pq.read_metadata(pa.BufferReader(data))
+    # Only those that the file has: pyarrow raises KeyError for others, and files of earlier versions lack columns.
     texts = [c.name for c in definition.columns if c.kind == "str" and c.name != "key"]
-    file = pq.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+    texts = sorted(set(texts) & set(metadata.schema.names))
+    file = pq.ParquetFile(pa.BufferReader(data), metadata=metadata, read_dictionary=texts)
     groups = _groups(file, definition, window, computation)
     # Columns that did not exist when the file was written are empty.
     present = set(file.schema_arrow.names) & set(definition.names if columns is None else columns)
@@ -166,21 +169,20 @@ def _groups(file: Any, definition: TableDef, window: tuple[int, int] | None, com
     groups = []
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
+        columns = {name: group.column(position) for name, position in index.items()}
         if window is not None and (
-            _outside(group.column(index[definition.time]), window[0], None)
-            or _outside(group.column(index[begin]), None, window[1])
+            _outside(columns.get(definition.time), window[0], None) or _outside(columns.get(begin), None, window[1])
         ):
             continue
-        if computation is not None and "computation" in index:
-            column = group.column(index["computation"])
-            if _outside(column, computation, computation):
-                continue
+        if computation is not None and _outside(columns.get("computation"), computation, computation):
+            continue
         groups.append(number)
     return groups
 
 
 def _outside(column: Any, low: Any, high: Any) -> bool:
-    statistics = column.statistics
+    """Return whether no value of a column of a row group lies within the limits. An unknown column rules nothing out."""
+    statistics = column.statistics if column is not None else None
     if statistics is None or not statistics.has_min_max:
         return False
     return (low is not None and statistics.max < low) or (high is not None and statistics.min > high)
