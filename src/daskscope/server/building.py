@@ -24,12 +24,20 @@ from daskscope.server.services import Services
 from daskscope.storage.archive import Archive
 from daskscope.storage.builds import LEASE_US, Build, renew_build
 from daskscope.storage.database import DatabaseError, detail_of
+from daskscope.storage.runs import Amount, RunTooLarge
 
 logger = logging.getLogger("daskscope.server")
 
 #: Memory to build a document: per task, and of a process without any. Up to 1.5 million tasks, a report has all of them.
 TASK_NBYTES, PROCESS_NBYTES = 700, 300 * 1024 * 1024
-#: Documents with more tasks are built in a process of their own. It takes a second to start.
+#: What the server's own process reads to build something: a process with a limit on its memory takes a second to start. Rows of all
+#: tables count, and unpacked bytes: a recorder may send six million samples of one task in 6 MB, which take 3.7 GB.
+HERE = Amount(nbytes=32 * 1024 * 1024, rows=200_000)
+#: Memory that this takes.
+HERE_NBYTES = 160 * 1024 * 1024
+#: What it reads of a table to list rows: some of the columns, and nothing is computed.
+LISTED = Amount(nbytes=256 * 1024 * 1024, rows=2_000_000)
+#: Documents with more tasks are built in a process of their own.
 MAX_TASKS_HERE = 100_000
 #: How long a build may take. Five million tasks take 10 to 20 s.
 BUILD_S = 900.0
@@ -57,19 +65,22 @@ class Built:
 
 def build_document(services: Services, subject: Subject, tasks: int) -> Built:
     """Build the document of a run or computation with some tasks, and store it."""
-    if tasks > MAX_TASKS_HERE:
-        job = _job(services, subject.account, subject.title, run=subject.run, computation=subject.computation)
-        return _build_apart(services, job, tasks)
-    with services.build_memory.reserve(tasks * TASK_NBYTES):
-        document, is_complete = render_subject(services.archive, subject)
-    return _stored(services, subject.account, document, is_complete=is_complete)
+    if tasks <= MAX_TASKS_HERE:
+        try:
+            with services.build_memory.reserve(HERE_NBYTES):
+                document, is_complete = render_subject(services.archive, subject, HERE)
+            return _stored(services, subject.account, document, is_complete=is_complete)
+        except RunTooLarge:
+            pass
+    job = _job(services, subject.account, subject.title, run=subject.run, computation=subject.computation)
+    return _build_apart(services, job, tasks)
 
 
-def build_upload(services: Services, account: int, path: Path, title: str, rows: int) -> Built:
-    """Build the document of a recording file with some rows, and store it."""
-    if rows > MAX_TASKS_HERE:
-        return _build_apart(services, _job(services, account, title, recording=str(path)), rows)
-    with services.build_memory.reserve(rows * TASK_NBYTES):
+def build_upload(services: Services, account: int, path: Path, title: str, unpacked: Amount) -> Built:
+    """Build the document of a recording file with some rows and bytes, and store it."""
+    if unpacked.rows > MAX_TASKS_HERE or unpacked.nbytes > HERE.nbytes:
+        return _build_apart(services, _job(services, account, title, recording=str(path)), unpacked.rows)
+    with services.build_memory.reserve(HERE_NBYTES):
         document, cluster = render_upload(path, title)
     return _stored(services, account, document, cluster=cluster)
 

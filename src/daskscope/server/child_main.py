@@ -65,7 +65,7 @@ def _lower_priority(nice: int) -> None:
 def limit_time(seconds: float) -> None:
     """Let the system end this process if it uses more CPU time than this from now on, or still does this job 10 s after that.
 
-    A thread that cannot start for want of memory lets Python wait for ever.
+    A thread that cannot start for want of memory makes Python wait without end.
     """
     if sys.platform == "linux":
         import resource

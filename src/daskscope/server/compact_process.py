@@ -21,8 +21,8 @@ from daskscope.storage.blobs import StoreAway
 from daskscope.storage.compaction import Compacted
 
 MODULE = "daskscope.server.compact_process"
-#: Buffers with more bytes are compacted in a process of their own.
-MAX_NBYTES_HERE = 2 * 1024 * 1024
+#: Buffers with more bytes or rows are compacted in a process of their own.
+MAX_NBYTES_HERE, MAX_ROWS_HERE = 2 * 1024 * 1024, 500_000
 #: Joining and sorting the rows of one pass takes 1 GB.
 MEMORY_NBYTES = 2 * 1024 * 1024 * 1024
 #: One pass takes some seconds. A slow object store gets the rest.

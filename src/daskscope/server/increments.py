@@ -21,6 +21,7 @@ from daskscope.analysis.rollup import BUCKET
 from daskscope.errors import WireError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table
+from daskscope.server.building import LISTED
 from daskscope.server.http.errors import bad_request
 from daskscope.server.increment_contract import (
     IncrementError,
@@ -98,7 +99,7 @@ def _make(services: Services, follow: Follow, position: Position) -> memoryview:
     history = _history(services, cluster, now_us)
     first_us = now_us - window_s(history) * SECOND
     recording, reached = read_recent(
-        services.archive, follow.account, cluster.id, cluster.name, TABLES, first_us, now_us
+        services.archive, follow.account, cluster.id, cluster.name, TABLES, first_us, now_us, LISTED
     )
     return _encode(follow, recording, reached, first_us, history)
 

@@ -24,13 +24,15 @@ from daskscope.storage.archive import Archive
 from daskscope.storage.blobs import new_path, open_store
 from daskscope.storage.computations import span_of
 from daskscope.storage.database import Database
-from daskscope.storage.runs import Part, read_snapshot
+from daskscope.storage.runs import Amount, Part, RunTooLarge, read_snapshot
 from daskscope.storage.vault import Vault
 from daskscope.wire.file import read_recording
 
 _LENGTH = struct.Struct("<I")
 #: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.
 MARGIN_US = 60_000_000
+#: Workers of a recording that is read with a limit. A document of 5,000 takes 400 MB, however few tasks they have.
+MAX_WORKERS = 1_000
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ def render(report: Report, blocks: Mapping[str, bytes]) -> Document:
     return Document(report_json(report).encode(), dict(blocks))
 
 
-def render_subject(archive: Archive, subject: Subject) -> tuple[Document, bool]:
+def render_subject(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Document, bool]:
     """Return the document of a run or computation, and whether all of its rows could be read."""
-    recording, start, stop = read(archive, subject)
+    recording, start, stop = read(archive, subject, limit)
     made = render(*build(recording, start, stop, title=subject.title, computation=subject.computation))
     return made, not recording.damage
 
@@ -117,11 +119,11 @@ def embedded(recording: Recording) -> dict[str, str]:
     return texts
 
 
-def read(archive: Archive, subject: Subject) -> tuple[Recording, int, int]:
-    """Return the rows of a run, or of one computation, with the times they cover."""
+def read(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Recording, int, int]:
+    """Return the rows of a run, or of one computation, with the times they cover. Raise ``RunTooLarge`` beyond a limit."""
     account, run, title, computation = subject.account, subject.run, subject.title, subject.computation
     if not computation:
-        recording = read_snapshot(archive, account, run, title)
+        recording = _few_workers(read_snapshot(archive, account, run, title, limit=limit), limit)
         return recording, *lifetime(recording)
     with archive.read() as tx:
         span = span_of(tx, run, computation)
@@ -129,8 +131,15 @@ def read(archive: Archive, subject: Subject) -> tuple[Recording, int, int]:
         raise NoSuchComputation(computation)
     start, stop = span
     part = Part(computation=computation, window=(start - MARGIN_US, stop + MARGIN_US))
-    recording = read_snapshot(archive, account, run, title, part)
+    recording = _few_workers(read_snapshot(archive, account, run, title, part, limit), limit)
     return select(recording, Selection(start_us=start, stop_us=stop, computation=computation)), start, stop
+
+
+def _few_workers(recording: Recording, limit: Amount | None) -> Recording:
+    """Return a recording unless it has so many workers that sums by worker and time take as much memory as many rows."""
+    if limit is not None and recording["workers"].rows > MAX_WORKERS:
+        raise RunTooLarge(f"This cluster has {recording['workers'].rows:,} workers, too many to read at once.")
+    return recording
 
 
 def store_document(archive: Archive, account: int, document: Document) -> str:

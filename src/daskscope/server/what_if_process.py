@@ -23,6 +23,7 @@ from daskscope.server.child_main import run_job
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.server.rendering import Subject, open_archive, read
 from daskscope.storage.archive import Archive
+from daskscope.storage.runs import Amount
 
 logger = logging.getLogger("daskscope.server")
 
@@ -75,9 +76,9 @@ class TooLarge(DaskscopeError):
     """The computation needs too much memory or time, or has too many executions."""
 
 
-def answer(archive: Archive, job: WhatIfJob) -> WhatIf:
-    """Read the computation of a job, and replay it."""
-    recording, _, _ = read(archive, Subject(job.account, job.run, "", job.computation))
+def answer(archive: Archive, job: WhatIfJob, limit: Amount | None = None) -> WhatIf:
+    """Read the computation of a job, and replay it. Raise ``RunTooLarge`` if there is more to read than a limit."""
+    recording, _, _ = read(archive, Subject(job.account, job.run, "", job.computation), limit)
     # The number of tasks in the catalog is the recorder's word for it.
     count = recording["tasks"].rows
     if count * max(1.0, 1 / job.chunks) > job.max_executions:

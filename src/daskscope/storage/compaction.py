@@ -59,8 +59,9 @@ class Due:
     account: int
     #: Whether it has ended, or was silent for long.
     is_over: bool
-    #: Bytes of its buffer.
+    #: Bytes and rows of its buffer.
     nbytes: int
+    rows: int
 
 
 def due(tx: Transaction, quiet_us: int, limit: int = 20) -> list[Due]:
@@ -70,14 +71,26 @@ def due(tx: Transaction, quiet_us: int, limit: int = 20) -> list[Due]:
     # A run that has just ended may still get its last batches.
     quiet = runs.c.received_us < tx.now_us - min(quiet_us, 10_000_000)
     wanted = sa.or_(sa.and_(over, quiet), runs.c.buffered_nbytes > BUFFER_NBYTES)
+    batches = schema.batches
+    rows = sa.select(sa.func.coalesce(sa.func.sum(batches.c.rows), 0)).where(
+        batches.c.run_id == runs.c.id, batches.c.frame.is_not(None)
+    )
     query = (
-        sa.select(runs.c.id, runs.c.account_id, over.label("over"), runs.c.buffered_nbytes)
+        sa.select(
+            runs.c.id,
+            runs.c.account_id,
+            over.label("over"),
+            runs.c.buffered_nbytes,
+            rows.scalar_subquery().label("rows"),
+        )
         .where(runs.c.buffered_nbytes > 0, wanted)
         # Not the largest first: a run that cannot be compacted would block all others.
         .order_by(runs.c.compacted_us, runs.c.id)
         .limit(limit)
     )
-    return [Due(row.id, row.account_id, bool(row.over), row.buffered_nbytes) for row in tx.execute(query)]
+    return [
+        Due(row.id, row.account_id, bool(row.over), row.buffered_nbytes, int(row.rows)) for row in tx.execute(query)
+    ]
 
 
 @contextmanager

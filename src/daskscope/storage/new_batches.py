@@ -12,10 +12,12 @@ import sqlalchemy as sa
 from daskscope.model.recording import Recording
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
-from daskscope.storage.runs import Part, StoredBatch, open_batch, read_run
+from daskscope.storage.runs import Amount, Part, StoredBatch, open_batch, read_run
 
 #: A reader that is further behind starts anew: decoding more at once would delay others.
 MAX_NEW_NBYTES = 8 * 1024 * 1024
+#: The same in rows: frames of constants have a thousand per byte.
+MAX_NEW_ROWS = 500_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ def batches_since(
 
 def _rows_after(tx: Transaction, run: int, epoch: int, highest: int) -> list[sa.Row[tuple[object, ...]]] | None:
     after = {"run": run, "epoch": epoch, "highest": highest}
-    if tx.execute(_size_after(), after).scalar_one() > MAX_NEW_NBYTES:
+    nbytes, count = tx.execute(_size_after(), after).one()
+    if nbytes > MAX_NEW_NBYTES or count > MAX_NEW_ROWS:
         return None
     return list(tx.execute(_after(), after))
 
@@ -83,7 +86,8 @@ def _is_after() -> Any:
 
 @functools.cache
 def _size_after() -> Any:
-    return sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(schema.batches.c.frame)), 0)).where(_is_after())
+    sums = (sa.func.sum(sa.func.length(schema.batches.c.frame)), sa.func.sum(schema.batches.c.rows))
+    return sa.select(*(sa.func.coalesce(total, 0) for total in sums)).where(_is_after())
 
 
 @functools.cache
@@ -94,9 +98,16 @@ def _after() -> Any:
 
 
 def read_recent(
-    archive: Archive, account: int, run: int, source: str, names: tuple[str, ...], start_us: int, stop_us: int
+    archive: Archive,
+    account: int,
+    run: int,
+    source: str,
+    names: tuple[str, ...],
+    start_us: int,
+    stop_us: int,
+    limit: Amount | None = None,
 ) -> tuple[Recording, Position]:
-    """Return the rows of a time window, and the position of a reader that knows them."""
+    """Return the rows of a time window, and the position of a reader that knows them. Raise ``RunTooLarge`` beyond the limit."""
     with archive.snapshot() as tx:
         # Files that a compaction replaces meanwhile stay for hours.
-        return read_run(tx, account, run, source, Part(names, (start_us, stop_us))), position_of(tx, run)
+        return read_run(tx, account, run, source, Part(names, (start_us, stop_us)), limit), position_of(tx, run)

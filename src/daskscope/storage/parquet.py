@@ -8,7 +8,7 @@ whole dictionary into every row group.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,10 +91,12 @@ def from_parquet(
     window: tuple[int, int] | None = None,
     computation: str | None = None,
     columns: Sequence[str] | None = None,
+    check: Callable[[int, int], None] | None = None,
 ) -> Table:
     """Read a table from its file. With a window or a computation, read only the row groups that may match.
 
-    Rows are not filtered here; the caller selects what it wants. Columns that were not requested are empty.
+    Rows are not filtered here; the caller selects what it wants. Columns that were not requested are empty. ``check`` is called
+    with the rows and bytes that will be read, and may raise an error instead.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -109,6 +111,8 @@ def from_parquet(
     # Columns that did not exist when the file was written are empty.
     present = set(file.schema_arrow.names) & set(definition.names if columns is None else columns)
     rows = sum(file.metadata.row_group(number).num_rows for number in groups)
+    if check is not None:
+        check(rows, sum(file.metadata.row_group(number).total_byte_size for number in groups))
     values = {c.name: empty_values(c.kind, rows) for c in definition.columns}
     if rows:
         wanted = [c for c in definition.columns if c.name in present and not _is_zero(file, groups, c)]

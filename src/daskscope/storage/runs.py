@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from daskscope.errors import WireError
+from daskscope import units
+from daskscope.errors import DaskscopeError, WireError
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Table, concatenate
 from daskscope.model.tables import TABLES
@@ -79,7 +80,7 @@ WHOLE = Part()
 
 @dataclass(frozen=True)
 class Amount:
-    """How much of a buffer to read at once."""
+    """The most bytes and rows to read at once."""
 
     nbytes: int
     rows: int
@@ -176,23 +177,49 @@ def loader(tx: Transaction) -> Load:
     return load
 
 
-def read_run(tx: Transaction, account: int, run: int, source: str, part: Part = WHOLE) -> Recording:
+class RunTooLarge(DaskscopeError):
+    """There are more rows or bytes to read than the limit. The message can be shown to anyone."""
+
+
+@dataclass
+class _Room:
+    """What may still be read."""
+
+    limit: Amount
+    rows: int = 0
+    nbytes: int = 0
+
+    def take(self, rows: int, nbytes: int) -> None:
+        """Count rows and unpacked bytes before they are read; raise ``RunTooLarge`` if there is no room for them."""
+        self.rows, self.nbytes = self.rows + rows, self.nbytes + nbytes
+        if self.rows > self.limit.rows or self.nbytes > self.limit.nbytes:
+            raise RunTooLarge(
+                f"This needs more than {units.count(self.limit.rows)} rows or {units.nbytes(self.limit.nbytes)} of this "
+                "cluster, which is too much to read at once. Ask for a shorter time, or download the recording."
+            )
+
+
+def read_run(
+    tx: Transaction, account: int, run: int, source: str, part: Part = WHOLE, limit: Amount | None = None
+) -> Recording:
     """Return the tables of a run. Unreadable parts are reported in ``damage`` and do not prevent reading the rest.
 
     This reads within one transaction. Use ``read_snapshot`` if a compaction may run at the same time.
     """
-    return _recording(tx, run, source, part, _read(tx, account, run, part))
+    return _recording(tx, run, source, part, _read(tx, account, run, part, limit))
 
 
-def read_snapshot(archive: Archive, account: int, run: int, source: str, part: Part = WHOLE) -> Recording:
+def read_snapshot(
+    archive: Archive, account: int, run: int, source: str, part: Part = WHOLE, limit: Amount | None = None
+) -> Recording:
     """Return the tables of a run in one state, even if a compaction runs at the same time.
 
     A compaction deletes the files it joined once they have no name. If a file is missing and no longer named, nothing
-    is lost: the list was old, and is read again.
+    is lost: the list was old, and is read again. Raise ``RunTooLarge`` before more is read than the limit.
     """
     for _ in range(ATTEMPTS):
         with archive.snapshot() as tx:
-            read = _read(tx, account, run, part)
+            read = _read(tx, account, run, part, limit)
             recording = _recording(tx, run, source, part, read)
         if not read.missing:
             break
@@ -213,16 +240,20 @@ class _Read:
     missing: list[StoredFile] = field(default_factory=list)
 
 
-def _read(tx: Transaction, account: int, run: int, part: Part) -> _Read:
+def _read(tx: Transaction, account: int, run: int, part: Part, limit: Amount | None) -> _Read:
     load, read = loader(tx), _Read()
     files = files_of(tx, run, part.tables)
+    room = None if limit is None else _Room(limit)
+    if room is not None:
+        # Whole files are loaded, whatever is read of them; and frames are loaded before their headers are read.
+        _Room(room.limit).take(0, sum(file.nbytes for file in files) + _buffered_nbytes(tx, run, part.tables))
     windows = {name: _window(name, part) for name in part.tables}
     since_us = {name: window[0] for name, window in windows.items() if window is not None}
     batches = buffered(tx, account, run, part.tables, since_us=since_us)
     _check_rows(files, batches)
     for file in files:
         try:
-            table = _table(load(account, file), file, part)
+            table = _table(load(account, file), file, part, room)
         except (MissingBlob, BrokenSeal, UnreadableFile) as error:
             read.lost.append(Lost(file.name, file.rows, file.nbytes, str(error)))
             if isinstance(error, MissingBlob):
@@ -231,11 +262,21 @@ def _read(tx: Transaction, account: int, run: int, part: Part) -> _Read:
         read.parts.setdefault(file.name, []).append(table)
     for batch in batches:
         try:
+            if room is not None and not batch.damage:
+                room.take(batch.rows, read_frame(batch.frame).header.raw)
             read.parts.setdefault(batch.name, []).append(batch.table())
         except WireError as error:
             read.lost.append(Lost(batch.name, batch.rows, len(batch.frame), _unreadable(str(error))))
     read.lost += quarantined(tx, run)
     return read
+
+
+def _buffered_nbytes(tx: Transaction, run: int, names: Iterable[str]) -> int:
+    table = schema.batches
+    mine = (table.c.run_id == run) & table.c.frame.is_not(None) & table.c.name.in_(list(names))
+    return int(
+        tx.execute(sa.select(sa.func.coalesce(sa.func.sum(sa.func.length(table.c.frame)), 0)).where(mine)).scalar_one()
+    )
 
 
 class TooManyRows(InvalidInput):
@@ -277,10 +318,12 @@ class UnreadableFile(StorageError):
     """A stored file is damaged."""
 
 
-def _table(data: bytes, file: StoredFile, part: Part) -> Table:
+def _table(data: bytes, file: StoredFile, part: Part, room: _Room | None) -> Table:
+    window, check = _window(file.name, part), None if room is None else room.take
     try:
-        window = _window(file.name, part)
-        return from_parquet(file.name, data, window=window, computation=part.computation, columns=part.columns)
+        return from_parquet(
+            file.name, data, window=window, computation=part.computation, columns=part.columns, check=check
+        )
     except (ValueError, OSError, KeyError) as error:
         # Raised by pyarrow for bytes that are not a complete Parquet file.
         text = (str(error).splitlines() or [""])[0][:200]

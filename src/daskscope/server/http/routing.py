@@ -46,6 +46,7 @@ from daskscope.server.token_cache import TokenCache
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
+from daskscope.storage.runs import RunTooLarge
 from daskscope.wire.layout import MAX_CLUSTER
 
 logger = logging.getLogger("daskscope.server")
@@ -257,7 +258,12 @@ def _away(services: Services, error: DatabaseError | StoreAway) -> Refusal:
 
 
 def _broken(services: Services, error: DaskscopeError) -> Refusal:
-    """Return the 500 response for what is wrong with the server itself: a missing file, a master key that does not fit."""
+    """Return the 500 response for what is wrong with the server itself: a missing file, a master key that does not fit.
+
+    What is too large to be read is the caller's to change.
+    """
+    if isinstance(error, RunTooLarge):
+        return too_large(str(error))
     services.complain(f"the server's own data cannot be used: {error}")
     return Refusal(500, "internal", "The server cannot use its own data. The reason is in its log.")
 

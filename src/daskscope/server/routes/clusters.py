@@ -29,6 +29,7 @@ from daskscope.analysis.still_running import ClientStatus
 from daskscope.analysis.still_running import explain as explanation_of
 from daskscope.model.states import RUN_STATES
 from daskscope.model.table import Table
+from daskscope.server.building import LISTED
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
@@ -268,7 +269,7 @@ def history(call: Call) -> History:
         sums = store.sums_of(tx, row.id, steps)
         workers = store.workers_of(tx, row.id)
     part = Part(("events", "tasks") if is_young else ("events",), columns=HISTORY_COLUMNS)
-    recording = read_snapshot(services.archive, call.account.id, row.id, row.name, part)
+    recording = read_snapshot(services.archive, call.account.id, row.id, row.name, part, LISTED)
     there, threads = present(
         [Life(worker.start_us, worker.end_us or end, worker.nthreads) for worker in workers], steps
     )

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import unquote
 
 import msgspec
 
 from daskscope import units
-from daskscope.analysis.comparison import Part, compare_parts
-from daskscope.server.building import TASK_NBYTES
-from daskscope.server.http.errors import bad_request, not_found, too_large
+from daskscope.server import recording_process
+from daskscope.server.building import HERE, HERE_NBYTES, MAX_TASKS_HERE
+from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.rendering import NoSuchComputation, Subject, read
+from daskscope.server.recording_process import ReadFailed, RecordingJob, Run, run_apart
+from daskscope.server.rendering import NoSuchComputation
+from daskscope.server.services import Services
 from daskscope.storage.computations import list_computations
-from daskscope.storage.runs import count_rows
+from daskscope.storage.runs import RunTooLarge, count_rows
 
 #: Runs of one side, and tasks of all runs. Comparing a million tasks takes 0.8 s, without reading them.
 MAX_RUNS, MAX_TASKS = 20, 1_000_000
@@ -43,8 +44,7 @@ class CompareQuery(msgspec.Struct, forbid_unknown_fields=True):
 class Found:
     """A run to compare, its number of tasks, and for a whole cluster that of its stored rows."""
 
-    subject: Subject
-    name: str
+    run: Run
     tasks: int
     rows: int
 
@@ -61,17 +61,31 @@ def compare(call: Call) -> dict[str, Any]:
     largest = max((run for side in sides for run in side), key=lambda run: run.rows)
     if largest.rows > MAX_ROWS:
         raise too_large(
-            f"{largest.name} has {units.count(largest.rows)} rows; a page compares runs of up to {units.count(MAX_ROWS)}. "
+            f"{largest.run.name} has {units.count(largest.rows)} rows; a page compares runs of up to {units.count(MAX_ROWS)}. "
             "Compare single computations, or download the recordings and run daskscope compare."
         )
-    largest_tasks = max(run.tasks for side in sides for run in side)
-    # One recording at a time is in memory.
-    with call.services.build_memory.reserve(largest_tasks * TASK_NBYTES):
+    before, after = ([run.run for run in side] for side in sides)
+    job = RecordingJob(call.account.id, before, after)
+    try:
+        return _answer(call.services, job, tasks, sum(run.rows for side in sides for run in side), largest)
+    except NoSuchComputation:
+        raise not_found("such computation") from None
+    except ReadFailed as error:
+        raise unavailable(str(error)) from None
+
+
+def _answer(services: Services, job: RecordingJob, tasks: int, rows: int, largest: Found) -> dict[str, Any]:
+    """Compare runs: in this process if they are small."""
+    if tasks <= MAX_TASKS_HERE and rows <= HERE.rows:
         try:
-            found = compare_parts(*(_parts(call, side) for side in sides))
-        except NoSuchComputation:
-            raise not_found("such computation") from None
-    return found.to_dict()
+            with services.build_memory.reserve(HERE_NBYTES):
+                return recording_process.compare(services.archive, job, HERE)
+        except RunTooLarge:
+            pass
+    # One recording at a time is in memory.
+    reply = run_apart(services, job, max(largest.rows, tasks))
+    assert reply.comparison is not None
+    return reply.comparison
 
 
 def _listed(texts: str) -> list[str]:
@@ -84,21 +98,16 @@ def _listed(texts: str) -> list[str]:
 def _find(call: Call, text: str) -> Found:
     cluster, _, computation = (unquote(part) for part in text.partition("/"))
     row = find_cluster(call, cluster or "-")
-    subject, title = Subject(call.account.id, row.id, row.name, computation), row.name or row.cluster
+    title = row.name or row.cluster
     with call.services.archive.read() as tx:
         if not computation:
-            return Found(subject, title, row.tasks, count_rows(tx, row.id))
+            return Found(Run(row.id, row.name, "", title), row.tasks, count_rows(tx, row.id))
         found = list_computations(tx, call.account.id, run=row.id, computation=computation)
     if not found:
         raise not_found("such computation")
     # Only the rows of its time are read.
-    return Found(subject, f"{title} {computation} of {row.cluster}", found[0].tasks, 0)
-
-
-def _parts(call: Call, side: list[Found]) -> Iterator[Part]:
-    for run in side:
-        recording, start_us, stop_us = read(call.services.archive, run.subject)
-        yield replace(recording, source=run.name), start_us, stop_us
+    name = f"{title} {computation} of {row.cluster}"
+    return Found(Run(row.id, row.name, computation, name), found[0].tasks, 0)
 
 
 ROUTES = [

@@ -16,6 +16,7 @@ from daskscope.analysis.progress import (
     parse_running,
     track,
 )
+from daskscope.server.building import LISTED
 from daskscope.server.earlier_runs import usual_duration
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
@@ -84,7 +85,7 @@ def _with_earlier(one: RunningComputation, earlier: list[EarlierRun]) -> Running
 def _failed_transfers(call: Call, row: Cluster, now_us: int) -> int:
     """Count the transfers that failed within the last minute, from the log lines of the workers."""
     part = Part(("logs",), window=(now_us - MINUTE, now_us), columns=("time_us", "message", "repeats"))
-    logs = read_snapshot(call.services.archive, call.account.id, row.id, row.name, part)["logs"]
+    logs = read_snapshot(call.services.archive, call.account.id, row.id, row.name, part, LISTED)["logs"]
     recent = logs.take(np.flatnonzero(logs["time_us"] >= now_us - MINUTE))
     return sum(
         max(1, repeats)

@@ -35,6 +35,7 @@ from daskscope.server.serializers import report_view
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
 from daskscope.storage.database import InvalidInput
+from daskscope.storage.runs import Amount
 from daskscope.wire.decode import read_frame
 from daskscope.wire.layout import FILE_MAGIC
 
@@ -185,9 +186,9 @@ def _is_html(data: bytes) -> bool:
 
 def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewReport:
     try:
-        rows = _check_raw(path, MAX_RAW_TIMES * call.services.settings.max_report)
+        unpacked = _check_raw(path, MAX_RAW_TIMES * call.services.settings.max_report)
         title = call.query.title or call.query.filename
-        built = build_upload(call.services, call.account.id, path, title, rows)
+        built = build_upload(call.services, call.account.id, path, title, unpacked)
     except (RecordingError, WireError, InvalidInput) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
     except BuildFailed as error:
@@ -197,8 +198,8 @@ def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewRepor
     return store.NewReport(kind="recording", path=built.path, title=title, **facts, **common)
 
 
-def _check_raw(path: Path, limit: int) -> int:
-    """Refuse a recording whose batches claim more than fits into memory, without unpacking them. Return its rows."""
+def _check_raw(path: Path, limit: int) -> Amount:
+    """Refuse a recording whose batches claim more than fits into memory, without unpacking them. Return what they claim."""
     with path.open("rb") as file:
         # Closed when the last view of it is gone.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -213,7 +214,7 @@ def _check_raw(path: Path, limit: int) -> int:
     # Only whole frames count: any number of zeros may follow them.
     if claimed > limit or rows > min(SPARE_ROWS + offset, MAX_ROWS):
         raise bad_request("This recording is too large when unpacked.")
-    return rows
+    return Amount(claimed, rows)
 
 
 def _facts(cluster: str, report: Report) -> dict[str, Any]:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import mmap
+import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from starlette.responses import Response
 
-from daskscope.model.recording import Completeness
 from daskscope.model.table import Table
 from daskscope.server import documents
+from daskscope.server.building import HERE, HERE_NBYTES, LISTED
 from daskscope.server.http import parameters
 from daskscope.server.http.data import DataResponse
-from daskscope.server.http.errors import Refusal, not_found
+from daskscope.server.http.errors import Refusal, not_found, unavailable
 from daskscope.server.http.pages import BYTES, DATA_HEADERS
 from daskscope.server.http.parameters import Limit, Text, find_cluster
 from daskscope.server.http.routing import Call, Route
+from daskscope.server.recording_process import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
 from daskscope.server.rendering import Document
 from daskscope.server.serializers import moment, parsed
-from daskscope.storage.runs import Part, read_snapshot
-from daskscope.wire.file import frames_of_table
-from daskscope.wire.layout import FILE_MAGIC
+from daskscope.server.services import Services
+from daskscope.storage.runs import Part, RunTooLarge, count_rows, read_snapshot
 
 #: Maximum tasks of one response: more than a screen has pixels.
 MAX_TASKS = 20_000
@@ -49,7 +53,7 @@ TASK_NUMBERS = ("start_us", "stop_us", "thread", "nbytes")
 
 def _table(call: Call, part: Part) -> Table:
     row, (name,) = find_cluster(call), part.tables
-    return read_snapshot(call.services.archive, call.account.id, row.id, row.name, part)[name]
+    return read_snapshot(call.services.archive, call.account.id, row.id, row.name, part, LISTED)[name]
 
 
 def list_events(call: Call) -> dict[str, Any]:
@@ -90,33 +94,33 @@ def list_tasks(call: Call) -> dict[str, Any]:
 
 def download(call: Call) -> Response:
     """Return the whole run as a recording file for ``daskscope show``, ``open`` and ``export``."""
-    row = find_cluster(call)
-    recording = read_snapshot(call.services.archive, call.account.id, row.id, row.name)
-    if recording.damage and not any(table.rows for table in recording.tables.values()):
-        # A file without a batch cannot state what is missing.
-        raise Refusal(500, "damaged", f"Nothing of this cluster can be read: {recording.damage}")
-    # A file shows gaps by missing sequence numbers: for batches that never arrived, and one for damaged data. The gap
-    # comes after the first batch, because readers take the first number as the start of the recording.
-    gap = recording.missing_batches + bool(recording.damage)
-    parts, sequence = [FILE_MAGIC], 0
-    for name, table in recording.tables.items():
-        part = recording.completeness.get(name, Completeness())
-        frames = list(
-            frames_of_table(
-                table,
-                cluster=row.cluster,
-                epoch=row.start_us,
-                sequence=sequence,
-                # Older rows of an entity were replaced by newer ones, so nothing is missing.
-                kept=table.rows + part.missing,
-                dropped=part.dropped,
-            )
-        )
-        parts += frames
-        sequence += len(frames)
-        if frames and gap:
-            sequence, gap = sequence + gap, 0
+    row, services = find_cluster(call), call.services
+    job = RecordingJob(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
+    try:
+        with services.build_memory.reserve(HERE_NBYTES):
+            parts: Sequence[bytes | memoryview] = list(recording_file(services.archive, job, HERE))
+    except RunTooLarge:
+        parts = [_written_apart(services, job)]
+    except Unreadable as error:
+        raise Refusal(500, "damaged", str(error)) from None
     return DataResponse(parts, BYTES, DATA_HEADERS)
+
+
+def _written_apart(services: Services, job: RecordingJob) -> memoryview:
+    """Return a recording file that a process of its own wrote. The system reads it as it is sent, and then deletes it."""
+    assert job.run is not None
+    with services.archive.read() as tx:
+        rows = count_rows(tx, job.run.run)
+    with tempfile.TemporaryDirectory(prefix="daskscope-recording-") as name:
+        path = Path(name) / "recording"
+        try:
+            run_apart(services, msgspec.structs.replace(job, path=str(path)), rows)
+        except Unreadable as error:
+            raise Refusal(500, "damaged", str(error)) from None
+        except ReadFailed as error:
+            raise unavailable(str(error)) from None
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):

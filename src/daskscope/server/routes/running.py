@@ -14,6 +14,7 @@ from daskscope.analysis.profiles import owner
 from daskscope.analysis.progress import parse_running, usual_us
 from daskscope.analysis.stacks import NO_STACKS, Stacks, answer_of
 from daskscope.analysis.stacks import TaskStack as StoredStack
+from daskscope.server.building import LISTED
 from daskscope.server.http.errors import conflict, too_many
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
@@ -100,7 +101,7 @@ def get_stacks(call: Call) -> CurrentStacks:
 
 def _answer(call: Call, row: Cluster) -> Stacks:
     part = Part(("stacks",))
-    recording = read_snapshot(call.services.archive, call.account.id, row.id, row.name, part)
+    recording = read_snapshot(call.services.archive, call.account.id, row.id, row.name, part, LISTED)
     return answer_of(recording["stacks"], row.stacks_asked_us)
 
 

@@ -12,7 +12,7 @@ from daskscope.analysis.what_if import MAX_THREADS, Prediction
 from daskscope.analysis.what_if import WhatIf as Found
 from daskscope.errors import DaskscopeError
 from daskscope.server import what_if_process
-from daskscope.server.building import storage_of
+from daskscope.server.building import HERE, HERE_NBYTES, storage_of
 from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
@@ -23,6 +23,7 @@ from daskscope.server.what_if_contract import PredictedCluster, WhatIf
 from daskscope.server.what_if_process import ReplayFailed, TooLarge, WhatIfJob, answer, answer_in_process
 from daskscope.storage.computations import list_computations
 from daskscope.storage.database import StorageError
+from daskscope.storage.runs import RunTooLarge
 
 #: A replay takes up to 24 µs of CPU time per task and number of workers. Larger computations are for the command line.
 MAX_TASKS, MAX_COUNTS = 50_000, 8
@@ -97,8 +98,11 @@ def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     tasks = round(tasks * max(1.0, 1 / job.chunks))
     nbytes = tasks * what_if_process.TASK_NBYTES
     if tasks <= what_if_process.MAX_TASKS_HERE:
-        with services.build_memory.reserve(nbytes):
-            return answer(services.archive, job)
+        try:
+            with services.build_memory.reserve(HERE_NBYTES):
+                return answer(services.archive, job, HERE)
+        except RunTooLarge:
+            pass
     nbytes += what_if_process.PROCESS_NBYTES
     apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
     with services.build_memory.reserve(nbytes):
