@@ -34,6 +34,7 @@ from daskscope.client.server import (
     find_server,
     find_token,
 )
+from daskscope.client.server_address import check_address
 from daskscope.client.token_exchange import TokenExchange, forget, shares_process
 from daskscope.collector.delivery.spool import spool_directory
 from daskscope.collector.scheduler.claims import PRELOAD, REGISTER, Claim
@@ -243,6 +244,8 @@ def _settings(name: str, account: str | None = None) -> Settings:
     server, directory = configured_url(), option("daskscope.directory")
     if not server and not directory:
         raise DaskscopeError(NO_DESTINATION)
+    if server:
+        check_address(server)
     account = chosen_account(server, account)
     return settings(server=server, account=account, directory=str(directory or ""), name=str(name))
 

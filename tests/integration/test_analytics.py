@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import operator
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +20,7 @@ from tests.processes import Processes, until
 import daskscope
 from daskscope import DaskscopeError, Recording, analytics, units
 from daskscope.analysis.facts import Facts
+from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, recording_gaps, summarise
 from daskscope.client.calling_code import NFRAMES, CallingCode
 from daskscope.insights.rules import findings
@@ -49,6 +54,23 @@ def client() -> Iterator[Any]:
         Client(cluster) as made,
     ):
         yield made
+
+
+STOPPED_SCRIPT = """
+import time
+import distributed
+import daskscope.analytics
+
+if __name__ == "__main__":
+    client = distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
+    daskscope.analytics.register()
+    client.submit(abs, 1).result()
+    future = client.submit(time.sleep, 5)
+    while not any(client.processing().values()):
+        pass
+    print("running", flush=True)
+    future.result()
+"""
 
 
 def compute(client: Any, tasks: int = 10) -> None:
@@ -95,6 +117,24 @@ class TestRegister:
 
         computations = opened(directory)["computations"]
         assert sorted(zip(computations["state"], computations["unfinished"])) == [("done", 0), ("lost", 1)]
+
+    def test_a_script_that_a_user_stops_is_interrupted(self, tmp_path: Path, opened: Opened) -> None:
+        script, directory = tmp_path / "script.py", tmp_path / "recordings"
+        script.write_text(STOPPED_SCRIPT)
+        environment = {**os.environ, "DASK_DASKSCOPE__DIRECTORY": str(directory)}
+        with subprocess.Popen(
+            [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert any(line == "running\n" for line in process.stdout)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+        recording = opened(directory)
+        facts = Facts.of(recording, *extent(recording))
+
+        assert "KeyboardInterrupt" in errors
+        assert sorted(recording["computations"]["state"]) == ["cancelled", "done"]
+        assert outcome(facts).state == "interrupted"
 
     @pytest.mark.usefixtures("directory")
     def test_a_report_is_about_its_own_block(self, client: Any, tmp_path: Path) -> None:

@@ -382,13 +382,23 @@ class TestServerErrors:
     @pytest.mark.parametrize(
         ("answer", "text"),
         [
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "response is not JSON"),
-            (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "is it a daskscope server"),
+            (
+                b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+                "is not a daskscope server: it answered with a page",
+            ),
+            (
+                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+                "is not a daskscope server: it answered 404 Not Found",
+            ),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{", "cannot be reached"),
-            (b"SSH-2.0-OpenSSH_9.2\r\n", "cannot be reached"),
+            (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
             (
                 b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/api/v1/me\r\nContent-Length: 0\r\n\r\n",
                 "--server http://127",
+            ),
+            (
+                b"HTTP/1.1 302 Found\r\nLocation: /hub/login?next=/api/v1/me\r\nContent-Length: 0\r\n\r\n",
+                "is not a daskscope server: it answered 302 Found",
             ),
         ],
     )

@@ -18,6 +18,7 @@ import dask.config
 
 from daskscope.client import credentials
 from daskscope.client.local_servers import find_secret, split_secret
+from daskscope.client.server_address import check_address, describe_answer, describe_failure, find_server_above
 from daskscope.collector.delivery.poster import error_code
 from daskscope.errors import ServerError
 from daskscope.model.recording import Recording
@@ -78,7 +79,7 @@ class Server:
         try:
             return json.loads(response)
         except ValueError:
-            raise ServerError(f"{self.url} is not a daskscope server: its response is not JSON.") from None
+            raise ServerError(describe_answer(self.url, "with a page")) from None
 
     def fetch(
         self,
@@ -91,6 +92,7 @@ class Server:
         timeout: float = TIMEOUT,
     ) -> bytes:
         """Send a request and return the body of the response; raise ``ServerError`` if it fails."""
+        check_address(self.url)
         parameters = {name: value for name, value in (query or {}).items() if value not in (None, "")}
         if self.account:
             parameters["account"] = self.account
@@ -111,10 +113,7 @@ class Server:
             raise ServerError(f"{self.url!r} is not the URL of a server: {error}.") from None
         except (OSError, http.client.HTTPException) as error:
             # A connection that ends during the response raises HTTPException; treat it like a refused one.
-            reason = getattr(error, "reason", None) or error
-            raise ServerError(
-                f"The server {self.url} cannot be reached ({reason}). Is it running? daskscope serve"
-            ) from None
+            raise ServerError(describe_failure(self.url, error)) from None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -130,13 +129,15 @@ _opener = urllib.request.build_opener(_NoRedirects)
 def _refused(error: urllib.error.HTTPError, url: str) -> ServerError:
     with error:
         text = error.read(100_000)
-    if 300 <= error.code < 400:
-        moved = str(error.headers.get("Location", "somewhere else")).partition("/api/v1/")[0]
+    moved, path, _ = str(error.headers.get("Location", "")).partition("/api/v1/")
+    # Other programs redirect to a sign-in page of their own.
+    if 300 <= error.code < 400 and path and "?" not in moved:
         return ServerError(f"{url} has moved to {moved}. Sign in there: daskscope login --server {moved}")
     try:
         message = str(json.loads(text)["error"]["message"])
+        message = (find_server_above(url) if error.code == 404 else "") or message
     except (ValueError, KeyError, TypeError):
-        message = f"{url} answered {error.code} {error.reason}: is it a daskscope server?"
+        message = describe_answer(url, f"{error.code} {error.reason}")
     return ServerError(message, error.code, error_code(text))
 
 

@@ -81,6 +81,7 @@ function FullReport({ id }: { id: string }) {
     <ReportViewer
       address={api.url(`clusters/${encodeURIComponent(id)}/view`)}
       live={cluster.value !== null && isLive(cluster.value)}
+      lost={cluster.value?.state === "lost"}
       tasks={cluster.value?.n_tasks ?? 0}
     />
   );

@@ -107,6 +107,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
         key={id}
         address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`)}
         live={found.value?.state === "running"}
+        lost={found.value?.state === "lost"}
         tasks={found.value?.n_tasks ?? 0}
       />
     </>

@@ -12,10 +12,13 @@ type ViewerModule = typeof import("../viewer");
 export function ReportViewer({
   address,
   live = false,
+  lost = false,
   tasks = 0,
 }: {
   address: string;
   live?: boolean;
+  /** Whether the server no longer hears from the cluster, which its report cannot know. */
+  lost?: boolean;
   tasks?: number;
 }) {
   const [model, set] = useState<Model | null>(null);
@@ -64,6 +67,8 @@ export function ReportViewer({
         <Building tasks={tasks} />
       </main>
     );
+  const { answer } = model.report;
+  if (lost && answer.state === "running") answer.state = "lost";
   return (
     <>
       {incomplete.current && (

@@ -11,6 +11,7 @@ the previous holder keeps the counts up to that point.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -227,7 +228,7 @@ class Computations:
             open_span.written = None
 
     def write_lost(self, now_us: int) -> Iterator[None]:
-        """Close all open computations as lost, because the scheduler closes. Yields after each group, as in a round."""
+        """Close all open computations, because the scheduler closes. Yields after each group, as in a round."""
         for computation in list(self.open.values()):
             yield from self._update(computation, now_us, ended=True)
 
@@ -267,8 +268,10 @@ class Computations:
                     del self._holders[group]
 
     def _state(self, computation: OpenComputation, states: dict[str, int], unfinished: int, *, ended: bool) -> str:
+        if unfinished and ended:
+            return "cancelled" if _is_interrupted() else "lost"
         if unfinished:
-            return "lost" if ended else "running"
+            return "running"
         if states.get("erred") or computation.failed:
             return "erred"
         return "cancelled" if computation.is_cancelled else "done"
@@ -409,6 +412,14 @@ class Computations:
             kept = lines[first : line + CONTEXT_LINES + 1]
             return bounded(self.scrubber.scrub("\n".join(kept)), CODE_LIMIT), line - first, file
         return "", 0, ""
+
+
+def _is_interrupted() -> bool:
+    """Return whether Ctrl-C ended the program that runs this scheduler, as with a LocalCluster.
+
+    An interactive session goes on after it, so its last exception means nothing.
+    """
+    return getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
 
 
 def _add_counts(sums: dict[str, int], counts: dict[str, int]) -> None:
