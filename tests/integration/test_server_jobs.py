@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 from tests.hosted import HostedServer, MovingClock
 from tests.integration.conftest import Heard
+from tests.integration.test_server_documents import Documents
 from tests.samples import sample_frames, sample_tables
 from tests.services import Hosting, Postgres
 
@@ -317,3 +319,47 @@ def test_a_server_removes_old_uploads_when_it_starts(hosted: Hosting, tmp_path: 
         while left.exists() and time.monotonic() < until:
             time.sleep(0.05)
     assert not left.exists()
+
+
+@pytest.mark.parametrize("loss", ["missing", "cut off"])
+def test_rows_in_lost_files_are_reported_by_the_list_the_report_and_the_health_check(
+    hosted: Hosting, tmp_path: Path, heard: Heard, loss: str
+) -> None:
+    heard.may_fail = True
+    with hosted(tmp_path) as server:
+        server.send(sample_frames("whole"))
+        server.send(sample_frames("hurt"))
+        jobs, archive = Jobs(server.services), server.services.archive
+        with archive.read() as tx:
+            run = tx.execute(sa.select(schema.runs).where(schema.runs.c.cluster == "hurt")).one()
+        compact(archive, run.account_id, run.id, over=True)
+        jobs.check_files()
+        assert missing(server) == {"whole": 0, "hurt": 0}
+
+        with archive.read() as tx:
+            [(path, rows)] = [(file.path, file.rows) for file in files_of(tx, run.id) if file.name == "tasks"]
+        data = archive.store.get(path)
+        archive.store.delete(path)
+        if loss == "cut off":
+            archive.store.put(path, data[: len(data) // 2])
+        jobs._do("files", jobs.check_files)
+
+        assert missing(server) == {"whole": 0, "hurt": rows}
+        ready = server.ask("GET", "/readyz/read")
+        assert ready.status == 200
+        assert f"{rows} rows of 1 cluster are missing" in ready.json()["checks"]["files"]
+        (_, _, report) = Documents(server, 0)("/api/v1/clusters/hurt")
+        answer = report["answer"]
+        assert re.match(
+            rf"{rows} of \d+ rows cannot be read: the .* Restore the file from a backup\.", answer["reason"]
+        )
+
+        archive.store.put(path, data)
+        jobs._do("files", jobs.check_files)
+        assert missing(server) == {"whole": 0, "hurt": 0}
+        assert "files" not in server.ask("GET", "/readyz/read").json()["checks"]
+
+
+def missing(server: HostedServer) -> dict[str, int]:
+    items = server.ask("GET", "/api/v1/clusters").json()["items"]
+    return {item["id"]: item["missing_rows"] for item in items}

@@ -13,7 +13,7 @@ from daskscope.analysis.breakdown import breakdown
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
-from daskscope.model.recording import Recording
+from daskscope.model.recording import Completeness, Recording
 from daskscope.model.states import RUN_STATES
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
@@ -189,3 +189,16 @@ def test_any_recording_has_an_outcome(blank: bool) -> None:
     recording = make_recording({name: [{}] for name in TABLES}) if blank else read_recording(GOLDEN)
 
     assert ended(recording).state in RUN_STATES
+
+
+def test_rows_that_cannot_be_read_are_counted_instead_of_nothing_ran() -> None:
+    empty = make_recording({"clusters": CLUSTER, "workers": [WORKER], "computations": []})
+    lost = {"tasks": Completeness(rows=0, missing=700), "workers": Completeness(rows=1)}
+    damaged = replace(empty, completeness=lost, damage="the stored file runs/1/tasks.parquet is missing")
+    text = "700 of 701 rows cannot be read: the stored file runs/1/tasks.parquet is missing. Restore the file from a backup."
+
+    assert ended(empty).headline == "Nothing ran."
+    assert ended(damaged) == Outcome("finished", "The rows of this run are missing.", text)
+    some = make_recording({"clusters": CLUSTER, "workers": [WORKER], "tasks": [TASK]})
+    found = ended(replace(some, completeness=lost, damage=damaged.damage))
+    assert (found.headline, found.reason) == ("Finished in 1 min 40 s.", f"{text} {ended(some).reason}")

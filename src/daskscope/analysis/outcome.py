@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,8 +28,25 @@ class Outcome:
     reason: str
 
 
+NOTHING_RAN = "Nothing ran."
+
+
 def outcome(facts: Facts) -> Outcome:
-    """Return how a run ended."""
+    """Return how a run ended, and how many of its rows are missing if the stored data is damaged."""
+    found = _recorded_outcome(facts)
+    recording = facts.recording
+    if not recording.damage:
+        return found
+    parts = recording.completeness.values()
+    missing, rows = sum(part.missing for part in parts), sum(part.rows for part in parts)
+    how_many = f"{units.count(missing)} of {units.counted(missing + rows, 'row')}" if missing else "Some of its rows"
+    lost = f"{how_many} cannot be read: {recording.damage}. Restore the file from a backup."
+    if found.headline == NOTHING_RAN:
+        return replace(found, headline="The rows of this run are missing.", reason=lost)
+    return replace(found, reason=f"{lost} {found.reason}")
+
+
+def _recorded_outcome(facts: Facts) -> Outcome:
     recording = facts.recording
     states = Counter(computation_states(recording, facts.stop_us))
     took = units.duration(facts.stop_us - facts.start_us)
@@ -38,7 +55,7 @@ def outcome(facts: Facts) -> Outcome:
     is_empty = not recording["tasks"].rows and not recording["exceptions"].rows
     # A computation that ended during its first tasks did run, but recorded no execution.
     if is_empty and not is_interrupted and not any(states[state] for state in ("running", "unfinished", "interrupted")):
-        return Outcome("finished", "Nothing ran.", _why_nothing_ran(recording))
+        return Outcome("finished", NOTHING_RAN, _why_nothing_ran(recording))
     if states["running"]:
         return Outcome("running", f"Still running after {took}.", _thread_time(facts.split))
     if facts.is_open and not (states["unfinished"] or states["failed"]):

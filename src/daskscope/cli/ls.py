@@ -20,7 +20,7 @@ CELLS: Cells[dict[str, Any]] = [
     (Column("id", right=False, optional=True), lambda item: item["id"]),
     (Column("name", right=False, name=True), lambda item: escape(item["name"] or "–")),
     (Column("user", right=False), lambda item: escape(item["user"])),
-    (Column("state", right=False), lambda item: item["state"]),
+    (Column("state", right=False), lambda item: item["state"] + (" (rows missing)" if item["missing_rows"] else "")),
     (Column("started", right=False), lambda item: local_minute(item["start"])),
     (Column("duration"), lambda item: units.duration(item["duration"] * 1e6)),
     (Column("tasks"), lambda item: units.count(item["n_tasks"])),

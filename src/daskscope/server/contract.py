@@ -73,6 +73,8 @@ class Cluster(TypedDict):
     versions: dict[str, str]
     platform: dict[str, str]
     dropped: dict[str, int]
+    #: Rows in files that the server has lost.
+    missing_rows: int
     cost: Money
     url: str
 

@@ -18,13 +18,14 @@ from daskscope.server.compact_process import MAX_NBYTES_HERE, MAX_ROWS_HERE, Com
 from daskscope.server.http.errors import Refusal, public_message
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
-from daskscope.storage.blobs import StoreAway
+from daskscope.storage.blobs import LocalStore, StoreAway
 from daskscope.storage.clock_check import ClockCheck
 from daskscope.storage.code_texts import move_codes
 from daskscope.storage.compaction import Due, claim, compact, due
 from daskscope.storage.computations import large_subjects
 from daskscope.storage.database import detail_of, is_outage
 from daskscope.storage.error_groups import index_errors
+from daskscope.storage.lost_files import LostFiles, lost_rows
 from daskscope.storage.replaced import delete_replaced
 from daskscope.storage.retention import Limits, apply_retention, sweep
 
@@ -43,6 +44,7 @@ REFRESH_EVERY_S = 10.0
 REPLACED_EVERY_S = 300.0
 RETAIN_EVERY_S = 3600.0
 SWEEP_EVERY_S = 6 * 3600.0
+FILES_EVERY_S = 300.0
 #: An upload arrives within ten minutes (``UPLOAD_S``) and is rendered a few minutes later. One that was not written to
 #: for this long was left by a killed server. Younger ones may belong to another server on the same directory.
 UPLOAD_AGE_S = 3600.0
@@ -76,6 +78,12 @@ class Jobs:
             ("uploads", self.remove_uploads, RETAIN_EVERY_S),
             ("retention", self.retain, RETAIN_EVERY_S),
             ("sweep", self.sweep, SWEEP_EVERY_S),
+            # An object store charges for every list.
+            (
+                "files",
+                self.check_files,
+                FILES_EVERY_S if isinstance(self.services.archive.store, LocalStore) else SWEEP_EVERY_S,
+            ),
         )
         begin = time.monotonic()
         # Sweep later: it lists every file, which is too slow for the start.
@@ -88,6 +96,7 @@ class Jobs:
             "uploads": begin,
             "retention": begin + 60,
             "sweep": begin + 600,
+            "files": begin,
         }
         while not self._stop.wait(1.0):
             for name, job, every in jobs:
@@ -206,6 +215,15 @@ class Jobs:
                 "; more is due, and is deleted by the next passes" if removed.is_capped else "",
             )
         services.archive.database.shrink()
+
+    def check_files(self) -> None:
+        """Note the runs whose rows are missing; ``/readyz`` reports the problem of this job."""
+        found = self.services.lost_rows = lost_rows(self.services.archive)
+        if found:
+            raise LostFiles(
+                f"{units.counted(sum(found.values()), 'row')} of {units.counted(len(found), 'cluster')} are missing, because files "
+                "are missing or cut off. Restore them from a backup, or remove them with daskscope doctor --repair"
+            )
 
     def sweep(self) -> None:
         swept = sweep(self.services.archive, self.clock.now_us())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
@@ -87,7 +88,9 @@ def cost_view(cost: Cost, *, live: bool) -> Money:
     }
 
 
-def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> contract.Cluster:
+def cluster_view(
+    row: Cluster, account: Account, base: str, now_us: int, lost_rows: Mapping[int, int]
+) -> contract.Cluster:
     """Return a cluster as lists show it."""
     live, idle = row.is_live, row.idle_since_us
     return {
@@ -134,6 +137,7 @@ def cluster_view(row: Cluster, account: Account, base: str, now_us: int) -> cont
         "versions": parsed(row.versions, {}),
         "platform": parsed(row.platform, {}),
         "dropped": parsed(row.dropped, {}),
+        "missing_rows": lost_rows.get(row.id, 0),
         "cost": cost_view(cost_of(row, account), live=live),
         "url": f"{base}/{account.name}/clusters/{quote(row.cluster, safe='')}",
     }

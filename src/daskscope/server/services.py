@@ -92,6 +92,8 @@ class Services:
     local_secret: LocalSecret | None = None
     #: Problems found by jobs, by job. /readyz shows them.
     problems: dict[str, str] = field(default_factory=dict)
+    #: Rows in files that are missing or cut off, by run; found by a job.
+    lost_rows: dict[int, int] = field(default_factory=dict)
     #: Checks of the parts for /readyz; made by its first call.
     checks: list[Check] = field(default_factory=list)
     token_cache: TokenCache = field(default_factory=TokenCache)

@@ -370,6 +370,7 @@ export interface Cluster {
   versions: Record<string, string>;
   platform: Record<string, string>;
   dropped: Record<string, number>;
+  missing_rows: number;
   cost: Money;
   url: string;
 }
@@ -470,6 +471,7 @@ export interface OneCluster {
   versions: Record<string, string>;
   platform: Record<string, string>;
   dropped: Record<string, number>;
+  missing_rows: number;
   cost: Money;
   url: string;
   config: Record<string, unknown>;

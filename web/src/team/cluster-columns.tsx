@@ -1,5 +1,5 @@
 import type { Cluster } from "../api/server.gen";
-import { count, dollars, nbytes, nbytesOf } from "../model/format";
+import { count, counted, dollars, nbytes, nbytesOf } from "../model/format";
 import { Person } from "./person";
 import { ClusterPill, isLive } from "./pills";
 import { Sparkline } from "./sparkline";
@@ -15,7 +15,20 @@ export interface ClusterColumn {
 }
 
 export const COLUMNS: readonly ClusterColumn[] = [
-  { id: "state", head: "State", cell: (c) => <ClusterPill cluster={c} /> },
+  {
+    id: "state",
+    head: "State",
+    cell: (c) => (
+      <>
+        <ClusterPill cluster={c} />
+        {c.missing_rows > 0 && (
+          <span class="sub bad" data-testid="missing-rows">
+            {counted(c.missing_rows, "row")} missing
+          </span>
+        )}
+      </>
+    ),
+  },
   { id: "user", head: "Owner", cell: (c) => <Person name={c.user} /> },
   {
     id: "workers",

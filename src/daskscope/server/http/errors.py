@@ -8,6 +8,7 @@ from daskscope.storage.blobs import StoreAway
 from daskscope.storage.clock_check import ClockJump
 from daskscope.storage.database import DatabaseError
 from daskscope.storage.database import public_message as of_database
+from daskscope.storage.lost_files import LostFiles
 
 
 class Refusal(Exception):
@@ -70,7 +71,7 @@ def public_message(error: BaseException) -> str:
         return of_database(error)
     if isinstance(error, StoreAway):
         return "the object store cannot be used"
-    if isinstance(error, ClockJump):
+    if isinstance(error, ClockJump | LostFiles):
         return str(error)
     if isinstance(error, OSError):
         # The system's name for it ("No space left on device") does not contain a path.

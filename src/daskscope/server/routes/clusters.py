@@ -95,7 +95,7 @@ def list_clusters(call: Call) -> ClusterList:
         counts = store.count_clusters(tx, call.account.id)
         more, rows = len(rows) > query.limit, rows[: query.limit]
         busy = recent_busy(tx, rows) if query.busy else {}
-    items = [cluster_view(row, call.account, call.services.url, call.now_us) for row in rows]
+    items = [cluster_view(row, call.account, call.services.url, call.now_us, call.services.lost_rows) for row in rows]
     place = parameters.encode(getattr(rows[-1], SORTS[query.sort]), rows[-1].id) if more else None
     return {
         "items": items,
@@ -112,7 +112,7 @@ def get_cluster(call: Call) -> OneCluster:
         clients = store.clients_of(tx, row.id)
         prefixes = store.prefixes_of(tx, row.id)
     return {
-        **cluster_view(row, call.account, call.services.url, call.now_us),
+        **cluster_view(row, call.account, call.services.url, call.now_us, call.services.lost_rows),
         "config": parsed(row.config, {}),
         "idle_timeout": row.idle_timeout_s,
         "worker_list": [_worker_view(worker) for worker in workers],
@@ -172,7 +172,7 @@ def change_cluster(call: Call) -> Cluster:
         with call.services.archive.write() as tx:
             store.change_cluster(tx, row.id, values)
             audit(call, tx, "cluster-changed", row.cluster, **values)
-    return cluster_view(replace(row, **values), call.account, call.services.url, call.now_us)
+    return cluster_view(replace(row, **values), call.account, call.services.url, call.now_us, call.services.lost_rows)
 
 
 def delete_cluster(call: Call) -> dict[str, Any]:

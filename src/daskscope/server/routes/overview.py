@@ -54,14 +54,18 @@ def overview(call: Call) -> Overview:
     return {
         "states": states,
         "running": [
-            {"cluster": cluster_view(row, account, services.url, call.now_us), "done": done, "total": total}
+            {
+                "cluster": cluster_view(row, account, services.url, call.now_us, services.lost_rows),
+                "done": done,
+                "total": total,
+            }
             for row in running
             for done, total in [progress.get(row.id, (0, 0))]
         ],
         "failed": [computation_view(row, account, services.url, call.now_us) for row in computations],
         "n_failed": n_failed,
         "n_finished": n_failed + ended.get("finished", 0),
-        "idle": [cluster_view(row, account, services.url, call.now_us) for row in idle[:MAX_ITEMS]],
+        "idle": [cluster_view(row, account, services.url, call.now_us, services.lost_rows) for row in idle[:MAX_ITEMS]],
         "idle_per_hour": round(sum(cost_of(row, account).per_hour for row in idle), 6),
         "days": _days(call, recent, days, first_day, query.days),
         "weeks": [_week(*row) for row in weeks],
