@@ -40,7 +40,7 @@ def outcome(facts: Facts) -> Outcome:
     parts = recording.completeness.values()
     missing, rows = sum(part.missing for part in parts), sum(part.rows for part in parts)
     how_many = f"{units.count(missing)} of {units.counted(missing + rows, 'row')}" if missing else "Some of its rows"
-    lost = f"{how_many} cannot be read: {recording.damage}. Restore the file from a backup."
+    lost = f"{how_many} cannot be read: {recording.damage[:1].lower()}{recording.damage[1:]}. Restore the file from a backup."
     if found.headline == NOTHING_RAN:
         return replace(found, headline="The rows of this run are missing.", reason=lost)
     return replace(found, reason=f"{lost} {found.reason}")
