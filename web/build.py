@@ -21,7 +21,10 @@ APP = ROOT / "src" / "daskscope" / "server" / "static"
 STAMP = WEB / ".built-for"
 GENERATED = ("node_modules", "dist", "dist-team", STAMP.name, "__pycache__")
 
-NO_NPM = "The web pages cannot be built: there is no npm. Run scripts/install, which installs Node into .venv, or install Node 22 or newer."
+NO_NPM = (
+    "The web pages cannot be built: there is no npm. Run scripts/install, which installs Node into .venv, or install Node "
+    "22 or newer."
+)
 FAILED = "The web pages cannot be built: `{command}` in the folder web failed, see above. Run it there to try again."
 
 
