@@ -1,8 +1,8 @@
 """Measure how much one account at full speed slows down another.
 
 Both send what a real recorder sent. The quiet account has clusters that send at their own pace, and people who open pages. The busy
-account sends as fast as it can, and reads pages as fast as it can. The quiet one is measured alone and beside it, in turns, on the
-same server, on SQLite and on PostgreSQL.
+account sends as fast as it can, and reads pages as fast as it can; a hostile one sends the most expensive requests there are. The
+quiet one is measured alone and beside each, in turns, on the same server, on SQLite and on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import psutil
 
+from benchmarks import hostile
 from benchmarks.captured import Post, as_cluster, capture
 from benchmarks.fleet import postgresql
 from benchmarks.ingest import START
@@ -40,6 +42,10 @@ ROUNDS = 4
 PAGE_EVERY_S = 0.25
 PAGES = ("clusters?limit=100", "clusters/quiet-0", "computations", "errors", "usage", "overview")
 LIMIT = 2.0
+#: Connections of the hostile account by kind of request.
+HOSTILE = ("sql", "sql", "compare", "report")
+#: Memory of the server's own process.
+MAX_GIB = 1.75
 
 
 @dataclass
@@ -53,11 +59,28 @@ class Times:
     refused: int = 0
     #: Pages that the busy account read.
     read: int = 0
+    #: Largest memory of the server, and of its processes together.
+    memory: int = 0
+    children_memory: int = 0
+
+    def add(self, other: Times) -> None:
+        """Add the times of another round."""
+        self.acknowledgements += other.acknowledgements
+        self.pages += other.pages
+        self.taken += other.taken
+        self.refused += other.refused
+        self.read += other.read
+        self.memory = max(self.memory, other.memory)
+        self.children_memory = max(self.children_memory, other.children_memory)
+
+
+#: Start what an account does beside the quiet one.
+Start = Callable[[threading.Event, Times], list[threading.Thread]]
 
 
 @contextmanager
-def _served(database: str = "") -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the port of a server with two accounts, and a token of each."""
+def _served(database: str = "") -> Iterator[tuple[int, dict[str, str], int]]:
+    """Yield the port of a server with two accounts, a token of each, and the ID of its process."""
     with tempfile.TemporaryDirectory() as directory:
         data = str(Path(directory) / "data")
         services = open_services(Settings(port=0, data=data, database=database, login=True).checked())
@@ -75,7 +98,7 @@ def _served(database: str = "") -> Iterator[tuple[int, dict[str, str]]]:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             assert process.stdout is not None
-            yield int(process.stdout.readline().strip().rpartition(":")[2]), secrets
+            yield int(process.stdout.readline().strip().rpartition(":")[2]), secrets, process.pid
         finally:
             process.terminate()
             process.wait(30)
@@ -86,7 +109,7 @@ class Connection:
 
     def __init__(self, port: int, secret: str) -> None:
         self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self._headers = {"Authorization": f"Bearer {secret}"}
+        self._headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, float, float]:
         """Return the status, the seconds it took, and the seconds to wait before the next request."""
@@ -147,7 +170,59 @@ def _read(connection: Connection, ended: threading.Event, times: Times) -> None:
             ended.wait(min(wait, 1.0))
 
 
-def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, busy: Iterator[bytes] | None) -> Times:
+def _attack(connection: Connection, kind: str, ended: threading.Event, times: Times) -> None:
+    """Send the most expensive requests of a kind, without a pause."""
+    for method, path, body in hostile.requests(kind):
+        if ended.is_set():
+            return
+        status, _, wait = connection.ask(method, path, body)
+        if status == 200:
+            times.taken += 1
+        else:
+            times.refused += 1
+            ended.wait(min(wait, 1.0) if status == 429 else 0.0)
+
+
+def _watch_memory(pid: int, ended: threading.Event, times: Times) -> None:
+    """Note the largest memory of the server, and of its processes together."""
+    server = psutil.Process(pid)
+    while not ended.wait(0.1):
+        children = 0
+        for child in server.children():
+            try:
+                children += child.memory_info().rss
+            except psutil.Error:
+                continue
+        times.memory = max(times.memory, server.memory_info().rss)
+        times.children_memory = max(times.children_memory, children)
+
+
+def _hostile_threads(port: int, secret: str, pid: int, ended: threading.Event, times: Times) -> list[threading.Thread]:
+    attacks = [
+        threading.Thread(target=_attack, args=(Connection(port, secret), kind, ended, times)) for kind in HOSTILE
+    ]
+    return [*attacks, threading.Thread(target=_watch_memory, args=(pid, ended, times))]
+
+
+def _busy_threads(
+    port: int, secret: str, busy: Iterator[bytes], ended: threading.Event, times: Times
+) -> list[threading.Thread]:
+    lock = threading.Lock()
+
+    def shared() -> Iterator[bytes]:
+        while True:
+            with lock:
+                body = next(busy)
+            yield body
+
+    senders = [
+        threading.Thread(target=_flood, args=(Connection(port, secret), shared(), ended, times)) for _ in range(SENDERS)
+    ]
+    readers = [threading.Thread(target=_read, args=(Connection(port, secret), ended, times)) for _ in range(READERS)]
+    return [*senders, *readers]
+
+
+def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, start: Start | None = None) -> Times:
     times, ended = Times(), threading.Event()
     gap = 2.0 / CLUSTERS
     quiet = [
@@ -163,23 +238,8 @@ def _round(port: int, secrets: dict[str, str], posts: list[Post], number: int, b
         for n in range(CLUSTERS)
     ]
     others = [threading.Thread(target=_browse, args=(Connection(port, secrets["quiet"]), ended, times.pages))]
-    if busy is not None:
-        lock = threading.Lock()
-
-        def shared() -> Iterator[bytes]:
-            while True:
-                with lock:
-                    body = next(busy)
-                yield body
-
-        others += [
-            threading.Thread(target=_flood, args=(Connection(port, secrets["busy"]), shared(), ended, times))
-            for _ in range(SENDERS)
-        ]
-        others += [
-            threading.Thread(target=_read, args=(Connection(port, secrets["busy"]), ended, times))
-            for _ in range(READERS)
-        ]
+    if start is not None:
+        others += start(ended, times)
     for thread in (*quiet, *others):
         thread.start()
     for thread in quiet:
@@ -206,30 +266,48 @@ def run() -> list[Result]:
 
 
 def _measure(posts: list[Post], store: str, database: str = "") -> list[Result]:
-    alone, beside = Times(), Times()
-    with _served(database) as (port, secrets):
-        busy = _endless(posts)
-        _round(port, secrets, posts[:3], 1, None)
-        for number in range(ROUNDS):
-            for times, bodies in ((alone, None), (beside, busy)):
-                found = _round(port, secrets, posts, 10 + 2 * number + (bodies is not None), bodies)
-                times.acknowledgements += found.acknowledgements
-                times.pages += found.pages
-                times.taken += found.taken
-                times.refused += found.refused
-                times.read += found.read
+    alone, beside, attacked = Times(), Times(), Times()
+    with _served(database) as (port, secrets, pid):
+        bodies = _endless(posts)
+
+        def busy(ended: threading.Event, times: Times) -> list[threading.Thread]:
+            return _busy_threads(port, secrets["busy"], bodies, ended, times)
+
+        def attack(ended: threading.Event, times: Times) -> list[threading.Thread]:
+            return _hostile_threads(port, secrets["busy"], pid, ended, times)
+
+        _round(port, secrets, posts[:3], 1)
+        sender = Connection(port, secrets["busy"])
+        for body in hostile.recordings():
+            status, _, _ = sender.ask("POST", "ingest", body)
+            assert status == 200, status
+        starts: tuple[tuple[Times, Start | None], ...] = ((alone, None), (beside, busy), (attacked, attack))
+        for number, (times, start) in enumerate(starts * ROUNDS):
+            times.add(_round(port, secrets, posts, 10 + number, start))
     size = sum(len(post.body) for post in posts) / len(posts)
     counts = (
         f"the busy account had {beside.taken:,} taken and {beside.refused:,} refused, and read {beside.read:,} pages"
     )
     load = f"{len(posts)} captured posts of {size / 1e3:.1f} kB on average; {counts}"
+    attacks = f"{attacked.taken:,} hostile requests taken and {attacked.refused:,} refused"
+    children = f"its processes together {attacked.children_memory / 2**30:.2f} GiB; {attacks}"
     return [
-        _compared(f"acknowledgements ({store})", alone.acknowledgements, beside.acknowledgements, load),
-        _compared(f"pages ({store})", alone.pages, beside.pages, f"{len(PAGES)} pages"),
+        _compared(
+            f"acknowledgements ({store}) beside a busy account", alone.acknowledgements, beside.acknowledgements, load
+        ),
+        _compared(f"pages ({store}) beside a busy account", alone.pages, beside.pages, f"{len(PAGES)} pages"),
+        _compared(
+            f"acknowledgements ({store}) beside a hostile account",
+            alone.acknowledgements,
+            attacked.acknowledgements,
+            attacks,
+        ),
+        _compared(f"pages ({store}) beside a hostile account", alone.pages, attacked.pages, attacks),
+        at_most(f"server memory ({store}) with a hostile account", attacked.memory / 2**30, MAX_GIB, " GiB", children),
     ]
 
 
 def _compared(what: str, alone: list[float], beside: list[float], note: str) -> Result:
     (a50, a99), (b50, b99) = (np.quantile(np.array(times) * 1000, (0.5, 0.99)).tolist() for times in (alone, beside))
     detail = f"median / 99 %: alone {a50:.1f} / {a99:.1f} ms, beside {b50:.1f} / {b99:.1f} ms; {len(alone)} and {len(beside)}"
-    return at_most(f"99 % of {what} beside a busy account, over alone", b99 / a99, LIMIT, "×", f"{detail}; {note}")
+    return at_most(f"99 % of {what}, over alone", b99 / a99, LIMIT, "×", f"{detail}; {note}")

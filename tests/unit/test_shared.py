@@ -94,16 +94,34 @@ def test_work_waits_for_memory() -> None:
     def large() -> None:
         started.set()
         # More than there is: it runs alone.
-        with budget.reserve(1_000):
+        with budget.reserve(1_000, 1):
             order.append("large")
 
     thread = threading.Thread(target=large)
-    with budget.reserve(60), budget.reserve(40):
+    with budget.reserve(60, 1), budget.reserve(40, 2):
         thread.start()
         assert started.wait(30)
         order.append("small")
     thread.join(30)
 
     assert order == ["small", "large"]
-    with budget.reserve(100):
+    with budget.reserve(100, 1):
         pass
+
+
+def test_an_account_leaves_half_of_the_memory_to_others() -> None:
+    budget, began, order = MemoryBudget(100), threading.Event(), list[int]()
+
+    def reserve_more() -> None:
+        began.set()
+        with budget.reserve(40, 1):
+            order.append(1)
+
+    with budget.reserve(40, 1):
+        more = threading.Thread(target=reserve_more)
+        more.start()
+        began.wait()
+        with budget.reserve(40, 2):
+            order.append(2)
+    more.join()
+    assert order == [2, 1]

@@ -67,7 +67,7 @@ def build_document(services: Services, subject: Subject, tasks: int) -> Built:
     """Build the document of a run or computation with some tasks, and store it."""
     if tasks <= MAX_TASKS_HERE:
         try:
-            with services.build_memory.reserve(HERE_NBYTES):
+            with services.build_memory.reserve(HERE_NBYTES, subject.account):
                 document, is_complete = render_subject(services.archive, subject, HERE)
             return _stored(services, subject.account, document, is_complete=is_complete)
         except RunTooLarge:
@@ -80,7 +80,7 @@ def build_upload(services: Services, account: int, path: Path, title: str, unpac
     """Build the document of a recording file with some rows and bytes, and store it."""
     if unpacked.rows > MAX_TASKS_HERE or unpacked.nbytes > HERE.nbytes:
         return _build_apart(services, _job(services, account, title, recording=str(path)), unpacked.rows)
-    with services.build_memory.reserve(HERE_NBYTES):
+    with services.build_memory.reserve(HERE_NBYTES, account):
         document, cluster = render_upload(path, title)
     return _stored(services, account, document, cluster=cluster)
 
@@ -116,7 +116,7 @@ def _build_apart(services: Services, job: Job, tasks: int) -> Built:
     """Build a document in a process of its own: first with the memory it should need, then with all there is."""
     result = Result("memory")
     for nbytes in attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
-        with services.build_memory.reserve(nbytes):
+        with services.build_memory.reserve(nbytes, job.account):
             result = run_build(services.child_processes, _with_memory(job, nbytes), BUILD_S)
         if result.outcome != "memory":
             break

@@ -138,7 +138,7 @@ def run_apart(services: Services, job: RecordingJob, rows: int) -> RecordingRepl
     reply = RecordingReply(error="memory")
     for nbytes in attempts(PROCESS_NBYTES + rows * ROW_NBYTES, services.build_memory.nbytes):
         apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
-        with services.build_memory.reserve(nbytes):
+        with services.build_memory.reserve(nbytes, job.account):
             ended = services.child_processes.run(MODULE, apart, SECONDS, {**os.environ, **ENVIRONMENT})
         if ended is None:
             raise ReadFailed("The server is shutting down. Try again in a minute.")

@@ -78,7 +78,7 @@ def _answer(services: Services, job: RecordingJob, tasks: int, rows: int, larges
     """Compare runs: in this process if they are small."""
     if tasks <= MAX_TASKS_HERE and rows <= HERE.rows:
         try:
-            with services.build_memory.reserve(HERE_NBYTES):
+            with services.build_memory.reserve(HERE_NBYTES, job.account):
                 return recording_process.compare(services.archive, job, HERE)
         except RunTooLarge:
             pass

@@ -97,7 +97,7 @@ def download(call: Call) -> Response:
     row, services = find_cluster(call), call.services
     job = RecordingJob(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
     try:
-        with services.build_memory.reserve(HERE_NBYTES):
+        with services.build_memory.reserve(HERE_NBYTES, job.account):
             parts: Sequence[bytes | memoryview] = list(recording_file(services.archive, job, HERE))
     except RunTooLarge:
         parts = [_written_apart(services, job)]

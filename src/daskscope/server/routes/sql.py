@@ -61,7 +61,7 @@ def _run(call: Call, body: SqlBody) -> tuple[SqlResult, PlacedFiles]:
     services = call.services
     since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
     wanted = SqlFilter(since_us, body.cluster)
-    with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES):
+    with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES, call.account.id):
         for attempt in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
                 directory = Path(name)

@@ -99,13 +99,13 @@ def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     nbytes = tasks * what_if_process.TASK_NBYTES
     if tasks <= what_if_process.MAX_TASKS_HERE:
         try:
-            with services.build_memory.reserve(HERE_NBYTES):
+            with services.build_memory.reserve(HERE_NBYTES, job.account):
                 return answer(services.archive, job, HERE)
         except RunTooLarge:
             pass
     nbytes += what_if_process.PROCESS_NBYTES
     apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
-    with services.build_memory.reserve(nbytes):
+    with services.build_memory.reserve(nbytes, job.account):
         return answer_in_process(services.child_processes, apart)
 
 
