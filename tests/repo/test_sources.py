@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import mypy
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,6 +48,33 @@ def test_no_unit_test_sleeps(path: Path) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=name_of)
 def test_shipped_modules_are_written_for_the_oldest_python(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=OLDEST_PYTHON)
+
+
+def test_no_module_imports_what_the_oldest_python_lacks() -> None:
+    # mypy knows which version added each module of the standard library.
+    lines = (Path(mypy.__file__).parent / "typeshed" / "stdlib" / "VERSIONS").read_text().splitlines()
+    listed = (line.split("#")[0].partition(":") for line in lines if ":" in line.split("#")[0])
+    since = {name: tuple(map(int, versions.partition("-")[0].split("."))) for name, _, versions in listed}
+    newer = {name for name, version in since.items() if version > OLDEST_PYTHON}
+    assert {"tomllib", "importlib.resources.abc"} <= newer
+
+    found = {name_of(path): newer.intersection(unguarded_imports(path)) for path in PACKAGE.rglob("*.py")}
+    assert {name: modules for name, modules in found.items() if modules} == {}
+
+
+def unguarded_imports(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports, except below a condition on the version or on type checking."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ("TYPE_CHECKING" in ast.unparse(node.test) or "version" in ast.unparse(node.test)):
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        waiting += ast.iter_child_nodes(node)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=name_of)

@@ -6,7 +6,7 @@ import functools
 import html
 import mimetypes
 from importlib.resources import files
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, Response
@@ -18,6 +18,10 @@ from daskscope.server.http.errors import not_found
 from daskscope.server.http.pages import COMMON
 from daskscope.server.http.routing import ANYBODY, PUBLIC, Call, Route
 from daskscope.storage import reports as report_store
+
+if TYPE_CHECKING:
+    # From Python 3.11 on.
+    from importlib.resources.abc import Traversable
 
 #: Scripts and styles come from this server. Scripts set styles of single elements, such as widths of bars.
 _POLICY = (
