@@ -12,7 +12,7 @@ import pytest
 from tests.hosted import HostedServer
 
 from daskscope.server import recording_process
-from daskscope.server.building import HERE
+from daskscope.server.building import HERE, HERE_BESIDE_OTHERS
 from daskscope.server.child_processes import ChildProcesses
 from daskscope.testing.factories import make_frames
 from daskscope.wire.file import Row, read_recording
@@ -66,9 +66,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     modules: list[str] = []
     start = ChildProcesses.start
 
-    def noted(self: ChildProcesses, module: str, *args: Any) -> Any:
+    def noted(self: ChildProcesses, module: str, *args: Any, **options: Any) -> Any:
         modules.append(module)
-        return start(self, module, *args)
+        return start(self, module, *args, **options)
 
     monkeypatch.setattr(ChildProcesses, "start", noted)
     return modules
@@ -95,6 +95,20 @@ def test_small_runs_are_read_in_the_server(server: HostedServer, started: list[s
         assert server.ask("GET", f"/api/v1/clusters/small{path}").status == 200
     assert server.ask("GET", "/api/v1/compare?before=small&after=small").status == 200
     assert started == []
+
+
+def test_beside_other_accounts_the_server_reads_less_itself(server: HostedServer, started: list[str]) -> None:
+    sample: Row = {"time_us": T + 500, "worker": "w", "memory": 1}
+    compare = "/api/v1/compare?before=medium&after=medium"
+    assert server.send(*frames("medium", samples=[sample] * (HERE_BESIDE_OTHERS.rows + 1))).status == 200
+    assert server.ask("GET", compare).status == 200
+    assert started == []
+    server.services.pools.shares.begin(OTHER_ACCOUNT)
+    assert server.ask("GET", compare).status == 200
+    assert started == ["daskscope.server.recording_process"]
+
+
+OTHER_ACCOUNT = 999_999
 
 
 def test_a_large_recording_is_the_same_file_as_a_small_one(server: HostedServer, tmp_path: Path) -> None:

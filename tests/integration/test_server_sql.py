@@ -194,7 +194,9 @@ def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.Monk
 
     class Noted(ChildProcesses):
         @contextmanager
-        def start(self, module: str, timeout_s: float, environment: Any, directory: Any = None) -> Iterator[None]:
+        def start(
+            self, module: str, timeout_s: float, environment: Any, directory: Any = None, nice: int = 0
+        ) -> Iterator[None]:
             given.update(environment)
             yield None
 

@@ -67,7 +67,9 @@ def unguarded_imports(path: Path) -> Iterator[str]:
     waiting: list[ast.AST] = [ast.parse(path.read_text())]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.If) and ("TYPE_CHECKING" in ast.unparse(node.test) or "version" in ast.unparse(node.test)):
+        if isinstance(node, ast.If) and (
+            "TYPE_CHECKING" in ast.unparse(node.test) or "version" in ast.unparse(node.test)
+        ):
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -95,3 +95,12 @@ def test_a_request_waits_for_a_limited_time(shares: CpuShares, clock: Clock) -> 
 def test_an_unknown_account_costs_nothing(shares: CpuShares) -> None:
     shares.charge(99, 5.0)
     assert shares.begin(99) == 0.0
+
+
+def test_an_account_is_alone_until_another_is_active(shares: CpuShares, clock: Clock) -> None:
+    shares.begin(BUSY)
+    assert (shares.is_alone(BUSY), shares.is_alone(QUIET)) == (True, False)
+    shares.begin(QUIET)
+    assert not shares.is_alone(BUSY)
+    clock.now += ACTIVE_S
+    assert shares.is_alone(BUSY)

@@ -20,20 +20,13 @@ import msgspec
 
 Job = TypeVar("Job")
 
-#: Added to the process's priority number: batches of other clusters go first.
-NICE = 10
+MIN_FREE_NBYTES = 33 * 1024 * 1024
 
 
-def run_job(
-    kind: type[Job],
-    do: Callable[[Job], object],
-    memory_of: Callable[[Job], int],
-    nice_of: Callable[[Job], int] = lambda _: NICE,
-) -> None:
+def run_job(kind: type[Job], do: Callable[[Job], object], memory_of: Callable[[Job], int]) -> None:
     """Read a job, do it with a limit on the memory, write its result, and end the process."""
     job = msgspec.json.decode(sys.stdin.buffer.readline(), type=kind)
     threading.Thread(target=_end_with_server, daemon=True).start()
-    _lower_priority(nice_of(job))
     limit_memory(memory_of(job))
     sys.stdout.buffer.write(msgspec.json.encode(do(job)))
     sys.stdout.buffer.flush()
@@ -43,7 +36,6 @@ def run_job(
 
 def reply_to_jobs(reply: Callable[[bytes], object]) -> None:
     """Reply to one job after another, until the server ends this process."""
-    _lower_priority(NICE)
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_lines, args=(lines,), daemon=True).start()
     while True:
@@ -55,11 +47,6 @@ def _read_lines(lines: queue.SimpleQueue[bytes]) -> None:
     for line in sys.stdin.buffer:
         lines.put(line)
     os._exit(1)
-
-
-def _lower_priority(nice: int) -> None:
-    if os.name == "posix":
-        os.nice(nice)
 
 
 def limit_time(seconds: float) -> None:
@@ -79,12 +66,15 @@ def limit_memory(nbytes: int) -> None:
     """Limit the memory of this process.
 
     Not its address space: pyarrow reserves gigabytes of that and uses little. Linux counts private writable pages as data; other
-    systems have no such limit.
+    systems have no such limit. Raise ``MemoryError`` if there is hardly any left: a small job would succeed with free parts of
+    what the process has, or not, by chance.
     """
     if sys.platform == "linux":
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (nbytes, nbytes))
+        # More than malloc ever takes from its free parts. The pages are not touched, so this takes no memory.
+        bytes(MIN_FREE_NBYTES)
 
 
 def _end_with_server() -> None:

@@ -15,8 +15,8 @@ import msgspec
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.build_job import ENVIRONMENT, Storage
-from daskscope.server.child_main import NICE, run_job
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.child_main import run_job
+from daskscope.server.child_processes import NICE, ChildProcesses
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.compaction import Compacted
 
@@ -53,7 +53,9 @@ class CompactResult(msgspec.Struct, frozen=True):
 
 def compact_apart(processes: ChildProcesses, job: CompactJob) -> Compacted | None:
     """Compact a run in another process. Return None if another server did so in the meantime."""
-    ended = processes.run(MODULE, job, COMPACT_S, {**os.environ, **ENVIRONMENT})
+    # All batches wait for the process while it holds the lock of SQLite.
+    nice = NICE if job.storage.database.startswith("postgresql") else 0
+    ended = processes.run(MODULE, job, COMPACT_S, {**os.environ, **ENVIRONMENT}, nice=nice)
     if ended is None:
         # The server stops. The run is compacted after its next start.
         return None
@@ -85,10 +87,5 @@ def _compact(job: CompactJob) -> CompactResult:
         return CompactResult(error="failed", detail="it takes too much memory")
 
 
-def _nice(job: CompactJob) -> int:
-    """Return 0 for SQLite: all batches wait for the process while it holds the lock of the database."""
-    return NICE if job.storage.database.startswith("postgresql") else 0
-
-
 if __name__ == "__main__":
-    run_job(CompactJob, _compact, lambda _: MEMORY_NBYTES, _nice)
+    run_job(CompactJob, _compact, lambda _: MEMORY_NBYTES)

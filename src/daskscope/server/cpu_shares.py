@@ -79,6 +79,12 @@ class CpuShares:
             usage.next_at = begins + usage.cost / rate
             return min(max(0.0, begins - now), MAX_DELAY_S)
 
+    def is_alone(self, account: int) -> bool:
+        """Return whether no other account is active."""
+        with self._lock:
+            now = self.clock()
+            return not any(number != account and self._is_active(one, now) for number, one in self._accounts.items())
+
     def _is_active(self, usage: _Usage, now: float) -> bool:
         return now - usage.seen < ACTIVE_S
 

@@ -35,6 +35,9 @@ MAX_CONNECTIONS = 10_000
 #: How long a connection may be idle. A recorder of a cluster that works posts every 5 s, and uvicorn's default of 5 s would close
 #: its connection just before. Idle clusters post every 30 s: 5,000 connections that wait for them would be half of the maximum.
 KEEP_ALIVE_S = 10
+#: How long a thread keeps the interpreter lock if others wait. With Python's 5 ms, a request that needs the lock twenty times waits
+#: for 100 ms beside a thread that computes: 99 % of acknowledgements took 280 ms, with 0.5 ms 110 ms.
+SWITCH_S = 0.0005
 
 
 class JsonFormatter(logging.Formatter):
@@ -211,6 +214,7 @@ def announced(services: Services) -> Iterator[None]:
 def serve(settings: Settings, say: Callable[[str], None]) -> None:
     """Serve until told to stop; pass the address to ``say``."""
     set_up_logging(settings)
+    sys.setswitchinterval(SWITCH_S)
     file_limit(more=True)
     listening = listen(settings)
     try:

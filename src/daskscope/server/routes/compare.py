@@ -10,7 +10,7 @@ import msgspec
 
 from daskscope import units
 from daskscope.server import recording_process
-from daskscope.server.building import HERE, HERE_NBYTES, MAX_TASKS_HERE
+from daskscope.server.building import HERE_NBYTES, MAX_TASKS_HERE, amount_here
 from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
@@ -76,10 +76,11 @@ def compare(call: Call) -> dict[str, Any]:
 
 def _answer(services: Services, job: RecordingJob, tasks: int, rows: int, largest: Found) -> dict[str, Any]:
     """Compare runs: in this process if they are small."""
-    if tasks <= MAX_TASKS_HERE and rows <= HERE.rows:
+    here = amount_here(services, job.account)
+    if tasks <= MAX_TASKS_HERE and rows <= here.rows:
         try:
             with services.build_memory.reserve(HERE_NBYTES, job.account):
-                return recording_process.compare(services.archive, job, HERE)
+                return recording_process.compare(services.archive, job, here)
         except RunTooLarge:
             pass
     # One recording at a time is in memory.

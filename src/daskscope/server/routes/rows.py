@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from daskscope.model.table import Table
 from daskscope.server import documents
-from daskscope.server.building import HERE, HERE_NBYTES, LISTED
+from daskscope.server.building import HERE_NBYTES, LISTED, amount_here
 from daskscope.server.http import parameters
 from daskscope.server.http.data import DataResponse
 from daskscope.server.http.errors import Refusal, not_found, unavailable
@@ -98,7 +98,9 @@ def download(call: Call) -> Response:
     job = RecordingJob(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
     try:
         with services.build_memory.reserve(HERE_NBYTES, job.account):
-            parts: Sequence[bytes | memoryview] = list(recording_file(services.archive, job, HERE))
+            parts: Sequence[bytes | memoryview] = list(
+                recording_file(services.archive, job, amount_here(services, job.account))
+            )
     except RunTooLarge:
         parts = [_written_apart(services, job)]
     except Unreadable as error:

@@ -12,7 +12,7 @@ from daskscope.analysis.what_if import MAX_THREADS, Prediction
 from daskscope.analysis.what_if import WhatIf as Found
 from daskscope.errors import DaskscopeError
 from daskscope.server import what_if_process
-from daskscope.server.building import HERE, HERE_NBYTES, storage_of
+from daskscope.server.building import HERE_NBYTES, amount_here, storage_of
 from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
@@ -100,7 +100,7 @@ def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     if tasks <= what_if_process.MAX_TASKS_HERE:
         try:
             with services.build_memory.reserve(HERE_NBYTES, job.account):
-                return answer(services.archive, job, HERE)
+                return answer(services.archive, job, amount_here(services, job.account))
         except RunTooLarge:
             pass
     nbytes += what_if_process.PROCESS_NBYTES
