@@ -52,7 +52,9 @@ def run() -> list[Result]:
             for recorded in (bool(number % 2), not number % 2):
                 seconds[recorded].append(cluster_cpu_s(recorded=recorded))
     # The first clusters import modules.
-    start, end = ({name: values[part] for name, values in seconds.items()} for part in (slice(3, EDGE), slice(-EDGE, None)))
+    start, end = (
+        {name: values[part] for name, values in seconds.items()} for part in (slice(3, EDGE), slice(-EDGE, None))
+    )
     added = [1e3 * float(np.quantile(part[True], 0.1) - np.quantile(part[False], 0.1)) for part in (start, end)]
     bare = 1e3 * float(np.quantile(end[False], 0.1))
     return [
