@@ -28,6 +28,7 @@ from daskscope.client.local_servers import find_secret, split_secret, with_secre
 from daskscope.client.server import Server, configured_url, find_token
 from daskscope.collector.scheduler.claims import WATCH
 from daskscope.errors import DaskscopeError, ServerError
+from daskscope.model.states import LIVE_STATES
 
 logger = logging.getLogger("daskscope")
 
@@ -48,6 +49,9 @@ class Watch:
         self._owner = owner
         self._server = server
         self._stop = threading.Event()
+        #: Displays in a notebook that still follow the cluster, and what guards them.
+        self._displays: list[Any] = []
+        self._display_lock = threading.Lock()
         self.is_still_recorded = False
         base, self.cluster = page.rpartition("/clusters/")[::2]
         root, _, account = base.rpartition("/")
@@ -96,39 +100,70 @@ class Watch:
             if self._client.status == "running":
                 left = self._client.sync(analytics.stop_recording, self._client, self._owner)
                 self.is_still_recorded = bool(left)
+        self._update_displays(SHOWN_S)
         if self._server is not None and not self.is_still_recorded:
             self._server.close()
 
     def _ipython_display_(self) -> None:
         # Untyped, and only there in a notebook.
         ipython: Any = importlib.import_module("IPython.display")
-        handle = ipython.display(ipython.HTML(self._html()), display_id=True)
+        content, has_ended = self._html()
+        handle = ipython.display(ipython.HTML(content), display_id=True)
+        if has_ended or self._stop.is_set():
+            return
+        with self._display_lock:
+            self._displays.append(lambda text: handle.update(ipython.HTML(text)))
+            if len(self._displays) == 1:
+                threading.Thread(target=self._follow, name="daskscope-watch", daemon=True).start()
 
-        def update() -> None:
-            while not self._stop.wait(UPDATE_S):
-                handle.update(ipython.HTML(self._html()))
+    def _follow(self) -> None:
+        """Update the displays until the cluster has ended or nobody watches it."""
+        while not self._stop.wait(UPDATE_S) and not self._update_displays():
+            pass
 
-        threading.Thread(target=update, name="daskscope-watch", daemon=True).start()
+    def _update_displays(self, timeout: float = 0.0) -> bool:
+        """Update the displays, at the latest after ``timeout`` seconds if the cluster has not ended; return whether it has.
 
-    def _html(self) -> str:
-        link = html.escape(self.url, quote=True)
+        An ended cluster does not change, so its displays are forgotten.
+        """
+        deadline = time.monotonic() + timeout
+        with self._display_lock:
+            content, has_ended = self._html() if self._displays else ("", True)
+            while not has_ended and not self.is_still_recorded and time.monotonic() < deadline:
+                time.sleep(SHOWN_POLL_S)
+                content, has_ended = self._html()
+            for update in self._displays:
+                update(content)
+            if has_ended:
+                self._displays.clear()
+        return has_ended
+
+    def _html(self) -> tuple[str, bool]:
+        """Return the link and the summary as HTML, and whether the cluster has ended."""
+        has_ended = False
         try:
-            rows = describe(self.summary())
+            found = self.summary()
+            rows, has_ended = describe(found), found["state"] not in LIVE_STATES
         except (DaskscopeError, ServerError) as error:
             rows = [("server", str(error))]
         cells = "".join(f"<tr><td>{html.escape(k)}</td><td>{html.escape(v)}</td></tr>" for k, v in rows)
-        return f'<p><a href="{link}" target="_blank">Open the live page</a></p><table>{cells}</table>'
+        link, page = html.escape(self.url, quote=True), "page" if has_ended else "live page"
+        return f'<p><a href="{link}" target="_blank">Open the {page}</a></p><table>{cells}</table>', has_ended
 
 
 def describe(cluster: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of the summary: state, progress, busy threads, memory and errors."""
+    """Return the rows of the summary: state, progress and errors, and busy threads and memory until the cluster has ended."""
     waiting = cluster["tasks_processing"] + cluster["tasks_queued"] + cluster["tasks_unrunnable"]
     threads = cluster["threads"]
-    return [
-        ("state", f"{cluster['status']} {cluster['reason']}".strip()),
-        ("tasks", f"{units.count(cluster['n_tasks'])} done, {units.count(waiting)} to do"),
+    is_live = cluster["state"] in LIVE_STATES
+    now = [
         ("threads", f"{units.count(min(cluster['tasks_processing'], threads))} of {units.count(threads)} busy"),
         ("memory", f"{units.nbytes(cluster['memory'])} of {units.nbytes(cluster['memory_limit'])}"),
+    ]
+    return [
+        ("state", ": ".join(filter(None, (cluster["state"], cluster["reason"])))),
+        ("tasks", f"{units.count(cluster['n_tasks'])} done, {units.count(waiting)} to do"),
+        *(now if is_live else []),
         ("errors", units.count(cluster["n_errors"]) if cluster["n_errors"] else "none"),
     ]
 

@@ -1,4 +1,4 @@
-"""``daskscope demo`` ends with three lines: the result, the URL of the page, and what to try next."""
+"""``daskscope demo`` prints how the workload ended, three findings, the result, the URL of the page, and what to try next."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
 
 
-def test_the_demo_ends_with_its_result_the_url_and_a_suggestion(tmp_path: Path) -> None:
+def test_the_demo_prints_the_outcome_three_findings_and_one_url(tmp_path: Path) -> None:
     finished = subprocess.run(
-        [sys.executable, "-c", START, "demo", "--no-serve"],
+        [sys.executable, "-c", START, "demo"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -24,14 +24,18 @@ def test_the_demo_ends_with_its_result_the_url_and_a_suggestion(tmp_path: Path) 
 
     assert finished.returncode == 0, finished.stderr
     before, result, page, next_step = finished.stdout.rsplit("\n", 4)[:-1]
-    assert before.splitlines()[-1].startswith(("Complete: ", "Incomplete, "))
+    lines = [line for line in before.splitlines() if line]
+    assert re.match(r"1 of \d+ computations failed\. ", lines[0])
+    assert lines[1:3] == ["Findings", "--------"]
+    assert [line[:2] for line in lines[3:]] == ["1.", "  ", "  ", "2.", "  ", "  ", "3.", "  ", "  "]
+    assert finished.stdout.count("http") == 1
     assert re.fullmatch(
         r"Recorded [\d,]+ task executions \(1 failed, 1 retried, 1 worker lost\) in demo\.daskscope and demo\.html\.",
         result,
     )
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/local/clusters/Scheduler-[\w-]+\?secret=[\w-]{43}", page)
     assert next_step == (
-        "Next: start the server with `daskscope serve --data demo-server` and open that page, "
-        "or try `daskscope show demo.daskscope --errors`."
+        "The server stops with this command; --serve keeps it running. Next: start it with "
+        "`daskscope serve --data demo-server` and open that page, or try `daskscope show demo.daskscope`."
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["demo-server", "demo.daskscope", "demo.html"]

@@ -131,6 +131,39 @@ class TestOpen:
             daskscope.open_recording(f"{server.url}/ours/errors/abc")
 
 
+def spin(seconds: float) -> None:
+    stop = time.perf_counter() + seconds
+    while time.perf_counter() < stop:
+        sum(range(100))
+
+
+def functions(tree: dict[str, Any]) -> set[str]:
+    below = (functions(child) for child in tree["children"].values())
+    return {tree["description"].get("name", "")}.union(*below)
+
+
+class TestProfileOfAClient:
+    def test_it_has_what_the_server_recorded(self, client: Any) -> None:
+        with dask.config.set({"daskscope.analytics.profile.interval": "100ms"}):
+            analytics.register(client)
+        until(analytics.list_clusters, "the cluster's first batch")
+        client.submit(spin, 0.3).result()
+        cluster = client.scheduler_info()["id"]
+        until(lambda: daskscope.profile(cluster, key="spin")["count"] > 0, "samples of the task")
+        found = daskscope.profile(client, key="spin")
+        assert found["identifier"] == "root" and "spin" in functions(found)
+        assert found == daskscope.profile(cluster, key="spin")
+
+    def test_it_is_dasks_own_without_a_recording(self, client: Any) -> None:
+        client.submit(spin, 0.3).result()
+        until(lambda: daskscope.profile(client, key="spin")["count"] > 0, "samples of the task")
+        assert daskscope.profile(client, key="spin") == client.profile("spin")
+        assert daskscope.profile(client, key="other")["count"] == 0
+        client.close()
+        with pytest.raises(DaskscopeError, match=r"The client is closed. Connect a new distributed.Client."):
+            daskscope.profile(client)
+
+
 @slow_on_postgresql
 class TestRegister:
     def test_a_cluster_registered_again_is_one_run_with_a_gap(

@@ -19,6 +19,7 @@ from distributed.metrics import context_meter
 
 import daskscope
 from daskscope import Recording
+from daskscope.analysis.summary import summarise
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -219,6 +220,19 @@ def test_activities(recorded: tuple[Recording, Facts]) -> None:
     assert found["execute", "read_events", "my-reader", "seconds"] > 0
     contexts = {key[0] for key in activities(recording, by_span=False)}
     assert {"execute", "gather-dep", "get-data"} <= contexts
+
+
+def test_what_tasks_of_a_shuffle_do_counts_once_among_the_activities(recorded: tuple[Recording, Facts]) -> None:
+    recording, facts = recorded
+    found: dict[tuple[str, str], float] = {}
+    for shown in summarise(recording).activities:
+        key = (shown.activity.removeprefix("p2p-"), shown.unit)
+        found[key] = found.get(key, 0.0) + shown.total
+    expected = {names(key): value for key, value in facts.metrics.items() if key[:2] == ("p2p", "foreground")}
+    assert {key[2] for key in expected} >= {"shards", "shard-partition-cpu", "get-output-cpu"}
+    for _, _, activity, unit in expected:
+        by_task = sum(v for k, v in facts.metrics.items() if names(k)[2:] == (f"p2p-{activity}", unit))
+        assert found[activity, unit] == pytest.approx(by_task)
 
 
 def test_activities_without_a_task(recorded: tuple[Recording, Facts]) -> None:

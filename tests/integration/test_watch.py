@@ -288,8 +288,42 @@ def test_a_notebook_shows_a_link_and_a_summary_that_follows(tmp_path: Path) -> N
         "import time\nclient.gather(client.map(abs, range(7)))\ntime.sleep(6)",
         "watched.close()\nclient.close()",
     )
-    assert "Open the live page" in shown(cells[1])
+    assert "Open the page" in shown(cells[1]) and "recording ended" in shown(cells[1])
     assert "7 done, 0 to do" in shown(cells[1]), "the summary in the cell above follows"
+
+
+FOLLOWS = (
+    "import threading\n[thread.join(60) for thread in threading.enumerate() if thread.name == 'daskscope-watch']\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "end", "state", "errors"),
+    [
+        ("client.submit(abs, 1).result()", f"client.shutdown()\n{FOLLOWS}", "finished: closed", "none"),
+        (
+            "future = client.submit(int, 'x')\ndistributed.wait(future)",
+            "client.shutdown()\nwatched.close()",
+            "failed: closed",
+            "1",
+        ),
+    ],
+)
+def test_the_summary_in_a_notebook_ends_with_the_cluster(
+    tmp_path: Path, task: str, end: str, state: str, errors: str
+) -> None:
+    cells = run_notebook(
+        tmp_path,
+        START,
+        f"watched = daskscope.watch(open_browser=False, data={str(tmp_path / 'data')!r})\nwatched",
+        task,
+        f"{end}\nprint([thread.name for thread in __import__('threading').enumerate()], watched._displays)",
+    )
+    (output,) = cells[1]["outputs"]
+    rows = dict(re.findall("<tr><td>(.*?)</td><td>(.*?)</td></tr>", output["data"]["text/html"]))
+    assert rows == {"state": state, "tasks": "1 done, 0 to do", "errors": errors}
+    assert ">Open the page</a>" in output["data"]["text/html"]
+    assert "daskscope-watch" not in shown(cells[3]) and shown(cells[3]).endswith(" []\n")
 
 
 def test_a_cell_is_recorded_by_the_magic(tmp_path: Path) -> None:

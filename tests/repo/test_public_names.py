@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 import daskscope
 import daskscope.analytics
@@ -51,6 +53,15 @@ def test_every_public_name_exists_and_is_documented() -> None:
         for name in module.__all__:
             value = getattr(module, name)
             assert isinstance(value, str) or inspect.getdoc(value), name
+
+
+def test_every_public_name_is_on_the_api_page() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "reference" / "python-api.md").read_text()
+    for module in (daskscope, daskscope.analytics):
+        listed = re.search(rf"^::: {module.__name__}\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+        assert listed is not None
+        names = re.findall(r"^        - (\w+)$", listed[1], re.MULTILINE)
+        assert sorted(names) == [name for name in module.__all__ if name != "__version__"]
 
 
 def test_the_arguments_of_the_public_functions() -> None:

@@ -64,6 +64,29 @@ def test_an_unknown_switch_is_refused_with_a_list_of_switches() -> None:
         settings(profle=False)
 
 
+FLOOR = "daskscope.analytics.profile.floor"
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("10ms", 0.01), ("50ms", 0.05), (1, 1.0), (None, 0.01)])
+def test_stacks_are_sampled_no_more_often_than_configured(value: Any, seconds: float) -> None:
+    with dask.config.set({FLOOR: value}):
+        assert settings().profile_floor == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("2ms", "is '2ms', shorter than 10 ms. Set '10ms' or longer."),
+        (0, "is 0, shorter than 10 ms. Set '10ms' or longer."),
+        ("seldom", "is 'seldom', which is not a duration. Set one such as '20ms'."),
+    ],
+)
+def test_a_sampling_interval_below_the_minimum_is_refused(value: Any, problem: str) -> None:
+    with dask.config.set({FLOOR: value}), pytest.raises(DaskscopeError) as refused:
+        settings()
+    assert str(refused.value) == f"{FLOOR} {problem}"
+
+
 def test_tokens_are_not_read_from_dasks_configuration() -> None:
     with dask.config.set({"daskscope.token": "secret-token"}):
         assert "secret-token" not in str(settings())

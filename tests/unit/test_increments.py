@@ -189,7 +189,8 @@ def test_metrics_of_dask_itself_are_left_out() -> None:
         }
         for context, prefix, activity in [
             ("tick-duration", "", "total"),
-            ("p2p", "", "idle"),
+            ("p2p", "background-comms", "idle"),
+            ("p2p", "foreground", "shard-partition-cpu"),
             ("execute", "inc", "thread-cpu"),
         ]
     ]

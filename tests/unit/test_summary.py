@@ -118,7 +118,7 @@ def test_more_prefixes_than_fit_into_sixteen_bits() -> None:
     assert [(p.prefix, p.total_us) for p in found] == [(f"p{i}", i + 1) for i in reversed(range(40_000))]
 
 
-def test_activities_of_any_label_and_unit_add_up() -> None:
+def test_activities_of_any_label_and_unit_add_up_without_those_of_dask_itself() -> None:
     def activity(context: str, prefix: str, label: str, unit: str, value: float) -> dict[str, Any]:
         return {"context": context, "prefix": prefix, "activity": label, "unit": unit, "value": value}
 
@@ -129,12 +129,16 @@ def test_activities_of_any_label_and_unit_add_up() -> None:
             activity("execute", "add", "thread-cpu", "bytes", 7.0),
             activity("execute", "add", "thread-cpu", "seconds", 0.25),
             activity("execute", "mul", "thread-cpu", "seconds", 4.0),
+            activity("tick-duration", "", "total", "seconds", 9.0),
+            activity("p2p", "background-comms", "idle", "seconds", 8.0),
+            activity("p2p", "background-comms", "send", "seconds", 1.0),
         ]
     ).activities
 
     assert found == (
         Activity("execute", "mul", "thread-cpu", "seconds", 4.0),
         Activity("execute", "add", "thread-cpu", "seconds", 1.75),
+        Activity("p2p", "background-comms", "send", "seconds", 1.0),
         Activity("execute", "add", "thread-cpu", "bytes", 7.0),
         Activity("made up", "", "🦆", "furlongs", 2.0),
     )

@@ -6,9 +6,11 @@ from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
-from daskscope.collector.aliases import Aliases
+import pytest
+
+from daskscope.collector.aliases import PLAIN, Aliases
 from daskscope.collector.rows import Columns
-from daskscope.collector.worker.transfers import MAX_KEYS, TransferLog
+from daskscope.collector.worker.transfers import TransferLog
 from daskscope.model.tables import TRANSFERS
 
 
@@ -57,16 +59,37 @@ def test_an_incoming_transfer_becomes_a_row() -> None:
     }
 
 
-def test_few_keys_of_incoming_transfers_are_recorded() -> None:
+def keys_of_a_transfer(keys: list[str], aliases: Aliases = PLAIN) -> list[tuple[int, list[str]]]:
+    """Return the number of results and the recorded keys of a received and a sent transfer."""
     worker = FakeWorker()
-    log = TransferLog(worker, aliases=Aliases(keys=False))
+    log = TransferLog(worker, aliases=aliases)
     worker.receive(1)
-    worker.transfer_incoming_log[-1]["keys"] = {f"secret-{number}": 1 for number in range(9)}
     worker.send(2)
-    first, second = log.drain("tcp://me")["first_keys"]
-    assert len(first) == MAX_KEYS
-    assert "secret" not in str(first)
-    assert second == []
+    for entries in (worker.transfer_incoming_log, worker.transfer_outgoing_log):
+        entries[-1]["keys"] = dict.fromkeys(keys, 1)
+    columns = log.drain("tcp://me")
+    return list(zip(columns["keys"], columns["first_keys"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("keys", "recorded"),
+    [
+        ([f"key-{number}" for number in range(20)], 20),
+        ([f"key-{number}" for number in range(21)], 20),
+        ([f"{number:0500}" for number in range(9)], 4),
+        (["x" * 2_001, "y"], 0),
+        ([], 0),
+    ],
+)
+def test_both_sides_report_the_first_keys_of_a_transfer(keys: list[str], recorded: int) -> None:
+    assert keys_of_a_transfer(keys) == 2 * [(len(keys), keys[:recorded])]
+
+
+def test_keys_of_transfers_are_aliases_if_keys_are_not_recorded() -> None:
+    aliases = Aliases(keys=False)
+    keys = [f"secret-{number}" for number in range(9)]
+    assert "secret" not in str(expected := [aliases.key(key) for key in keys])
+    assert keys_of_a_transfer(keys, aliases) == 2 * [(9, expected)]
 
 
 def test_every_column_of_the_table_is_there() -> None:

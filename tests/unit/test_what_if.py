@@ -16,7 +16,9 @@ from daskscope.analysis.what_if import Changes, Prediction, WhatIf, knee, what_i
 from daskscope.cli.main import main
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
+from daskscope.report.document import report_page
 from daskscope.testing import make_frames, make_recording
+from daskscope.wire.file import read_recording
 
 
 def eight_tasks(**tables: Any) -> Recording:
@@ -320,7 +322,39 @@ def test_the_command_prints_json(path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_the_command_says_why_there_is_no_prediction(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["what-if", str(path), "--computation", "none"]) == 1
-    assert capsys.readouterr().out == "No prediction. No task of this computation has finished.\n"
+    assert capsys.readouterr().out == (
+        "No prediction. No task of this computation has finished.\nTry another computation:\n  --computation c  8.50 s\n"
+    )
+
+
+def test_the_command_names_the_longest_other_computations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = eight_task_rows()
+    rows["tasks"] += [row(9, 9000, 20_000, computation="d", status="killed"), row(10, 9000, 29_000, computation="d")]
+    rows["computations"] += [
+        {"computation": name, "start_us": T, "stop_us": T + number * S, "state": state, "tasks": 1, "code": f"{name}()"}
+        for number, (name, state) in enumerate([("w", "done"), ("x", "done"), ("y", "done"), ("z", "erred")], 1)
+    ]
+    write_frames(tmp_path / "run.daskscope", make_frames(rows))
+
+    assert main(["what-if", str(tmp_path / "run.daskscope")]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "No prediction. A worker was lost while it ran, and a replay loses none.",
+        "Try another computation:",
+        "  --computation c  8.50 s",
+        "  --computation y  3.00 s  y()",
+        "  --computation x  2.00 s  x()",
+    ]
+
+
+def test_the_command_asks_for_the_recording_of_a_report(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = path.with_suffix(".html")
+    report.write_bytes(report_page(read_recording(path), title="run"))
+
+    assert main(["what-if", str(report)]) == 1
+    assert capsys.readouterr().out == (
+        "No prediction. This is not a full recording: read from a report, which rounds durations to three digits. "
+        "Use the recording itself (.daskscope), or the URL of the cluster's page.\n"
+    )
 
 
 @pytest.mark.parametrize("arguments", [("--workers", "2,x"), ("--faster", "load"), ("--faster", "load=fast")])

@@ -18,7 +18,7 @@ from daskscope.analysis.grouping import where
 from daskscope.analysis.intervals import spread, task_intervals
 from daskscope.analysis.limits import MAX_NAMES, OTHER, clean, clean_name, clean_text
 from daskscope.analysis.memory import SCHEDULER
-from daskscope.analysis.prefixes import DISK
+from daskscope.analysis.prefixes import DISK, without_internal
 from daskscope.analysis.profiles import owner, profile
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
@@ -246,10 +246,8 @@ def _transfers(table: Table, bins: Bins) -> Columns:
 
 
 def _activities(table: Table, bins: Bins) -> tuple[list[tuple[str, ...]], Columns]:
-    """Return the activities as context, label and unit, and their values, without metrics of Dask itself."""
-    is_total = where(table.strings("activity"), "total") & where(table.strings("prefix"), "")
-    is_waiting = where(table.strings("context"), "p2p") & where(table.strings("activity"), "idle")
-    table = table.take(~(is_total | is_waiting))
+    """Return the activities as context, label and unit, and their values, without internal metrics."""
+    table = without_internal(table)
     if not table.rows:
         return [], empty("activities")
     columns = [named(table.strings(name)) for name in ("context", "activity", "unit")]

@@ -13,9 +13,17 @@ from daskscope.analysis.grouping import combine, counts, percentile, rows_by_gro
 from daskscope.analysis.intervals import sum_by_action
 from daskscope.analysis.memory import peaks_during
 from daskscope.model.recording import Recording
+from daskscope.model.table import Table
 
 DISK = ("disk-read", "disk-write")
 FINE_METRIC_KEYS = ("context", "span", "prefix", "activity", "unit")
+#: Fine metrics that pages and ``show`` leave out, by the labels they have: plain digests such as tick-duration, P2P buffers that
+#: wait, and P2P metrics of tasks, which Dask counts in the context ``execute`` too.
+INTERNAL_METRICS: tuple[dict[str, str], ...] = (
+    {"prefix": "", "activity": "total"},
+    {"context": "p2p", "activity": "idle"},
+    {"context": "p2p", "prefix": "foreground"},
+)
 
 
 @dataclass(frozen=True)
@@ -101,13 +109,21 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
 
 
 def activities(recording: Recording) -> tuple[Activity, ...]:
-    """Return the totals of Dask's fine metrics, ordered by unit, largest first."""
-    table = recording["activities"]
+    """Return the totals of Dask's fine metrics, ordered by unit, largest first, without internal metrics."""
+    table = without_internal(recording["activities"])
     columns = [table.strings(name) for name in ("context", "prefix", "activity", "unit")]
     codes, labels = combine(columns)
     totals: Iterable[float] = np.bincount(codes, weights=table["value"], minlength=len(labels)) if len(codes) else []
     found = [Activity(c, p, a, u, float(total)) for (c, p, a, u), total in zip(labels, totals, strict=True)]
     return tuple(sorted(found, key=lambda a: (*_rank(a.unit), -a.total, a.context, a.prefix, a.activity)))
+
+
+def without_internal(table: Table) -> Table:
+    """Return fine metrics that measure work, each once."""
+    internal = np.zeros(table.rows, dtype=bool)
+    for labels in INTERNAL_METRICS:
+        internal |= np.logical_and.reduce([where(table.strings(name), text) for name, text in labels.items()])
+    return table.take(~internal)
 
 
 def _rank(unit: str) -> tuple[bool, bool, str]:

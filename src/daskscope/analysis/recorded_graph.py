@@ -120,7 +120,10 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Reco
 def _check(recording: Recording, computation: str, rows: Array) -> None:
     """Raise if the recording lacks something that the replay needs."""
     if recording.partial:
-        raise CannotReplay(f"This is not a full recording: {recording.partial}")
+        raise CannotReplay(
+            f"This is not a full recording: {recording.partial}. Use the recording itself (.daskscope), or the URL of the "
+            "cluster's page."
+        )
     if not len(rows):
         raise CannotReplay("No task of this computation has finished.")
     lost = sum(

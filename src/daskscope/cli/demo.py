@@ -21,14 +21,18 @@ from daskscope import analytics, units
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_message
-from daskscope.cli.show_sections import EXPECTED, show_summary
+from daskscope.cli.show_sections import EXPECTED, show_interpretation
 from daskscope.client.embedded_server import start
 from daskscope.client.local_servers import split_secret, with_secret
 from daskscope.client.reports import upload_file
+from daskscope.collector.scheduler.claims import REGISTER
 from daskscope.errors import MissingExtra
 from daskscope.report.document import report_page
 from daskscope.wire.file import read_recording
 
+OWNER = "demo"
+#: Findings that are printed; the page has all of them.
+MAX_FINDINGS = 3
 WORKLOAD = Path(__file__).with_name("demo_workload.py")
 
 
@@ -52,8 +56,11 @@ def run(args: argparse.Namespace) -> int:
     serve = is_terminal() if args.serve is None else args.serve
     with _server(data) as (server, url):
         page = _run_workload(path, url)
-        summary = _show(path)
-        write(f"\n{_result(summary, path)}\n{page}\n{_next_step(path, data if server else None, serve=serve)}\n")
+        recording = read_recording(path)
+        _report_path(path).write_bytes(report_page(recording, title=path.stem))
+        show_interpretation(Facts.of(recording, *extent(recording)), open_output(), top=MAX_FINDINGS)
+        next_step = _next_step(path, data if server else None, serve=serve)
+        write(f"\n{_result(summarise(recording), path)}\n{page}\n{next_step}\n")
         sys.stdout.flush()
         if server is not None and serve:
             try:
@@ -75,7 +82,8 @@ def _run_workload(path: Path, url: str) -> str:
         distributed.Client(cluster) as client,
     ):
         if url:
-            analytics.register(client)
+            # Not register(), which prints a link without the secret of the server.
+            client.sync(analytics.start_recording, client, analytics.chosen_settings(), OWNER, REGISTER)
         with daskscope.record(path, client=client, name="demo"):
             for number, (title, step) in enumerate(steps, 1):
                 _report_progress(f"step {number} of {len(steps)}: {title}")
@@ -85,15 +93,6 @@ def _run_workload(path: Path, url: str) -> str:
         upload_file(path, title="demo")
         base, secret = split_secret(url)
         return with_secret(f"{base}/local/clusters/{client.scheduler_info()['id']}", secret)
-
-
-def _show(path: Path) -> Summary:
-    """Print the summary, write the report, and return the summary."""
-    recording = read_recording(path)
-    summary = summarise(recording)
-    show_summary(summary, open_output(), top=10, facts=Facts.of(recording, *extent(recording)))
-    _report_path(path).write_bytes(report_page(recording, title=path.stem))
-    return summary
 
 
 def _result(summary: Summary, path: Path) -> str:
@@ -107,12 +106,15 @@ def _result(summary: Summary, path: Path) -> str:
 
 def _next_step(path: Path, data: Path | None, *, serve: bool) -> str:
     command = _command()
-    errors = f"{command} show {path} --errors"
+    show = f"{command} show {path}"
     if data is None:
-        return f"Next: open that page, try `{errors}`, or get the server with `pip install 'daskscope[server]'`."
+        return f"Next: open that page, try `{show}`, or get the server with `pip install 'daskscope[server]'`."
     if serve:
-        return f"Next: open that page, or try `{errors}` in another terminal. Press Ctrl-C to stop the server."
-    return f"Next: start the server with `{command} serve --data {data}` and open that page, or try `{errors}`."
+        return f"Next: open that page, or try `{show}` in another terminal. Press Ctrl-C to stop the server."
+    return (
+        f"The server stops with this command; --serve keeps it running. Next: start it with "
+        f"`{command} serve --data {data}` and open that page, or try `{show}`."
+    )
 
 
 @contextmanager

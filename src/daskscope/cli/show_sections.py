@@ -23,15 +23,15 @@ TRACEBACK_TAIL = 6
 NAMED_PACKAGES = ("python", "dask", "distributed", "numpy", "pandas")
 
 
-def show_interpretation(facts: Facts, out: Output) -> None:
-    """Print how the run ended, how its threads spent their time, and the findings."""
+def show_interpretation(facts: Facts, out: Output, *, top: int | None = None) -> None:
+    """Print how the run ended and the findings, the most important first."""
     ended = outcome(facts)
     out.line()
     out.line(f"{escape(ended.headline)} {escape(ended.reason)}", style="bold")
     found = findings(facts)
     if found:
         out.heading("Findings")
-    for number, finding in enumerate(found, 1):
+    for number, finding in enumerate(found[:top], 1):
         out.line(f"{number}. {escape(finding.title)}", style="bold")
         out.line(f"   {escape(finding.evidence)}")
         out.line(f"   {escape(finding.advice)}")

@@ -6,11 +6,20 @@ import argparse
 from dataclasses import asdict
 
 from daskscope import units
+from daskscope.analysis.critical_path import longest_computation
+from daskscope.analysis.executions import EXECUTED
+from daskscope.analysis.grouping import where
+from daskscope.analysis.summary import summarise
 from daskscope.analysis.what_if import Prediction, WhatIf, wall_time
-from daskscope.cli.output import open_output, write_json
+from daskscope.cli.output import open_output, write, write_json
 from daskscope.cli.source import HELP
 from daskscope.cli.terminal import Column, escape
+from daskscope.client.source import find_recording
 from daskscope.client.what_if import what_if
+from daskscope.model.recording import Recording
+
+#: Computations that are named if there is no prediction.
+MAX_OTHERS = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    recording = find_recording(args.path)
     found = what_if(
-        args.path,
+        recording,
         args.workers,
         args.threads,
         faster=dict(args.faster),
@@ -62,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         write_json({**asdict(found), "check": found.check})
     else:
         _print(found)
+        if found.reason and not recording.partial:
+            _print_other_computations(recording, args.computation)
     return 1 if found.reason else 0
 
 
@@ -89,6 +101,18 @@ def _print(found: WhatIf) -> None:
     output.line(f"With any number of workers it takes at least {units.duration(found.bound_us)}.")
     for text in found.assumptions:
         output.line(f"- {escape(text)}")
+
+
+def _print_other_computations(recording: Recording, computation: str | None) -> None:
+    """Name the longest computations besides the one without a prediction."""
+    tasks = recording["tasks"]
+    chosen = computation or longest_computation(tasks, where(tasks.strings("status"), *EXECUTED))
+    others = [one for one in summarise(recording).computations if one.state == "finished" and one.computation != chosen]
+    if others:
+        write("Try another computation:\n")
+    for one in sorted(others, key=lambda one: -one.wall_us)[:MAX_OTHERS]:
+        code = f"  {escape(one.code)}" if one.code else ""
+        write(f"  --computation {escape(one.computation)}  {units.duration(one.wall_us)}{code}\n")
 
 
 def _cells(prediction: Prediction, *, has_cost: bool) -> list[str]:

@@ -15,6 +15,7 @@ import dask.config
 from dask.utils import parse_bytes, parse_timedelta
 
 from daskscope.collector.settings import DEFAULT_TOPICS, NO_TEXT, Settings
+from daskscope.collector.worker.sampler import MIN_INTERVAL_S
 from daskscope.errors import DaskscopeError
 
 DEFAULTS: dict[str, Any] = {
@@ -89,7 +90,7 @@ def settings(*, private: bool | None = None, **overrides: Any) -> Settings:
         "sample_interval": _seconds("daskscope.analytics.samples.interval"),
         "state_interval": _seconds("daskscope.analytics.computation.interval"),
         "push_interval": _seconds("daskscope.analytics.profile.interval"),
-        "profile_floor": _seconds_or_text("daskscope.analytics.profile.floor"),
+        "profile_floor": _sampling_floor("daskscope.analytics.profile.floor"),
         "spool": get("daskscope.spool.directory") or "",
         "spool_limit": int(parse_bytes(get("daskscope.spool.limit"))),
     }
@@ -120,11 +121,20 @@ def _seconds(key: str) -> float:
     return float(parse_timedelta(option(key)))
 
 
-def _seconds_or_text(key: str) -> float | str:
+def _sampling_floor(key: str) -> float:
+    """Return the shortest interval between two samples of stacks."""
+    value = option(key)
+    if value is None:
+        return MIN_INTERVAL_S
     try:
-        return _seconds(key)
+        seconds = _seconds(key)
     except (ValueError, KeyError, TypeError):
-        return str(option(key))
+        raise DaskscopeError(f"{key} is {value!r}, which is not a duration. Set one such as '20ms'.") from None
+    # A duration such as 10ms is parsed with a rounding error.
+    if not seconds > MIN_INTERVAL_S - 1e-9:
+        least = f"{1000 * MIN_INTERVAL_S:.0f}"
+        raise DaskscopeError(f"{key} is {value!r}, shorter than {least} ms. Set '{least}ms' or longer.")
+    return seconds
 
 
 def _user() -> str:

@@ -1,18 +1,21 @@
-"""Return the profile of a recording: like ``Client.profile``, but for the whole run."""
+"""Return the profile of a recording or a running cluster: like ``Client.profile``, but for the whole run."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import distributed
 import numpy as np
 
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.profiles import Profile, tree
 from daskscope.analysis.profiles import profile as merge
 from daskscope.analysis.summary import extent
+from daskscope.client.connection import ask, find_client, is_recorded
+from daskscope.client.server import download_recording
 from daskscope.client.source import find_recording
-from daskscope.errors import DaskscopeError
+from daskscope.errors import DaskscopeError, ServerError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
 
@@ -21,7 +24,7 @@ MAX_BINS = 2_000
 
 
 def profile(
-    source: Recording | str | Path,
+    source: Recording | str | Path | distributed.Client,
     key: str | None = None,
     start: float | None = None,
     stop: float | None = None,
@@ -34,13 +37,22 @@ def profile(
 ) -> dict[str, Any]:
     """Return the call tree of a recording as nested dictionaries like those of ``Client.profile``.
 
-    ``source`` is a recording, its path, or a cluster on a server: its ID or the URL of its page.
+    ``source`` is a recording, its path, or a cluster on a server: its ID or the URL of its page. It can also be a client: the
+    result then has all that the server of its cluster has recorded, up to a few seconds ago. If no server has a recording of
+    it that you can read, it is Dask's own profile of the last minutes, as ``Client.profile`` returns it.
     ``key`` is a task prefix; ``start`` and ``stop`` are seconds since the epoch. ``server`` selects the event loops of the
     workers, ``scheduler`` that of the scheduler. With ``merge_workers=False`` the result has a tree for each worker. With
     ``filename`` the profile is also written as an HTML page.
     """
     if server and scheduler:
         raise DaskscopeError("Give either server=True (event loops of the workers) or scheduler=True, not both.")
+    if isinstance(source, distributed.Client):
+        found = _recording_of(source)
+        if found is None:
+            options = {"start": start, "stop": stop, "workers": workers, "server": server, "scheduler": scheduler}
+            result: dict[str, Any] = source.profile(key, merge_workers=merge_workers, filename=filename, **options)
+            return result
+        source = found
     recording = source if isinstance(source, Recording) else find_recording(source)
     begin, end = extent(recording)
     merged = merge(recording, Bins.over(begin, max(end, begin + 1), max_count=MAX_BINS))
@@ -54,6 +66,29 @@ def profile(
     if not merge_workers:
         return {worker: _nested(merged, own) for worker, own in counts.items()}
     return _nested(merged, sum(counts.values(), np.zeros(len(merged.nodes), dtype=np.int64)))
+
+
+def _recording_of(client: distributed.Client) -> Recording | None:
+    """Return what a server has recorded of a running cluster; None if there is none that this user can read."""
+    client = find_client(client)
+    if client.asynchronous:
+        raise DaskscopeError("profile() needs a client that is not asynchronous.")
+    hello = client.sync(_hello, client)
+    if not hello.get("server") or not hello.get("account"):
+        return None
+    try:
+        return download_recording(hello["cluster"], hello["account"], url=hello["server"])
+    except ServerError as error:
+        # The first batch is on its way, or the cluster belongs to an account of others.
+        if error.status == 404:
+            return None
+        raise
+
+
+async def _hello(client: distributed.Client) -> dict[str, Any]:
+    """Return the reply of the cluster's recorder, without a claim on it; empty if there is no recorder."""
+    found = await ask(client, "hello") if await is_recorded(client) else None
+    return found or {}
 
 
 def _us(seconds: float | None) -> int | None:

@@ -65,8 +65,7 @@ class Settings:
     sample_interval: float = 2.0
     state_interval: float = 5.0
     push_interval: float = 5.0
-    # A text that is not a duration is passed on, so that workers report it.
-    profile_floor: float | str = 0.01
+    profile_floor: float = 0.01
     # Where it goes.
     server: str = ""
     token: str = ""

@@ -336,7 +336,7 @@ TRANSFERS = define_table(
     C("nbytes", "int", "bytes of the results"),
     C("compressed_nbytes", "int", "bytes on the network, 0 if unknown"),
     C("keys", "int", "number of results"),
-    C("first_keys", "str[]", "keys of the first three results, if the receiver reported it", since=2),
+    C("first_keys", "str[]", "keys of the results: the first 20, or 2,000 characters of them", since=2),
     time="stop_us",
     raw=True,
 )

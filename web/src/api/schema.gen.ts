@@ -8,6 +8,12 @@ export type DType = "u8" | "u16" | "u32" | "f32" | "f64" | "mini" | "utf8";
 
 export const CATEGORIES: readonly Category[] = ["cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle"];
 
+export const INTERNAL_METRICS: readonly { context?: string; prefix?: string; activity?: string }[] = [
+  { prefix: "", activity: "total" },
+  { context: "p2p", activity: "idle" },
+  { context: "p2p", prefix: "foreground" },
+];
+
 /** The tasks of a phase of a coffea run, and their time. */
 export interface CoffeaPhase {
   phase: "preprocess" | "process" | "merge";

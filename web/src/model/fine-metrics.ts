@@ -1,4 +1,4 @@
-import { CATEGORIES, type Category } from "../api/schema.gen";
+import { CATEGORIES, type Category, INTERNAL_METRICS } from "../api/schema.gen";
 import { ACTIVITY_NAMES, capital, categoryOf } from "./activity";
 import type { CubeData } from "./cube";
 import type { Selection } from "./time";
@@ -21,9 +21,13 @@ export interface MetricFilter {
   internal?: boolean;
 }
 
-/** Return whether a metric measures Dask itself: a plain digest such as tick-duration, or a waiting P2P buffer. */
-export function isInternal({ context, prefix, activity }: Omit<MetricSum, "value">): boolean {
-  return (prefix === "" && activity === "total") || (context === "p2p" && activity === "idle");
+/** Return whether a metric measures Dask itself, or repeats another one. */
+export function isInternal(metric: Omit<MetricSum, "value">): boolean {
+  return INTERNAL_METRICS.some((labels) =>
+    (["context", "prefix", "activity"] as const).every(
+      (name) => labels[name] === undefined || labels[name] === metric[name],
+    ),
+  );
 }
 
 /** Return a function that tests whether a row has an internal metric. */

@@ -100,13 +100,14 @@ const internals = cubeOf(
   ["tick-duration", "", "total", "seconds", 35],
   ["p2p", "a", "idle", "seconds", 34],
   ["p2p", "a", "send", "seconds", 2],
+  ["p2p", "foreground", "shard-partition-cpu", "seconds", 3],
   ["transfer-bandwidth", "", "total", "", 1e9],
 );
 
 test("Dask's internal metrics are left out unless requested", () => {
   const of = (internal: boolean) => sumMetrics(internals, whole, { unit: "seconds", internal }).map((s) => s.value);
   expect(of(false)).toEqual([1, 2]);
-  expect(of(true)).toEqual([1, 35, 34, 2]);
+  expect(of(true)).toEqual([1, 35, 34, 2, 3]);
   expect(unitsOf(internals, false)).toEqual(["seconds"]);
   expect(unitsOf(internals, true)).toEqual(["seconds", ""]);
 });

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 from ...model.tables import TRANSFERS
 from ..aliases import PLAIN, Aliases
 from ..rows import Columns, empty
 
-#: Keys of a transfer that are recorded.
-MAX_KEYS = 3
+#: Keys of a transfer that are recorded, and their characters. Dask asks for up to 50 MB at once, which may be thousands of results.
+MAX_KEYS, MAX_CHARACTERS = 20, 2_000
 
 Entry = Mapping[str, Any]
 
@@ -40,12 +39,23 @@ class TransferLog:
         columns = empty(TRANSFERS)
         for entry in self._incoming.new(incoming_log(self._worker), incoming_total(self._worker)):
             _append(columns, entry, source=_peer(entry), destination=worker, direction="incoming")
-            columns["first_keys"].append([self._aliases.key(key) for key in islice(entry.get("keys") or (), MAX_KEYS)])
+            columns["first_keys"].append(self._first_keys(entry))
         for entry in self._outgoing.new(outgoing_log(self._worker), outgoing_total(self._worker)):
             _append(columns, entry, source=worker, destination=_peer(entry), direction="outgoing")
-            # The receiver reports them, and a key takes more bytes than the rest of a row.
-            columns["first_keys"].append([])
+            columns["first_keys"].append(self._first_keys(entry))
         return columns
+
+    def _first_keys(self, entry: Entry) -> list[str]:
+        """Return the keys of a transfer up to the limits; one that is longer than all may be is left out."""
+        found: list[str] = []
+        left = MAX_CHARACTERS
+        for key in entry.get("keys") or ():
+            text = self._aliases.key(key)
+            left -= len(text)
+            if left < 0 or len(found) == MAX_KEYS:
+                break
+            found.append(text)
+        return found
 
 
 class _Tail:
