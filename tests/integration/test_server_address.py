@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,10 +17,14 @@ import dask.config
 import distributed
 import pytest
 from tests.hosted import HostedServer
+from tests.http_proxy import HttpProxy
 
 from daskscope import DaskscopeError, analytics
 from daskscope.cli.main import main
+from daskscope.client.server import Server
 from daskscope.client.server_address import SERVE
+from daskscope.collector.delivery.poster import poster
+from daskscope.errors import ServerError
 
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
@@ -84,21 +90,89 @@ def test_https_for_a_server_without_it(say: Say, server: HostedServer) -> None:
     assert say(url) == {f"{url} does not use https. Type {server.url}"}
 
 
-def test_http_for_a_server_with_https(say: Say, tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+class Replies(BaseHTTPRequestHandler):
+    """Replies to every request with an empty object."""
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_POST = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
-         "/CN=localhost", "-keyout", str(key), "-out", str(certificate)],
+         "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem"),
+         "-out", str(tmp_path / "certificate.pem")],
         check=True, capture_output=True,
     )  # fmt: skip
+    return tmp_path / "certificate.pem"
+
+
+@pytest.fixture
+def secure_port(certificate: Path) -> Iterator[int]:
+    """The port of a server with a certificate that nobody trusts."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with QuietServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as secure:
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    with QuietServer(("127.0.0.1", 0), Replies) as secure:
         secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=secure.serve_forever, args=(0.01,), daemon=True).start()
-        port = secure.server_address[1]
-        assert say(f"http://127.0.0.1:{port}") == {f"http://127.0.0.1:{port} uses https. Type https://127.0.0.1:{port}"}
+        yield int(secure.server_address[1])
         secure.shutdown()
+
+
+def test_http_for_a_server_with_https(say: Say, secure_port: int) -> None:
+    url = f"http://127.0.0.1:{secure_port}"
+    assert say(url) == {f"{url} uses https. Type https://127.0.0.1:{secure_port}"}
+
+
+#: Calls of a client and of a recorder, and questions about what is at an address.
+CALLS = """
+import sys
+from daskscope.client.server import Server
+from daskscope.collector.delivery.poster import poster
+from daskscope.client.server_address import describe_answer
+url = sys.argv[1]
+print(Server(url).get("me"), poster(url, "token")(b"").status, describe_answer(url, "with a page").split()[0])
+"""
+
+
+def call(url: str, **environment: str) -> str:
+    """Call a server in another process, and return what it prints."""
+    command, variables = [sys.executable, "-c", CALLS, url], {**os.environ, **environment}
+    called = subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    return called.stdout or called.stderr
+
+
+def test_a_private_certificate_is_trusted_with_ssl_cert_file(certificate: Path, secure_port: int) -> None:
+    url = f"https://127.0.0.1:{secure_port}"
+    with pytest.raises(ServerError) as refused:
+        Server(url).get("me")
+    assert str(refused.value) == (
+        f"The certificate of {url} is not trusted (self-signed certificate). If it is from a private CA, set SSL_CERT_FILE to "
+        "the file with its certificate."
+    )
+    assert "CERTIFICATE_VERIFY_FAILED" in poster(url, "token")(b"").reason
+    assert call(url, SSL_CERT_FILE=str(certificate)) == f"{{}} 200 {url}\n"
+
+
+def test_proxies_of_other_programs_never_see_a_request() -> None:
+    with QuietServer(("127.0.0.1", 0), Replies) as server, HttpProxy(0) as proxy:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        proxy.answer = (502, b"<html>bad gateway")
+        proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), proxy.url)
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        assert call(url, **proxies, no_proxy="", NO_PROXY="") == f"{{}} 200 {url}\n"
+        assert proxy.answered == []
+        server.shutdown()
 
 
 def test_the_addresses_of_a_scheduler(say: Say, cluster: Any) -> None:

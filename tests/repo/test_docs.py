@@ -85,6 +85,23 @@ def exists(name: str, page: Path) -> bool:
     return any(any(base.glob(name.rstrip("/"))) for base in bases)
 
 
+def test_the_installation_page_lists_every_extra() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    section = re.search(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    extras = re.findall(r"^([a-z0-9-]+) = \[", section[1], re.MULTILINE)
+    listed = re.findall(
+        r"^\| `daskscope\[([a-z0-9-]+)\]` \|", (ROOT / "docs/installation.md").read_text(), re.MULTILINE
+    )
+
+    assert sorted(listed) == sorted(extras)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_uses_commands_that_distributed_removed(page: Path) -> None:
+    assert re.findall(r"\bdask-(?:scheduler|worker|ssh)\b", page.read_text()) == []
+
+
 def test_the_documented_sign_in_limits_are_those_of_the_code() -> None:
     text = " ".join((ROOT / "docs/operations/deploy.md").read_text(encoding="utf-8").split())
     minutes = users.LOCK_US // 60_000_000

@@ -18,8 +18,8 @@ from daskscope.client.source import find_recording
 from daskscope.client.what_if import what_if
 from daskscope.model.recording import Recording
 
-#: Computations that are named if there is no prediction.
-MAX_OTHERS = 3
+#: Computations that are tried if there is no prediction; a large one takes seconds.
+MAX_TRIED = 4
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -104,13 +104,15 @@ def _print(found: WhatIf) -> None:
 
 
 def _print_other_computations(recording: Recording, computation: str | None) -> None:
-    """Name the longest computations besides the one without a prediction."""
+    """Name the longest of the other computations that have a prediction."""
     tasks = recording["tasks"]
     chosen = computation or longest_computation(tasks, where(tasks.strings("status"), *EXECUTED))
     others = [one for one in summarise(recording).computations if one.state == "finished" and one.computation != chosen]
-    if others:
+    longest = sorted(others, key=lambda one: -one.wall_us)[:MAX_TRIED]
+    found = [one for one in longest if not what_if(recording, [1], computation=one.computation).reason]
+    if found:
         write("Try another computation:\n")
-    for one in sorted(others, key=lambda one: -one.wall_us)[:MAX_OTHERS]:
+    for one in found:
         code = f"  {escape(one.code)}" if one.code else ""
         write(f"  --computation {escape(one.computation)}  {units.duration(one.wall_us)}{code}\n")
 

@@ -18,7 +18,13 @@ import dask.config
 
 from daskscope.client import credentials
 from daskscope.client.local_servers import find_secret, split_secret
-from daskscope.client.server_address import check_address, describe_answer, describe_failure, find_server_above
+from daskscope.client.server_address import (
+    check_address,
+    describe_answer,
+    describe_failure,
+    find_server_above,
+    ignore_proxies,
+)
 from daskscope.collector.delivery.poster import error_code
 from daskscope.errors import ServerError
 from daskscope.model.recording import Recording
@@ -123,7 +129,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_opener = urllib.request.build_opener(_NoRedirects)
+_opener = urllib.request.build_opener(ignore_proxies(), _NoRedirects)
 
 
 def _refused(error: urllib.error.HTTPError, url: str) -> ServerError:

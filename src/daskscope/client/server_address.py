@@ -45,6 +45,11 @@ def describe_failure(url: str, error: Exception) -> str:
     reason = getattr(error, "reason", None) or error
     if url.startswith("https:") and _is_no_tls(reason):
         return f"{url} does not use https. Type {_other_scheme(url)}"
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            f"The certificate of {url} is not trusted ({reason.verify_message}). If it is from a private CA, set SSL_CERT_FILE to "
+            "the file with its certificate."
+        )
     if HANDSHAKE in str(error):
         return f"{url} is the address of a Dask scheduler, not of a daskscope server. {SERVE}"
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
@@ -113,10 +118,15 @@ def _json_at(url: str) -> Any:
         return None
 
 
+def ignore_proxies() -> urllib.request.ProxyHandler:
+    """Return a handler that ignores ``http_proxy`` and its like: recorders do, and a token must not pass an unexpected proxy."""
+    return urllib.request.ProxyHandler({})
+
+
 def _read(url: str) -> bytes:
     """Return the start of an answer, without a token and also if it is an error; empty if there is none."""
     try:
-        with urllib.request.urlopen(url, timeout=PROBE_S) as response:
+        with urllib.request.build_opener(ignore_proxies()).open(url, timeout=PROBE_S) as response:
             found: bytes = response.read(100_000)
     except urllib.error.HTTPError as error:
         with error:
