@@ -84,7 +84,7 @@ NO_DESTINATION = (
 def register(client: distributed.Client | None = None, *, account: str | None = None) -> Awaitable[str] | str:
     """Record this client's cluster from now on, until it closes or ``unregister()``. Further calls have no effect.
 
-    It belongs to ``account``, by default that of the configuration, else the default account of ``daskscope login``.
+    It belongs to ``account``; by default to the account in Dask's configuration, else to the default account of your sign-in.
     Prints and returns the URL of the cluster's page, or the directory on the scheduler's machine.
     With an asynchronous client, await the result.
     """

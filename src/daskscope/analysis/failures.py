@@ -129,6 +129,6 @@ def _keys(table: Table, rows: Array) -> tuple[str, ...]:
 
 
 def _traceback(table: Table, rows: Array) -> str:
-    """Return the traceback of the first of some rows; repeats of a fingerprint are recorded without one."""
+    """Return the traceback of the first row: repeats of a fingerprint are recorded without one."""
     strings = table.strings("traceback")
     return str(strings.values[strings.codes[rows[0]]]) if len(rows) else ""

@@ -83,7 +83,7 @@ def _headline(states: Counter[RunState], state: RunState, verb: str, took: str) 
 
 
 def _work_done(facts: Facts, *, is_empty: bool) -> str:
-    """Return what was computed before an interruption, as sentences."""
+    """Return sentences about the work before an interruption."""
     return "No task had finished." if is_empty else f"{_abandoned(facts.recording)}{_thread_time(facts.split)}"
 
 

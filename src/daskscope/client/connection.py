@@ -137,7 +137,7 @@ async def install(client: distributed.Client, settings: Settings, owner: str, ki
 
 
 def user_digest() -> str:
-    """Return what tells this user on this machine from others, and tells the scheduler nothing else."""
+    """Return a digest of this user and machine, which tells the scheduler neither."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

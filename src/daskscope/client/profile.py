@@ -69,7 +69,7 @@ def profile(
 
 
 def _recording_of(client: distributed.Client) -> Recording | None:
-    """Return what a server has recorded of a running cluster; None if there is none that this user can read."""
+    """Return the recording that a server has of a running cluster; None if there is none that this user can read."""
     client = find_client(client)
     if client.asynchronous:
         raise DaskscopeError("profile() needs a client that is not asynchronous.")

@@ -165,7 +165,7 @@ def find_token(url: str, account: str = "") -> str:
 
 
 def chosen_account(url: str, account: str | None = None) -> str:
-    """Return the given account, else that of Dask's configuration, else the default of the sign-in; empty if there is none."""
+    """Return the given account, else the one in Dask's configuration, else the default of the sign-in; empty without any."""
     return account or dask.config.get("daskscope.account", None) or credentials.default_account(url)
 
 

@@ -25,7 +25,7 @@ PROBE_S = 3.0
 
 
 def check_address(url: str) -> None:
-    """Raise ``ServerError`` for an address that cannot be that of a server."""
+    """Raise ``ServerError`` for an address that cannot belong to a server."""
     scheme, mark, rest = url.partition("://")
     if not mark:
         raise ServerError(f"The server address {url} has no scheme. Type {_with_scheme(url)}")
@@ -87,7 +87,7 @@ def _uses_tls(url: str) -> bool:
 
 
 def describe_answer(url: str, answer: str) -> str:
-    """Return what is at an address that answers, but not as a daskscope server does there."""
+    """Return a sentence about the program that answers at an address and is not a daskscope server."""
     if url.startswith("http:") and answer.startswith("400") and _uses_tls(url):
         return f"{url} uses https. Type {_other_scheme(url)}"
     identity = _json_at(f"{url.removesuffix('/status')}/json/identity.json")
