@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from tests.archive import NOW, Archive, frame
 
 from daskscope.analysis.limits import LARGEST
+from daskscope.model.states import RUN_STATES
 from daskscope.storage import schema
 from daskscope.storage.clusters import prefixes_of
 from daskscope.storage.computations import list_computations
@@ -24,14 +25,14 @@ def test_totals_of_hostile_runs_are_capped(archive: Archive) -> None:
     with archive.write() as tx:
         tx.execute(sa.insert(schema.runs), rows)
         fleet = fleet_of(tx)
-    clusters = {"running": MANY, "idle": 0, "finished": 0, "lost": 0}
+    clusters: dict[str, int] = {**dict.fromkeys(RUN_STATES, 0), "running": MANY}
     assert fleet == Fleet(clusters, LARGEST, LARGEST, LARGEST, LARGEST, LARGEST)
 
 
 def test_totals_without_runs_are_zero(archive: Archive) -> None:
     with archive.read() as tx:
         fleet = fleet_of(tx)
-    assert fleet == Fleet({"running": 0, "idle": 0, "finished": 0, "lost": 0}, 0, 0, 0, 0, 0)
+    assert fleet == Fleet(dict.fromkeys(RUN_STATES, 0), 0, 0, 0, 0, 0)
 
 
 def test_sums_over_the_prefixes_of_a_run_are_capped(archive: Archive) -> None:
