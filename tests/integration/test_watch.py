@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -25,6 +26,7 @@ from tests.server_process import ServerProcess
 
 import daskscope
 from daskscope import units
+from daskscope.client import embedded_server
 from daskscope.client.embedded_server import find_or_start
 from daskscope.client.local_servers import running_servers, split_secret
 from daskscope.client.server import Server
@@ -80,6 +82,18 @@ def test_a_server_that_runs_already_is_used(cluster: Any, tmp_path: Path) -> Non
         assert split_secret(first.url)[0] in [url for url, _ in running_servers()], "only its own server is stopped"
     finally:
         first.close()
+
+
+def test_a_server_starts_on_another_port_if_the_usual_one_is_taken_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = int(taken.getsockname()[1])
+        found = iter([port, 0])
+        monkeypatch.setattr(embedded_server, "free_port", lambda: next(found))
+        server = embedded_server.start(str(tmp_path / "data"))
+        server.close()
+    assert f":{port}/" not in server.url
 
 
 def test_a_cluster_that_is_recorded_elsewhere_keeps_its_page(cluster: Any, tmp_path: Path) -> None:

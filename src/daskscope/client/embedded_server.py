@@ -46,7 +46,18 @@ def start(data: str = "") -> EmbeddedServer:
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingExtra(missing[0], "server", "A server on this machine")
-    command = [sys.executable, "-c", START, "serve", "--port", str(free_port())]
+    port = free_port()
+    try:
+        return _start(data, port)
+    except DaskscopeError:
+        # Another program may have taken the port since.
+        if not port or free_port():
+            raise
+        return _start(data, 0)
+
+
+def _start(data: str, port: int) -> EmbeddedServer:
+    command = [sys.executable, "-c", START, "serve", "--port", str(port)]
     command += ["--data", data] if data else []
     # In a session of its own: Ctrl-C must not stop it before the last batches have arrived.
     process = subprocess.Popen(
