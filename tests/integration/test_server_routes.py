@@ -452,6 +452,9 @@ class TestInsufficientRights:
                     check_refused(route, answer, 400)
                 elif route.access == "read" and route.method == "GET":
                     assert answer.status == 200, (name_of(route), answer.text[:200])
+                elif route.access == "read" and "token" in caller and route.path == "/api/v1/tokens/{token}":
+                    # A token that only reads revokes itself and no other.
+                    check_refused(route, answer, 403)
                 elif route.access == "read":
                     # What they can change is their own, and the values are those of the owner.
                     check_refused(route, answer, 404)

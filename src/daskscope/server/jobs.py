@@ -44,6 +44,8 @@ REFRESH_EVERY_S = 10.0
 REPLACED_EVERY_S = 300.0
 RETAIN_EVERY_S = 3600.0
 SWEEP_EVERY_S = 6 * 3600.0
+#: A job that failed is tried again this soon: otherwise an outage at its time is reported for hours.
+RETRY_S = 10.0
 FILES_EVERY_S = 300.0
 #: An upload arrives within ten minutes (``UPLOAD_S``) and is rendered a few minutes later. One that was not written to
 #: for this long was left by a killed server. Younger ones may belong to another server on the same directory.
@@ -101,10 +103,11 @@ class Jobs:
         while not self._stop.wait(1.0):
             for name, job, every in jobs:
                 if time.monotonic() >= next_time[name] and not self._stop.is_set():
-                    self._do(name, job)
-                    next_time[name] = time.monotonic() + every
+                    is_outage = self._do(name, job)
+                    next_time[name] = time.monotonic() + (min(every, RETRY_S) if is_outage else every)
 
-    def _do(self, name: str, job: object) -> None:
+    def _do(self, name: str, job: object) -> bool:
+        """Do a job. Return whether it failed and should be tried again soon; to find lost files is its purpose."""
         assert callable(job)
         problems = self.services.problems
         try:
@@ -115,9 +118,11 @@ class Jobs:
                 expected = isinstance(error, DaskscopeError) or is_outage(error)
                 logger.error("the %s job fails: %s", name, detail_of(error), exc_info=None if expected else error)
             problems[name] = public_message(error)
+            return not isinstance(error, LostFiles)
         else:
             if problems.pop(name, None) is not None:
                 logger.info("the %s job works again", name)
+        return False
 
     def compact(self) -> None:
         services = self.services

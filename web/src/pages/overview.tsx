@@ -35,7 +35,7 @@ export function Overview() {
           <Failure text={report.failure} />
         </div>
       )}
-      {status === "idle" && (
+      {report.totals.tasks === 0 && report.answer.state === "finished" && report.complete && (
         <Panel class="mt">
           <Empty title="No computations recorded" snippet={EXAMPLE}>
             {" "}

@@ -4,6 +4,7 @@ import { forgetPageSecret } from "../api/page-secret";
 import { switchTheme } from "../charts/theme";
 import { Brand, Icon } from "../widgets/icon";
 import { Toasts } from "../widgets/toast";
+import { takesKeys } from "../widgets/viewer-keys";
 import { AppHelp } from "./app-help";
 import { AppPalette } from "./app-palette";
 import { useTeam } from "./context";
@@ -26,13 +27,7 @@ export function AppShell({ section, children }: { section: string; children: Com
         event.preventDefault();
         open("palette");
       }
-      if (
-        event.ctrlKey ||
-        event.metaKey ||
-        event.altKey ||
-        (event.target as HTMLElement | null)?.closest("input, select, textarea, dialog")
-      )
-        return;
+      if (event.ctrlKey || event.metaKey || event.altKey || takesKeys(event.target as HTMLElement | null)) return;
       if (performance.now() - pressedG < 1500) {
         pressedG = Number.NEGATIVE_INFINITY;
         const entry = SECTIONS.find(([, , letter]) => letter === key);

@@ -2,6 +2,11 @@ import type { Model } from "../model/model";
 import { pan, wholeRun, zoom } from "../model/time";
 import { viewEntries } from "./views";
 
+/** Whether an element takes the keys itself. A dialog that was closed keeps the focus until the next frame, and takes none. */
+export function takesKeys(target: HTMLElement | null): boolean {
+  return !!target?.closest("input, select, textarea, dialog") && !target.closest("dialog:not([open])");
+}
+
 /** Handle the keyboard shortcuts of the viewer, except in input fields. Returns a function that stops it. */
 export function listenForKeys(
   model: Model,
@@ -17,7 +22,7 @@ export function listenForKeys(
       return;
     }
     const target = event.target as HTMLElement | null;
-    if (event.ctrlKey || event.metaKey || event.altKey || target?.closest("input, select, textarea, dialog")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || takesKeys(target)) return;
     const key = event.key.toLowerCase();
     if (performance.now() - pressedG < 1500) {
       pressedG = Number.NEGATIVE_INFINITY;
