@@ -27,7 +27,7 @@ def load(shell: Any) -> None:
 
 
 class _CellReport(performance_report):
-    """The report of a cell, whose code is no frame's when the recording begins."""
+    """The report of a notebook cell. Its code is given, because no frame runs it yet when the recording begins."""
 
     cell = ""
 

@@ -97,7 +97,7 @@ def describe_answer(url: str, answer: str) -> str:
 
 
 def find_server_above(url: str) -> str:
-    """Return what to type if an address is that of a page of a server; empty if it is not."""
+    """Return what to type instead of the address of a page; empty if the address is not a page of a server."""
     above = url
     while urlsplit(above).path.strip("/"):
         above = above.rpartition("/")[0]
@@ -124,7 +124,7 @@ def ignore_proxies() -> urllib.request.ProxyHandler:
 
 
 def _read(url: str) -> bytes:
-    """Return the start of an answer, without a token and also if it is an error; empty if there is none."""
+    """Return the beginning of the response to a request without a token, errors included; empty without a response."""
     try:
         with urllib.request.build_opener(ignore_proxies()).open(url, timeout=PROBE_S) as response:
             found: bytes = response.read(100_000)

@@ -103,7 +103,7 @@ def note_refusal(segment: Path, reason: str) -> None:
 
 
 def find_leftovers(directory: Path, destination: str) -> list[Leftover]:
-    """Return what ended recorders left for this destination, oldest first. Locks nothing, so it may be taken meanwhile."""
+    """Return the leftovers of ended recorders for this destination, oldest first. They are not locked: others may take them."""
     found = []
     for leftover in _all(directory):
         descriptor = _adopt(leftover.lock, destination)

@@ -48,7 +48,7 @@ class Claims:
         self._held.pop(owner, None)
 
     def release_abandoned(self, user: str, connected: Container[str]) -> None:
-        """Release the registrations of a user whose clients have left, such as those of a notebook before its restart."""
+        """Release the registrations of a user whose clients have left, such as the kernel of a notebook that was restarted."""
         for owner, claim in list(self._held.items()):
             if claim.kind == REGISTER and user and claim.user == user and claim.client not in connected:
                 self.release(owner)

@@ -127,7 +127,7 @@ def _other_account(found: Known, request: Request) -> str:
 
 
 def _in_account(identity: Identity, token: Token, name: str, services: Services) -> Identity:
-    """Return what a token for all accounts allows in one of them."""
+    """Return the scopes that a token for all accounts has in one of them."""
     with services.ingest_archive.read() as tx:
         account, roles = find_account(tx, name), roles_of(tx, token.user)
         if account is None or account.id not in roles:
