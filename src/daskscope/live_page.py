@@ -101,8 +101,11 @@ class Watch:
                 left = self._client.sync(analytics.stop_recording, self._client, self._owner)
                 self.is_still_recorded = bool(left)
         self._update_displays(SHOWN_S)
-        if self._server is not None and not self.is_still_recorded:
-            self._server.close()
+        if self._server is not None:
+            if self.is_still_recorded:
+                self._server.keep()
+            else:
+                self._server.close()
 
     def _ipython_display_(self) -> None:
         # Untyped, and only there in a notebook.

@@ -17,6 +17,7 @@ from typing import Any
 import dask
 import distributed
 import nbformat.v4
+import psutil
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
@@ -94,6 +95,31 @@ def test_a_server_starts_on_another_port_if_the_usual_one_is_taken_meanwhile(
         server = embedded_server.start(str(tmp_path / "data"))
         server.close()
     assert f":{port}/" not in server.url
+
+
+#: Starts a server, prints its process ID once it answers, and is killed.
+STARTER = """
+import os, signal, sys, urllib.request
+from daskscope.client import embedded_server
+embedded_server.LINGER_S = 0
+server = embedded_server.start(sys.argv[1])
+if sys.argv[2] == "keep":
+    server.keep()
+urllib.request.urlopen(server.url).read()
+print(server.process.pid, server.url, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_server_ends_with_a_killed_starter_unless_a_recording_needs_it(tmp_path: Path, keep: bool) -> None:
+    command = [sys.executable, "-c", STARTER, str(tmp_path / "data"), "keep" if keep else ""]
+    pid, url = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
+    server = psutil.Process(int(pid))
+    if keep:
+        assert "daskscope" in page_text(url)
+        server.terminate()
+    until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_cluster_that_is_recorded_elsewhere_keeps_its_page(cluster: Any, tmp_path: Path) -> None:

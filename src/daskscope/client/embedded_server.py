@@ -6,12 +6,27 @@ import importlib.util
 import socket
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 
 from daskscope.client.local_servers import running_servers, with_secret
 from daskscope.errors import DaskscopeError, MissingExtra
 
-START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+#: Seconds for which a server runs on after its starter was killed: recorders notice that too, and send their last batches.
+LINGER_S = 15
+#: Standard input ends with the process that started the server, also if that is killed. A byte means: do not end with it.
+START = """
+import os, signal, sys, threading, time
+from daskscope.cli.main import main
+
+def end_with_starter(linger_s):
+    if not os.read(0, 1):
+        time.sleep(linger_s)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+threading.Thread(target=end_with_starter, args=(float(sys.argv.pop(1)),), daemon=True).start()
+sys.exit(main(sys.argv[1:]))
+"""
 #: The port of ``daskscope serve``, so that URLs stay valid after a restart.
 PORT = 8780
 STOP_S = 30.0
@@ -30,6 +45,13 @@ class EmbeddedServer:
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(STOP_S)
+
+    def keep(self) -> None:
+        """Let the server run on after the end of this process."""
+        if self.process is not None and self.process.poll() is None:
+            assert self.process.stdin is not None
+            self.process.stdin.write("k")
+            self.process.stdin.flush()
 
 
 def find_or_start(data: str = "") -> EmbeddedServer:
@@ -50,25 +72,28 @@ def start(data: str = "") -> EmbeddedServer:
     try:
         return _start(data, port)
     except DaskscopeError:
-        # Another program may have taken the port since.
-        if not port or free_port():
+        # Another program may have taken the port since. Any other failure happens again.
+        if not port:
             raise
         return _start(data, 0)
 
 
 def _start(data: str, port: int) -> EmbeddedServer:
-    command = [sys.executable, "-c", START, "serve", "--port", str(port)]
+    command = [sys.executable, "-c", START, str(LINGER_S), "serve", "--port", str(port)]
     command += ["--data", data] if data else []
-    # In a session of its own: Ctrl-C must not stop it before the last batches have arrived.
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert process.stdout is not None and process.stderr is not None
-    url = process.stdout.readline().strip()
-    if not url:
-        process.wait(STOP_S)
-        why = process.stderr.read().strip().splitlines()
-        raise DaskscopeError(f"The server did not start: {why[-1] if why else 'it printed nothing'}")
+    # A file: nobody reads what the server logs later, and it must not wait or fail for that.
+    with tempfile.TemporaryFile("w+") as log:
+        # In a session of its own: Ctrl-C must not stop it before the last batches have arrived.
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        )
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        if not url:
+            process.wait(STOP_S)
+            log.seek(0)
+            why = log.read().strip().splitlines()
+            raise DaskscopeError(f"The server did not start: {why[-1] if why else 'it printed nothing'}")
     return EmbeddedServer(url, process)
 
 
