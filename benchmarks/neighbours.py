@@ -38,7 +38,7 @@ CAPTURE_S = 15.0
 CLUSTERS = 10
 SENDERS = 4
 READERS = 2
-ROUNDS = 4
+ROUNDS = 2
 PAGE_EVERY_S = 0.25
 PAGES = ("clusters?limit=100", "clusters/quiet-0", "computations", "errors", "usage", "overview")
 LIMIT = 2.0

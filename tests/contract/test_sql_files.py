@@ -13,6 +13,7 @@ from daskscope.storage.runs import files_of
 from daskscope.storage.sql import SqlLimits, parse_query, run_query
 from daskscope.storage.sql_check import SqlError
 from daskscope.storage.sql_files import SqlFilter, place_files
+from daskscope.wire.decode import Frame
 
 COUNT = "select cluster, count(*) from tasks group by 1 order by 1"
 
@@ -39,6 +40,20 @@ def test_rows_in_files_and_in_the_buffer_are_read_together(archive: Archive, tmp
     archive.ingest([frame("tasks", [task(900)], 2, cluster="a", kept=6)])
     send(archive, "b", 4)
     assert ask(archive, COUNT, tmp_path / "q") == [2, 2, [["a", 6], ["b", 4]]]
+
+
+def test_rows_in_the_buffer_are_decoded_by_the_query_alone(
+    sqlite_archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send(sqlite_archive, "a", 3)
+    with monkeypatch.context() as placing:
+        # A few bytes may have very many rows, so placing them must not decode any.
+        placing.setattr(Frame, "table", lambda _: pytest.fail("decoded"))
+        checked = parse_query(COUNT)
+        (tmp_path / "q").mkdir()
+        placed = place_files(sqlite_archive, sqlite_archive.account, checked.tables, SqlFilter(), tmp_path / "q")
+    assert placed.is_complete
+    assert run_query(checked, placed.directory, placed.files, SqlLimits()).rows == [["a", 3]]
 
 
 def test_an_account_does_not_see_the_rows_of_another(archive: Archive, tmp_path: Path) -> None:

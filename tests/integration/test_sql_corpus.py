@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.sql_corpus import CORPUS, Outcome
 
 from daskscope.server import sql_process as process_module
 from daskscope.server.child_processes import ChildProcesses
-from daskscope.server.sql_process import TOO_MUCH, SqlProcess
+from daskscope.server.sql_process import TOO_MUCH, SqlProcess, SqlReply
 from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlFiles, SqlLimits, SqlResult
+from daskscope.storage.sql import SqlFiles, SqlLimits
 from daskscope.storage.sql_check import SqlError
 from daskscope.testing.factories import make_recording
 
@@ -33,7 +34,7 @@ class Asker:
     _context: AbstractContextManager[SqlProcess] | None = None
     _process: SqlProcess | None = None
 
-    def ask(self, query: str) -> tuple[Outcome, SqlResult | str]:
+    def ask(self, query: str) -> tuple[Outcome, SqlReply | str]:
         """Return what became of a query, and its result or message."""
         if self._process is None:
             self._context = process_module.sql_process(self.processes, self.directory, LIMITS)
@@ -94,8 +95,11 @@ def test_the_corpus_is_large_and_has_no_query_twice() -> None:
 def test_times_with_a_zone_are_results(asker: Asker) -> None:
     query = "select timestamptz '2026-01-02 03:04:05+01', [timestamptz '2026-01-02 03:04:05+00']"
     outcome, found = asker.ask(query)
-    assert isinstance(found, SqlResult), found
-    assert (outcome, found.rows) == ("bounded", [["2026-01-02T02:04:05+00:00", ["2026-01-02T03:04:05+00:00"]]])
+    assert isinstance(found, SqlReply), found
+    assert (outcome, msgspec.json.decode(found.rows)) == (
+        "bounded",
+        [["2026-01-02T02:04:05+00:00", ["2026-01-02T03:04:05+00:00"]]],
+    )
 
 
 def test_a_cluster_with_a_damaged_file_is_skipped(tmp_path: Path) -> None:
@@ -109,4 +113,4 @@ def test_a_cluster_with_a_damaged_file_is_skipped(tmp_path: Path) -> None:
     with process_module.sql_process(ChildProcesses(), tmp_path, SqlLimits()) as process:
         process.tables_of("select cluster, count(*) from tasks group by 1")
         found = process.run(tmp_path, files)
-    assert (found.rows, found.skipped) == ([["whole", 2]], ("damaged", "missing"))
+    assert (msgspec.json.decode(found.rows), found.skipped) == ([["whole", 2]], ("damaged", "missing"))

@@ -6,6 +6,7 @@ second.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator
@@ -67,7 +68,8 @@ class RecordingJob(msgspec.Struct, frozen=True):
 class RecordingReply(msgspec.Struct, frozen=True):
     """The comparison, the reason why nothing was written, or the error."""
 
-    comparison: dict[str, Any] | None = None
+    #: As JSON: the server passes it on without decoding it. A megabyte takes 0.06 s to decode and encode again.
+    comparison: msgspec.Raw = msgspec.Raw(b"null")
     error: JobError | str = ""
     detail: str = ""
 
@@ -179,7 +181,7 @@ def _do(job: RecordingJob) -> RecordingReply:
     try:
         with closing(open_archive(job.storage)) as archive:
             if job.run is None:
-                return RecordingReply(compare(archive, job))
+                return RecordingReply(_encoded(compare(archive, job)))
             with Path(job.path).open("wb") as file:
                 file.writelines(recording_file(archive, job))
             return RecordingReply()
@@ -188,6 +190,14 @@ def _do(job: RecordingJob) -> RecordingReply:
     except Exception as error:  # noqa: BLE001 (the server raises or logs it)
         kind, detail = describe_error(error)
         return RecordingReply(error=kind, detail=detail)
+
+
+def _encoded(comparison: dict[str, Any]) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(msgspec.json.encode(comparison))
+    except UnicodeEncodeError:
+        # A lone surrogate from a recorder, as in responses of the server.
+        return msgspec.Raw(json.dumps(comparison).encode())
 
 
 if __name__ == "__main__":

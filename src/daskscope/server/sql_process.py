@@ -11,14 +11,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.child_main import limit_memory, limit_time, reply_to_jobs
 from daskscope.server.child_processes import Child, ChildProcesses
-from daskscope.storage.sql import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
+from daskscope.storage.sql import SqlFiles, SqlLimits, parse_query, run_query
 from daskscope.storage.sql_check import CheckedQuery, SqlError
 
 logger = logging.getLogger("daskscope.server")
@@ -64,7 +64,8 @@ class SqlReply(msgspec.Struct, frozen=True):
     """The result of a query, or the error."""
 
     columns: list[tuple[str, str]] = []
-    rows: list[list[Any]] = []
+    #: As JSON: the server passes up to 32 MiB of rows on without decoding them.
+    rows: msgspec.Raw = msgspec.Raw(b"[]")
     is_cut: bool = False
     skipped: tuple[str, ...] = ()
     error: str = ""
@@ -85,13 +86,12 @@ class SqlProcess:
             raise SqlError(reply.error)
         return set(reply.tables)
 
-    def run(self, directory: Path, files: SqlFiles) -> SqlResult:
+    def run(self, directory: Path, files: SqlFiles) -> SqlReply:
         """Return the result of the query that was checked."""
         reply = self._ask(FilesJob(str(directory), files.clusters, files.paths), SqlReply)
         if reply.error:
             raise SqlError(reply.error)
-        columns = tuple(SqlColumn(*column) for column in reply.columns)
-        return SqlResult(columns, reply.rows, reply.is_cut, reply.skipped)
+        return reply
 
     def _ask(self, job: SqlJob | FilesJob, reply: type[Reply]) -> Reply:
         text = self._child.read_line() if self._child.send(job) else b""
@@ -145,7 +145,8 @@ class _Server:
         limit_time(self._limits.seconds + PARSE_S)
         result = run_query(self._query, Path(job.directory), SqlFiles(job.clusters, job.paths), self._limits)
         columns = [(column.name, column.type) for column in result.columns]
-        return SqlReply(columns, result.rows, result.is_cut, result.skipped)
+        rows = msgspec.Raw(msgspec.json.encode(result.rows))
+        return SqlReply(columns, rows, result.is_cut, result.skipped)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from daskscope import units
-from daskscope.errors import WireError
-from daskscope.model.table import Table, concatenate
-from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.archive import Archive, Transaction
 from daskscope.storage.blobs import LocalStore, MissingBlob
 from daskscope.storage.ingest import SECRET
-from daskscope.storage.parquet import to_parquet
 from daskscope.storage.runs import ATTEMPTS, open_batch
-from daskscope.storage.sql import SqlFiles
+from daskscope.storage.sql import SqlFiles, frames_path
 from daskscope.storage.sql_check import SqlError
 
 #: Maximum runs of a query; the newest are read.
@@ -61,7 +57,8 @@ class PlacedFiles:
     @property
     def is_complete(self) -> bool:
         """Whether no file was deleted since, because a compaction joined it with others."""
-        return all((self.directory / path).exists() for paths in self.files.paths.values() for path in paths)
+        paths = [self.directory / path for paths in self.files.paths.values() for path in paths]
+        return all(path.exists() or frames_path(path).exists() for path in paths)
 
 
 def check_tables(tables: Collection[str]) -> None:
@@ -117,8 +114,8 @@ def _place_files(
                 _place(tx, path, local, placed.add(name, runs[run]))
             except MissingBlob:
                 placed.missing[path] = runs[run]
-        for name, run, table in _buffered(tx, account, runs, tables):
-            placed.add(name, runs[run]).write_bytes(to_parquet(table))
+        for name, run, frames in _buffered(tx, account, runs, tables):
+            frames_path(placed.add(name, runs[run])).write_bytes(msgspec.msgpack.encode(frames))
     return placed
 
 
@@ -158,27 +155,22 @@ def _place(tx: Transaction, path: str, local: Path | None, target: Path) -> None
 
 def _buffered(
     tx: Transaction, account: int, runs: dict[int, str], tables: Collection[str]
-) -> Iterator[tuple[str, int, Table]]:
-    """Yield the rows of each run and table that are not in files yet; the newest runs first, up to a limit."""
+) -> Iterator[tuple[str, int, list[bytes]]]:
+    """Yield the frames of each run and table that are not in files yet; the newest runs first, up to a limit.
+
+    The process of the query decodes them: 64 MB of frames may have a hundred million rows.
+    """
     batches, left = schema.batches, MAX_BUFFERED
     for run in runs:
         mine = (batches.c.run_id == run) & batches.c.frame.is_not(None) & (batches.c.damage == "")
         query = sa.select(batches).where(mine & batches.c.name.in_(sorted(tables)))
-        parts: dict[str, list[Table]] = {}
+        parts: dict[str, list[bytes]] = {}
         for row in tx.execute(query.order_by(batches.c.epoch, batches.c.sequence)):
             left -= len(row.frame)
             if left < 0:
                 raise SqlError(
                     "Too many rows have arrived in the last minutes. Try again soon, or ask for fewer clusters."
                 )
-            _add(parts, row.name, open_batch(tx, account, run, row))
+            parts.setdefault(row.name, []).append(open_batch(tx, account, run, row).frame)
         for name, found in parts.items():
-            yield name, run, concatenate(TABLES[name], found)
-
-
-def _add(parts: dict[str, list[Table]], name: str, batch: Any) -> None:
-    try:
-        parts.setdefault(name, []).append(batch.table())
-    except WireError:
-        # Compaction will report it.
-        pass
+            yield name, run, found

@@ -49,7 +49,7 @@ class Found:
     rows: int
 
 
-def compare(call: Call) -> dict[str, Any]:
+def compare(call: Call) -> dict[str, Any] | msgspec.Raw:
     query: CompareQuery = call.query
     sides = [[_find(call, text) for text in _listed(texts)] for texts in (query.before, query.after)]
     tasks = sum(run.tasks for side in sides for run in side)
@@ -74,7 +74,9 @@ def compare(call: Call) -> dict[str, Any]:
         raise unavailable(str(error)) from None
 
 
-def _answer(services: Services, job: RecordingJob, tasks: int, rows: int, largest: Found) -> dict[str, Any]:
+def _answer(
+    services: Services, job: RecordingJob, tasks: int, rows: int, largest: Found
+) -> dict[str, Any] | msgspec.Raw:
     """Compare runs: in this process if they are small."""
     here = amount_here(services, job.account)
     if tasks <= MAX_TASKS_HERE and rows <= here.rows:
@@ -84,9 +86,7 @@ def _answer(services: Services, job: RecordingJob, tasks: int, rows: int, larges
         except RunTooLarge:
             pass
     # One recording at a time is in memory.
-    reply = run_apart(services, job, max(largest.rows, tasks))
-    assert reply.comparison is not None
-    return reply.comparison
+    return run_apart(services, job, max(largest.rows, tasks)).comparison
 
 
 def _listed(texts: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 
@@ -15,10 +15,10 @@ from daskscope.server.http.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.sql_contract import SqlAnswer, SqlTables
-from daskscope.server.sql_process import PROCESS_NBYTES, sql_process
+from daskscope.server.sql_process import PROCESS_NBYTES, SqlReply, sql_process
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.runs import ATTEMPTS
-from daskscope.storage.sql import SqlLimits, SqlResult
+from daskscope.storage.sql import SqlLimits
 from daskscope.storage.sql_check import MAX_QUERY, SqlError
 from daskscope.storage.sql_files import PlacedFiles, SqlFilter, place_files
 
@@ -46,8 +46,8 @@ def run_sql(call: Call) -> SqlAnswer:
         raise Refusal(400, "sql", str(error)) from None
     skipped = sorted({*placed.missing.values(), *result.skipped})
     return {
-        "columns": [{"name": column.name, "type": column.type} for column in result.columns],
-        "rows": result.rows,
+        "columns": [{"name": name, "type": kind} for name, kind in result.columns],
+        "rows": cast("list[list[object]]", result.rows),
         "is_cut": result.is_cut,
         "clusters": placed.runs,
         "all_clusters": placed.all_runs,
@@ -57,7 +57,7 @@ def run_sql(call: Call) -> SqlAnswer:
     }
 
 
-def _run(call: Call, body: SqlBody) -> tuple[SqlResult, PlacedFiles]:
+def _run(call: Call, body: SqlBody) -> tuple[SqlReply, PlacedFiles]:
     services = call.services
     since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
     wanted = SqlFilter(since_us, body.cluster)
