@@ -21,7 +21,7 @@ from tests.services import Hosting, Postgres
 from daskscope.server import compact_process, documents
 from daskscope.server import jobs as jobs_module
 from daskscope.server.compact_process import CompactionError
-from daskscope.server.http.errors import not_found
+from daskscope.server.errors import not_found
 from daskscope.server.jobs import UPLOAD_AGE_S, Jobs, remove_uploads
 from daskscope.server.services import open_services
 from daskscope.storage import compaction, schema

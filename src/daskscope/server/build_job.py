@@ -8,31 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.child_processes import ENVIRONMENT, ChildProcesses, Storage
 
 #: The module that a process runs.
 MODULE = "daskscope.server.build_process"
-#: Return whole columns to the system as soon as they are freed, and reuse what is smaller. The default allocators keep most of what
-#: the reading of each column freed. With a threshold of 256 kB, a third of the time went into empty pages from the system.
-#: OpenMP and OpenBLAS start no threads, which reserve memory.
-ENVIRONMENT = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "MALLOC_ARENA_MAX": "2",
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(8 << 20),
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
-
-class Storage(msgspec.Struct, frozen=True):
-    """How to reach the storage of the server."""
-
-    database: str
-    database_timeout: int
-    store: str
-    store_endpoint: str
-    masters: list[bytes]
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from daskscope import units
 from daskscope.errors import DaskscopeError
-from daskscope.server.build_job import Job, Result, Storage, run_build
+from daskscope.server.build_job import Job, Result, run_build
 from daskscope.server.child_errors import raise_again
+from daskscope.server.child_processes import memory_attempts
 from daskscope.server.rendering import (
     Document,
     Subject,
@@ -107,25 +108,13 @@ def _job(
     services: Services, account: int, title: str, *, run: int = 0, computation: str = "", recording: str = ""
 ) -> Job:
     memory = services.settings.build_memory
-    return Job(storage_of(services), memory, account, title, run, computation, recording)
-
-
-def storage_of(services: Services) -> Storage:
-    """Return how other processes reach the storage of a server."""
-    settings = services.settings
-    return Storage(
-        settings.database_url,
-        settings.database_timeout,
-        settings.store_url,
-        settings.store_endpoint,
-        services.archive.vault.masters,
-    )
+    return Job(services.storage, memory, account, title, run, computation, recording)
 
 
 def _build_apart(services: Services, job: Job, tasks: int) -> Built:
     """Build a document in a process of its own: first with the memory it should need, then with all there is."""
     result = Result("memory")
-    for nbytes in attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
+    for nbytes in memory_attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
         with services.build_memory.reserve(nbytes, job.account):
             result = run_build(services.child_processes, _with_memory(job, nbytes), BUILD_S)
         if result.outcome != "memory":
@@ -133,11 +122,6 @@ def _build_apart(services: Services, job: Job, tasks: int) -> Built:
     _check(result, services.build_memory.nbytes)
     services.counters.add("documents")
     return Built(result.path, result.nbytes, result.is_complete, result.cluster)
-
-
-def attempts(wanted: int, nbytes: int) -> list[int]:
-    """Return the memory to try a build with. Rows besides tasks, such as events and samples, are not in the estimate."""
-    return [wanted, nbytes] if wanted < nbytes else [nbytes]
 
 
 def _with_memory(job: Job, nbytes: int) -> Job:

@@ -14,9 +14,8 @@ from typing import Literal
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.build_job import ENVIRONMENT, Storage
 from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import NICE, ChildProcesses
+from daskscope.server.child_processes import ENVIRONMENT, NICE, ChildProcesses, Storage
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.compaction import Compacted
 

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from daskscope import __version__
 from daskscope.report.schema import SCHEMA
 from daskscope.server.building import BuildFailed, Built, build_document, renewed
-from daskscope.server.http.errors import Refusal, not_found
-from daskscope.server.http.routing import Call
-from daskscope.server.rendering import Document, NoSuchComputation, Subject, store_document
+from daskscope.server.errors import Refusal, not_found
+from daskscope.server.rendering import Document, Subject, store_document
 from daskscope.server.services import Services
 from daskscope.server.shared import Shared
 from daskscope.storage.blobs import MissingBlob
 from daskscope.storage.builds import Build, begin_build, end_build, fail_build
-from daskscope.storage.clusters import Cluster
 from daskscope.storage.database import DatabaseError, StorageError
 from daskscope.storage.documents import (
     INCOMPLETE,
@@ -196,13 +194,3 @@ def _keep(services: Services, subject: Subject, build: Build, made: Built, newes
     if made.document is not None:
         _cache.put(made.path, made.document)
     return Shown(made.document or load(services, subject.account, made.path), made.path, kept.created_us)
-
-
-def of_request(call: Call, row: Cluster) -> Shown:
-    """Return the document of a run, or of the computation in the path."""
-    computation = str(call.request.path_params.get("computation", ""))
-    title = row.name or row.cluster
-    try:
-        return of_run(call.services, call.account.id, row.id, title, computation)
-    except NoSuchComputation:
-        raise not_found("such computation") from None

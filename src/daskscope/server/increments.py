@@ -22,7 +22,7 @@ from daskscope.errors import WireError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table
 from daskscope.server.building import LISTED
-from daskscope.server.http.errors import bad_request
+from daskscope.server.errors import bad_request
 from daskscope.server.increment_contract import (
     IncrementError,
     IncrementHeader,

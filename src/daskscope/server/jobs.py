@@ -13,9 +13,8 @@ from pathlib import Path
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
-from daskscope.server.building import storage_of
 from daskscope.server.compact_process import MAX_NBYTES_HERE, MAX_ROWS_HERE, CompactionError, CompactJob, compact_apart
-from daskscope.server.http.errors import Refusal, public_message
+from daskscope.server.errors import Refusal, public_message
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.blobs import LocalStore, StoreAway
@@ -156,7 +155,7 @@ class Jobs:
         services = self.services
         if one.nbytes > MAX_NBYTES_HERE or one.rows > MAX_ROWS_HERE:
             keep_us = services.archive.keep_replaced_us
-            job = CompactJob(storage_of(services), keep_us, one.account, one.run, one.is_over)
+            job = CompactJob(services.storage, keep_us, one.account, one.run, one.is_over)
             done = compact_apart(services.child_processes, job)
         else:
             began = time.perf_counter()

@@ -21,7 +21,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from daskscope.analysis.rollup import RollUp
-from daskscope.server.build_job import ENVIRONMENT
+from daskscope.server.child_processes import ENVIRONMENT
 from daskscope.server.parse_process import LENGTH_NBYTES, Reply, roll_up_frames
 from daskscope.server.pools import APART, PARSE, PARSERS, Pools
 from daskscope.wire.decode import Frame

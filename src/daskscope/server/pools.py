@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from daskscope.server.child_processes import take_child_cpu_s
 from daskscope.server.cpu_shares import CpuShares
-from daskscope.server.http.errors import too_many
+from daskscope.server.errors import too_many
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -21,12 +21,11 @@ from daskscope import units
 from daskscope.analysis.comparison import Part, compare_parts
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.server.build_job import ENVIRONMENT, Storage
-from daskscope.server.building import attempts, storage_of
 from daskscope.server.child_errors import JobError, describe_error, raise_again
 from daskscope.server.child_main import run_job
+from daskscope.server.child_processes import ENVIRONMENT, ChildProcesses, Storage, memory_attempts
+from daskscope.server.limits import MemoryBudget
 from daskscope.server.rendering import Subject, open_archive, read
-from daskscope.server.services import Services
 from daskscope.storage.archive import Archive
 from daskscope.storage.runs import Amount, RunTooLarge, read_snapshot
 from daskscope.wire.file import frames_of_table
@@ -135,19 +134,19 @@ def _parts(recording: Recording, cluster: str, start_us: int) -> Iterator[bytes]
             sequence, gap = sequence + gap, 0
 
 
-def run_apart(services: Services, job: RecordingJob, rows: int) -> RecordingReply:
+def run_apart(processes: ChildProcesses, memory: MemoryBudget, job: RecordingJob, rows: int) -> RecordingReply:
     """Do a job in a process of its own: first with the memory it should need for some rows, then with all there is."""
     reply = RecordingReply(error="memory")
-    for nbytes in attempts(PROCESS_NBYTES + rows * ROW_NBYTES, services.build_memory.nbytes):
-        apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
-        with services.build_memory.reserve(nbytes, job.account):
-            ended = services.child_processes.run(MODULE, apart, SECONDS, {**os.environ, **ENVIRONMENT})
+    for nbytes in memory_attempts(PROCESS_NBYTES + rows * ROW_NBYTES, memory.nbytes):
+        apart = msgspec.structs.replace(job, memory_nbytes=nbytes)
+        with memory.reserve(nbytes, job.account):
+            ended = processes.run(MODULE, apart, SECONDS, {**os.environ, **ENVIRONMENT})
         if ended is None:
             raise ReadFailed("The server is shutting down. Try again in a minute.")
         reply = _reply_of(*ended)
         if reply.error != "memory":
             break
-    _check(reply, services.build_memory.nbytes)
+    _check(reply, memory.nbytes)
     return reply
 
 

@@ -19,7 +19,7 @@ from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
-from daskscope.server.build_job import Storage
+from daskscope.server.child_processes import Storage
 from daskscope.storage.archive import Archive
 from daskscope.storage.blobs import new_path, open_store
 from daskscope.storage.computations import span_of

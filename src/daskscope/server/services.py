@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from daskscope.client.local_servers import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.child_processes import ChildProcesses, Storage
 from daskscope.server.counters import Counters
 from daskscope.server.earlier_runs import EarlierRuns
-from daskscope.server.http.errors import public_message
+from daskscope.server.errors import public_message
 from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
 from daskscope.server.live import Live
 from daskscope.server.local_secret import LocalSecret, load_secret
@@ -112,6 +112,18 @@ class Services:
     def entry_url(self) -> str:
         """Return the URL that people open: with the secret if there is no sign-in."""
         return self.url if self.local_secret is None else with_secret(f"{self.url}/", self.local_secret.value)
+
+    @property
+    def storage(self) -> Storage:
+        """Return how other processes reach the storage of this server."""
+        settings = self.settings
+        return Storage(
+            settings.database_url,
+            settings.database_timeout,
+            settings.store_url,
+            settings.store_endpoint,
+            self.archive.vault.masters,
+        )
 
     def complain(self, text: str) -> None:
         """Log an external problem at most once a minute, however many requests meet it."""

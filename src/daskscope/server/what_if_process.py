@@ -17,10 +17,9 @@ from daskscope import units
 from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if import Changes, WhatIf, what_if
 from daskscope.errors import DaskscopeError
-from daskscope.server.build_job import ENVIRONMENT, Storage
 from daskscope.server.child_errors import JobError, describe_error, raise_again
 from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.child_processes import ENVIRONMENT, ChildProcesses, Storage
 from daskscope.server.rendering import Subject, open_archive, read
 from daskscope.storage.archive import Archive
 from daskscope.storage.runs import Amount

@@ -15,8 +15,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from daskscope.server.errors import not_found
 from daskscope.server.http import pages
-from daskscope.server.http.errors import not_found
 from daskscope.server.http.identity import is_content_host
 from daskscope.server.http.page_secret import TICKET_US
 from daskscope.server.http.pages import DATA_HEADERS

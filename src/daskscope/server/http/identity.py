@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from daskscope.client.local_servers import LOOPBACK
 from daskscope.model.states import SCOPES
-from daskscope.server.http.errors import Refusal, forbidden, secret_needed, unauthorized
+from daskscope.server.errors import Refusal, forbidden, secret_needed, unauthorized
 from daskscope.server.http.page_secret import cookie_name, has_page_secret
 from daskscope.server.local_secret import LocalSecret
 from daskscope.server.services import LOCAL, Services

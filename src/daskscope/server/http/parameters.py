@@ -12,8 +12,10 @@ import msgspec
 from dask.utils import parse_timedelta
 
 from daskscope.analysis.limits import clean_text
-from daskscope.server.http.errors import bad_request, not_found
+from daskscope.server import documents
+from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http.routing import Call
+from daskscope.server.rendering import NoSuchComputation
 from daskscope.storage import clusters
 
 
@@ -90,3 +92,13 @@ def find_cluster(call: Call, name: str = "") -> clusters.Cluster:
 def run_of(call: Call, cluster: str) -> int | None:
     """Return the run of a named cluster; None if none is named."""
     return find_cluster(call, cluster).id if cluster else None
+
+
+def find_document(call: Call, row: clusters.Cluster) -> documents.Shown:
+    """Return the document of a run, or of the computation in the path."""
+    computation = str(call.request.path_params.get("computation", ""))
+    title = row.name or row.cluster
+    try:
+        return documents.of_run(call.services, call.account.id, row.id, title, computation)
+    except NoSuchComputation:
+        raise not_found("such computation") from None

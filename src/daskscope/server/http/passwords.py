@@ -6,8 +6,8 @@ import ipaddress
 
 from starlette.concurrency import run_in_threadpool
 
+from daskscope.server.errors import too_many
 from daskscope.server.http.audit import address_of, audit_server
-from daskscope.server.http.errors import too_many
 from daskscope.server.http.routing import Call
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.storage import users

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.http.errors import Refusal, bad_request, not_found, too_large, unavailable
+from daskscope.server.errors import Refusal, bad_request, not_found, too_large, unavailable
 from daskscope.server.http.identity import (
     NOBODY,
     SAFE,

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from daskscope.model.states import Role
 from daskscope.server.contract import Member
+from daskscope.server.errors import forbidden, not_found
 from daskscope.server.http.audit import audit, audit_server
-from daskscope.server.http.errors import forbidden, not_found
 from daskscope.server.http.passwords import check_password
 from daskscope.server.http.routing import SERVER_ADMIN, USER, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD

@@ -8,9 +8,9 @@ import msgspec
 
 from daskscope.analysis.measured import is_baseline_name, measured_of
 from daskscope.server.baseline_contract import Baseline, BaselineList, BaselineRuns
+from daskscope.server.errors import Refusal, bad_request, not_found
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
-from daskscope.server.http.errors import Refusal, bad_request, not_found
 from daskscope.server.http.parameters import Limit, Place, Text
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.serializers import moment

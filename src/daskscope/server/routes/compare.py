@@ -11,7 +11,7 @@ import msgspec
 from daskscope import units
 from daskscope.server import recording_process
 from daskscope.server.building import HERE_NBYTES, MAX_TASKS_HERE, amount_here
-from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
+from daskscope.server.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.recording_process import ReadFailed, RecordingJob, Run, run_apart
@@ -65,7 +65,7 @@ def compare(call: Call) -> dict[str, Any] | msgspec.Raw:
             "Compare single computations, or download the recordings and run daskscope compare."
         )
     before, after = ([run.run for run in side] for side in sides)
-    job = RecordingJob(call.account.id, before, after)
+    job = RecordingJob(call.account.id, before, after, storage=call.services.storage)
     try:
         return _answer(call.services, job, tasks, sum(run.rows for side in sides for run in side), largest)
     except NoSuchComputation:
@@ -86,7 +86,7 @@ def _answer(
         except RunTooLarge:
             pass
     # One recording at a time is in memory.
-    return run_apart(services, job, max(largest.rows, tasks)).comparison
+    return run_apart(services.child_processes, services.build_memory, job, max(largest.rows, tasks)).comparison
 
 
 def _listed(texts: str) -> list[str]:

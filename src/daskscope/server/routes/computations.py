@@ -8,8 +8,8 @@ import msgspec
 
 from daskscope.server.contract import OneComputation
 from daskscope.server.earlier_runs import usual_duration
+from daskscope.server.errors import not_found
 from daskscope.server.http import parameters
-from daskscope.server.http.errors import not_found
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.serializers import computation_view, prefix_view, scheduler_now_us, usual_view

@@ -8,8 +8,8 @@ import msgspec
 
 from daskscope.model.states import ERROR_STATES
 from daskscope.server.contract import ListedError, OneError
+from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http import parameters
-from daskscope.server.http.errors import bad_request, not_found
 from daskscope.server.http.parameters import Limit, Place, Text, run_of, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.serializers import error_group_view, exception_view, parsed

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.responses import Response
 
 from daskscope import __version__
-from daskscope.server.http.errors import not_found
+from daskscope.server.errors import not_found
 from daskscope.server.http.routing import ANYBODY, SERVER_ADMIN, Call, Route, json_response
 from daskscope.server.readiness import ROLES, Check, Readiness
 from daskscope.server.services import Services

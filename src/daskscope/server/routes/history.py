@@ -8,8 +8,8 @@ from statistics import median
 from daskscope import units
 from daskscope.analysis.attribution import PastRun, causes
 from daskscope.analysis.change_points import change_points
+from daskscope.server.errors import not_found
 from daskscope.server.history_contract import ComputationHistory, HistoryChange, HistoryRun
-from daskscope.server.http.errors import not_found
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.serializers import cost_of, moment, seconds

@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from starlette.responses import Response
 
+from daskscope.server.errors import unavailable
 from daskscope.server.http.data import DataResponse
-from daskscope.server.http.errors import unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.increments import Follow, empty_body, news

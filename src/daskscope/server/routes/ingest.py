@@ -14,7 +14,7 @@ from starlette.responses import Response
 from daskscope import units
 from daskscope.analysis.rollup import RollUp
 from daskscope.errors import NewerFormat, WireError
-from daskscope.server.http.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
+from daskscope.server.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
 from daskscope.server.http.identity import Identity
 from daskscope.server.http.parameters import check_cluster
 from daskscope.server.http.routing import Call, Route, json_response, read_limited

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from daskscope.model.states import AuditAction, Scope
 from daskscope.server.contract import DeviceSignIn, Opened
+from daskscope.server.errors import Refusal, conflict, forbidden, not_found, secret_needed, too_many
 from daskscope.server.http.audit import address_of, audit_server
-from daskscope.server.http.errors import Refusal, conflict, forbidden, not_found, secret_needed, too_many
 from daskscope.server.http.identity import check_origin
 from daskscope.server.http.page_secret import cookie_name, is_https
 from daskscope.server.http.passwords import caller_address, check_password, count_attempt

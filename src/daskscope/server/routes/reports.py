@@ -19,15 +19,15 @@ from daskscope.report.schema import Report
 from daskscope.server import documents
 from daskscope.server.building import BuildFailed, build_upload
 from daskscope.server.contract import HostedReport
+from daskscope.server.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
 from daskscope.server.http.content import CONTENT_PATH, MEMBER, SHARED, content_url, find_content, html_response
 from daskscope.server.http.data import DataResponse
-from daskscope.server.http.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http.identity import named_account
 from daskscope.server.http.page_secret import HEADER, make_ticket
 from daskscope.server.http.pages import BYTES, DATA_HEADERS
-from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, is_number, since_us
+from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, find_document, is_number, since_us
 from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
 from daskscope.server.limits import Upload
 from daskscope.server.pools import HEAVY
@@ -399,7 +399,7 @@ def content(call: Call) -> Response:
 
 def share(call: Call) -> HostedReport:
     """Create a report from a computation. It stays when the cluster is deleted."""
-    made = documents.of_request(call, find_cluster(call)).document
+    made = find_document(call, find_cluster(call)).document
     report = json.loads(made.report)
     new = store.NewReport(
         filename=f"{call.path('computation')}.html",

@@ -17,11 +17,11 @@ from starlette.responses import Response
 from daskscope.model.table import Table
 from daskscope.server import documents
 from daskscope.server.building import HERE_NBYTES, LISTED, amount_here
+from daskscope.server.errors import Refusal, not_found, unavailable
 from daskscope.server.http import parameters
 from daskscope.server.http.data import DataResponse
-from daskscope.server.http.errors import Refusal, not_found, unavailable
 from daskscope.server.http.pages import BYTES, DATA_HEADERS
-from daskscope.server.http.parameters import Limit, Text, find_cluster
+from daskscope.server.http.parameters import Limit, Text, find_cluster, find_document
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.recording_process import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
 from daskscope.server.rendering import Document
@@ -116,7 +116,8 @@ def _written_apart(services: Services, job: RecordingJob) -> memoryview:
     with tempfile.TemporaryDirectory(prefix="daskscope-recording-") as name:
         path = Path(name) / "recording"
         try:
-            run_apart(services, msgspec.structs.replace(job, path=str(path)), rows)
+            apart = msgspec.structs.replace(job, path=str(path), storage=services.storage)
+            run_apart(services.child_processes, services.build_memory, apart, rows)
         except Unreadable as error:
             raise Refusal(500, "damaged", str(error)) from None
         except ReadFailed as error:
@@ -131,7 +132,7 @@ class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def view_document(call: Call) -> Response:
-    shown = documents.of_request(call, find_cluster(call))
+    shown = find_document(call, find_cluster(call))
     created = format_datetime(datetime.fromtimestamp(shown.created_us // 1_000_000, timezone.utc), usegmt=True)
     headers = {**DATA_HEADERS, "ETag": f'"{shown.name}"', "Last-Modified": created}
     return DataResponse([shown.document.report], "application/json", headers)
@@ -146,7 +147,7 @@ def view_block(call: Call) -> Response:
     # Find the cluster first: nothing of a deleted cluster is shown, even if it is cached.
     row = find_cluster(call)
     # Not a new document: it would have columns of other rows, and one would be made per column of a live cluster.
-    shown = by_name(call, query.of) if query.of else documents.of_request(call, row).document
+    shown = by_name(call, query.of) if query.of else find_document(call, row).document
     data = shown.blocks.get(call.path("block"))
     if data is None:
         raise not_found("such block")

@@ -15,7 +15,7 @@ from daskscope.analysis.progress import parse_running, usual_us
 from daskscope.analysis.stacks import NO_STACKS, Stacks, answer_of
 from daskscope.analysis.stacks import TaskStack as StoredStack
 from daskscope.server.building import LISTED
-from daskscope.server.http.errors import conflict, too_many
+from daskscope.server.errors import conflict, too_many
 from daskscope.server.http.parameters import find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.live_contract import CurrentStacks, LongTask, RunningTasks, StackRequest, StacksState, TaskStack

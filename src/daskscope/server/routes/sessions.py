@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from daskscope.server.contract import BrowserSession
+from daskscope.server.errors import forbidden, not_found
 from daskscope.server.http.audit import audit_server
-from daskscope.server.http.errors import forbidden, not_found
 from daskscope.server.http.page_secret import cookie_name
 from daskscope.server.http.routing import USER, Call, Route
 from daskscope.server.serializers import moment

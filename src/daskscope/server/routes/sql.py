@@ -11,7 +11,7 @@ import msgspec
 
 from daskscope.model.columns import Column, TableDef
 from daskscope.model.tables import TABLES
-from daskscope.server.http.errors import Refusal
+from daskscope.server.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.sql_contract import SqlAnswer, SqlTables

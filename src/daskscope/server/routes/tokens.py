@@ -8,8 +8,8 @@ import msgspec
 
 from daskscope.model.states import SCOPES, Scope
 from daskscope.server.contract import Token
+from daskscope.server.errors import forbidden, not_found
 from daskscope.server.http.audit import audit
-from daskscope.server.http.errors import forbidden, not_found
 from daskscope.server.http.parameters import check_cluster, is_number
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.serializers import moment

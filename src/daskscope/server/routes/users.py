@@ -9,8 +9,8 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from daskscope.server.contract import ServerUser, SignInLink
+from daskscope.server.errors import conflict, forbidden, not_found
 from daskscope.server.http.audit import audit_server
-from daskscope.server.http.errors import conflict, forbidden, not_found
 from daskscope.server.http.routing import SERVER_ADMIN, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.server.serializers import moment

@@ -12,9 +12,9 @@ from urllib.parse import quote
 from starlette.responses import HTMLResponse, Response
 
 from daskscope.errors import DaskscopeError
+from daskscope.server.errors import not_found
 from daskscope.server.http import pages
 from daskscope.server.http.content import SHARED, content_url
-from daskscope.server.http.errors import not_found
 from daskscope.server.http.pages import COMMON
 from daskscope.server.http.routing import ANYBODY, PUBLIC, Call, Route
 from daskscope.storage import reports as report_store

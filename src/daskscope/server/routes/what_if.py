@@ -12,8 +12,8 @@ from daskscope.analysis.what_if import MAX_THREADS, Prediction
 from daskscope.analysis.what_if import WhatIf as Found
 from daskscope.errors import DaskscopeError
 from daskscope.server import what_if_process
-from daskscope.server.building import HERE_NBYTES, amount_here, storage_of
-from daskscope.server.http.errors import bad_request, not_found, too_large, unavailable
+from daskscope.server.building import HERE_NBYTES, amount_here
+from daskscope.server.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.rendering import NoSuchComputation
@@ -104,7 +104,7 @@ def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
         except RunTooLarge:
             pass
     nbytes += what_if_process.PROCESS_NBYTES
-    apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=storage_of(services))
+    apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=services.storage)
     with services.build_memory.reserve(nbytes, job.account):
         return answer_in_process(services.child_processes, apart)
 
