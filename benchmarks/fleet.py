@@ -21,10 +21,10 @@ import sqlalchemy as sa
 from benchmarks.history import CLUSTERS, COMPUTATIONS, DAY, FAILURES, YEAR, History, large_run
 from benchmarks.result import Result, at_most
 from daskscope.server import documents
+from daskscope.server.caches import Shared
 from daskscope.server.routes import health
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings
-from daskscope.server.shared import Shared
 from daskscope.storage import schema
 from daskscope.storage.archive import Transaction
 from daskscope.storage.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters, recent_busy

@@ -6,10 +6,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import msgspec
+
 from benchmarks import synthetic
 from benchmarks.result import Result, at_most
-from daskscope.server.child_processes import ChildProcesses
-from daskscope.server.sql_process import sql_process
+from daskscope.server.processes.child import ChildProcesses
+from daskscope.server.processes.sql import sql_process
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.sql import SqlFiles, SqlLimits
 
@@ -34,6 +36,6 @@ def run() -> list[Result]:
                 process.tables_of(QUERY)
                 found = process.run(directory, files)
             seconds.append(time.monotonic() - began)
-        assert sum(row[1] for row in found.rows) > 0
+        assert sum(row[1] for row in msgspec.json.decode(found.rows)) > 0
     note = f"{RUNS * TASKS:,} tasks in {RUNS:,} files; with the start of its process; best of {ROUNDS}"
     return [at_most("sql: sum by prefix over all runs", min(seconds), 2, " s", note)]

@@ -209,7 +209,7 @@ def test_a_machine_compares_with_the_baseline_that_another_one_kept(
     run = {**measured_run(1).to_dict(), "format": 1}
     for item in items:
         server.ask("PUT", f"/api/v1/baselines/main/{item['test']}", {"runs": [run]}, token=token)
-    monkeypatch.setattr("daskscope.server.routes.baselines.store.find_runs", lambda *_: [{"format": 99}])
+    monkeypatch.setattr("daskscope.server.routes.compare.store.find_runs", lambda *_: [{"format": 99}])
     damaged = project.run("--daskscope=third", "--daskscope-server", "--daskscope-compare", "main", "-k", "two")
     assert damaged.returncode == 1
     assert f"The baseline main on {server.url} cannot be read (format 99)." in damaged.stdout

@@ -19,10 +19,10 @@ from tests.samples import sample_frames, sample_recording
 from tests.server_process import ServerProcess
 from tests.services import ACCESS, BUCKET, Hosting, Postgres
 
-from daskscope.server import building
-from daskscope.server.build_job import Job, Storage
-from daskscope.server.building import attempts
+from daskscope.server import documents
 from daskscope.server.jobs import Jobs
+from daskscope.server.processes.build import Job
+from daskscope.server.processes.child import Storage, memory_attempts
 from daskscope.storage import schema
 
 VIEW = "/api/v1/clusters/c/view"
@@ -32,7 +32,7 @@ MIB = 1024 * 1024
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build every document in a process of its own."""
-    monkeypatch.setattr(building, "MAX_TASKS_HERE", -1)
+    monkeypatch.setattr(documents, "MAX_TASKS_HERE", -1)
 
 
 def tag_of(server: HostedServer) -> str:
@@ -50,7 +50,7 @@ def test_a_document_built_apart_is_the_same(hosted: Hosting, tmp_path: Path, mon
         block = server.ask("GET", f"{VIEW}/blocks/{column}").body
         with server.services.archive.write() as tx:
             tx.execute(sa.delete(schema.renderings))
-        monkeypatch.setattr(building, "MAX_TASKS_HERE", 100)
+        monkeypatch.setattr(documents, "MAX_TASKS_HERE", 100)
         here = server.ask("GET", f"{VIEW}/report.json")
         assert there.headers["ETag"] != here.headers["ETag"]
         assert {**there.json(), "made_us": 0} == {**here.json(), "made_us": 0}
@@ -122,7 +122,7 @@ def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path / "catalog.db"), 0, str(tmp_path / "blobs"), "", [bytes(32)])
     job = Job(storage, 1024 * MIB, 1, "title", recording=str(pipe))
     process = subprocess.Popen(
-        [sys.executable, "-m", "daskscope.server.build_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-m", "daskscope.server.processes.build"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -133,8 +133,8 @@ def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
 
 
 def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is() -> None:
-    assert attempts(300, 1000) == [300, 1000]
-    assert attempts(3000, 1000) == [1000]
+    assert memory_attempts(300, 1000) == [300, 1000]
+    assert memory_attempts(3000, 1000) == [1000]
 
 
 # ---------------------------------------------------------------- upgrades

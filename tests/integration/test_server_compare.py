@@ -12,7 +12,7 @@ from tests.hosted import HostedServer, HttpResponse
 
 from daskscope import units
 from daskscope.report import comparison_schema
-from daskscope.server import recording_process
+from daskscope.server.processes import recordings
 from daskscope.server.routes import compare
 from daskscope.testing import make_frames
 
@@ -129,7 +129,7 @@ def test_too_many_rows_are_refused_before_they_are_read(server: HostedServer, mo
         return server.ask("GET", path(before, "after-0/c-1"), token=token)
 
     assert ask(sum(sent.values()), "before-0").status == 200
-    monkeypatch.setattr(recording_process, "read", None)
+    monkeypatch.setattr(recordings, "read", None)
     refused = ask(sum(sent.values()) - 1, "before-0")
     assert (refused.status, refused.json()["error"]["message"]) == (
         413,

@@ -12,7 +12,7 @@ from tests.hosted import HostedServer
 from tests.samples import sample_tables
 
 from daskscope.server import documents as memory
-from daskscope.server.shared import Shared
+from daskscope.server.caches import Shared
 from daskscope.testing.factories import make_frames
 
 SECOND = 1_000_000

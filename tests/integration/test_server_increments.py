@@ -18,8 +18,7 @@ from tests.processes import until
 from tests.services import Postgres
 
 from daskscope import analytics
-from daskscope.server.increment_contract import IncrementHistory
-from daskscope.server.increments import window_s
+from daskscope.server.increments import IncrementHistory, window_s
 from daskscope.storage.clusters import find_cluster
 from daskscope.storage.compaction import compact
 

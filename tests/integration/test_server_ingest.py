@@ -24,7 +24,7 @@ from daskscope.collector.delivery.poster import poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool
 from daskscope.server.http.identity import Identity
-from daskscope.server.parse_process import roll_up_frames
+from daskscope.server.processes.parse import roll_up_frames
 from daskscope.server.routes.ingest import batches_of, split
 from daskscope.storage.accounts import Account, get_account
 from daskscope.testing import make_columns, make_frames
@@ -259,7 +259,7 @@ class TestLimits:
     def test_batches_above_the_pending_limit_are_refused_at_once(
         self, server: HostedServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("daskscope.server.writer.MAX_WAITING_NBYTES", 0)
+        monkeypatch.setattr("daskscope.server.ingest.writer.MAX_WAITING_NBYTES", 0)
         answer = server.send(sample_frames("overload"))
         assert (answer.status, answer.code) == (503, "unavailable")
         assert answer.headers["Retry-After"]

@@ -18,11 +18,12 @@ from tests.integration.test_server_documents import Documents
 from tests.samples import sample_frames, sample_tables
 from tests.services import Hosting, Postgres
 
-from daskscope.server import compact_process, documents
+from daskscope.server import documents
 from daskscope.server import jobs as jobs_module
-from daskscope.server.compact_process import CompactionError
 from daskscope.server.errors import not_found
 from daskscope.server.jobs import UPLOAD_AGE_S, Jobs, remove_uploads
+from daskscope.server.processes import compact as compact_process
+from daskscope.server.processes.compact import CompactionError
 from daskscope.server.services import open_services
 from daskscope.storage import compaction, schema
 from daskscope.storage.blobs import LocalStore

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.hosted import HostedServer
 
-from daskscope.server import recording_process
-from daskscope.server.building import HERE, HERE_BESIDE_OTHERS
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.documents import HERE, HERE_BESIDE_OTHERS
+from daskscope.server.processes import recordings
+from daskscope.server.processes.child import ChildProcesses
 from daskscope.testing.factories import make_frames
 from daskscope.wire.file import Row, read_recording
 
@@ -21,13 +21,13 @@ ROWS = HERE.rows + 1
 T = time.time_ns() // 1000 - 60_000_000
 CLUSTER = "/api/v1/clusters/many-rows"
 PATHS = {
-    "daskscope.server.build_process": [f"{CLUSTER}/view/report.json", f"{CLUSTER}/computations/c/view/report.json"],
-    "daskscope.server.recording_process": [
+    "daskscope.server.processes.build": [f"{CLUSTER}/view/report.json", f"{CLUSTER}/computations/c/view/report.json"],
+    "daskscope.server.processes.recordings": [
         "/api/v1/compare?before=many-rows&after=many-rows",
         "/api/v1/compare?before=many-rows/c&after=many-rows/c",
         f"{CLUSTER}/recording",
     ],
-    "daskscope.server.what_if_process": [f"{CLUSTER}/computations/c/what-if"],
+    "daskscope.server.processes.replay": [f"{CLUSTER}/computations/c/what-if"],
 }
 
 
@@ -86,7 +86,7 @@ def test_many_rows_of_one_task_are_read_in_a_limited_process(
 def test_few_rows_with_many_bytes_are_read_in_a_limited_process(server: HostedServer, started: list[str]) -> None:
     assert server.ask("GET", "/api/v1/clusters/many-bytes/view/report.json").status == 200
     # Once more with all the memory there is: the first estimate is made of tasks.
-    assert set(started) == {"daskscope.server.build_process"}
+    assert set(started) == {"daskscope.server.processes.build"}
 
 
 def test_small_runs_are_read_in_the_server(server: HostedServer, started: list[str]) -> None:
@@ -105,7 +105,7 @@ def test_beside_other_accounts_the_server_reads_less_itself(server: HostedServer
     assert started == []
     server.services.pools.shares.begin(OTHER_ACCOUNT)
     assert server.ask("GET", compare).status == 200
-    assert started == ["daskscope.server.recording_process"]
+    assert started == ["daskscope.server.processes.recordings"]
 
 
 OTHER_ACCOUNT = 999_999
@@ -130,10 +130,10 @@ def test_a_comparison_that_is_too_large_says_what_to_do(
     server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
 ) -> None:
     if name == "seconds":
-        monkeypatch.setattr(recording_process, "SECONDS", value)
+        monkeypatch.setattr(recordings, "SECONDS", value)
     else:
         monkeypatch.setattr(server.services.build_memory, "nbytes", int(value))
-    response = server.ask("GET", PATHS["daskscope.server.recording_process"][0])
+    response = server.ask("GET", PATHS["daskscope.server.processes.recordings"][0])
     assert (response.status, response.code) == (413, "too_large")
     assert "Choose single computations" in _message(response.json())
 

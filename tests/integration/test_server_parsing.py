@@ -16,9 +16,10 @@ from tests.hosted import HostedServer, HttpResponse
 from tests.processes import until
 from tests.samples import sample_frames, sample_tables
 
-from daskscope.server import parse_process, parsing
-from daskscope.server.parse_process import Reply, RollUpFailed, TooMuchText, reply_to, roll_up_frames
-from daskscope.server.parsing import ParseProcess
+from daskscope.server.ingest import parsing
+from daskscope.server.ingest.parsing import ParseProcess
+from daskscope.server.processes import parse
+from daskscope.server.processes.parse import Reply, RollUpFailed, TooMuchText, reply_to, roll_up_frames
 from daskscope.server.routes.ingest import split
 from daskscope.testing import make_frames
 from daskscope.wire.layout import MAGIC, PREFIX
@@ -155,7 +156,7 @@ def test_a_bug_in_the_roll_up_does_not_end_the_process(monkeypatch: pytest.Monke
     def broken(_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(parse_process, "roll_up", broken)
+    monkeypatch.setattr(parse, "roll_up", broken)
     reply = reply_to(sample_frames("c"))
     assert (reply.error, reply.message) == ("failed", "ZeroDivisionError()")
     with pytest.raises(RollUpFailed):
@@ -163,7 +164,7 @@ def test_a_bug_in_the_roll_up_does_not_end_the_process(monkeypatch: pytest.Monke
 
 
 def test_too_much_text_is_an_error_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse_process, "MAX_TEXT", 1)
+    monkeypatch.setattr(parse, "MAX_TEXT", 1)
     assert reply_to(sample_frames("c")).error == "text"
 
 

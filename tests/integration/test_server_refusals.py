@@ -118,7 +118,7 @@ def test_tasks_of_a_time_when_a_proxy_hung_arrive_exactly_once(tmp_path: Path, s
 def test_registering_again_revives_a_recorder_whose_token_was_revoked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("daskscope.server.token_cache.CACHE_US", 0)
+    monkeypatch.setattr("daskscope.server.caches.CACHE_US", 0)
     with HostedServer(tmp_path / "data", login=True) as server, Processes(tmp_path / "processes") as processes:
         server.make_account("ours", mia="member")
         laptop, other = server.make_token("mia", "ours"), server.make_token("mia", "ours")

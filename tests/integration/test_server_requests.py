@@ -18,11 +18,11 @@ from tests.samples import sample_frames, sample_recording, sample_tables
 
 from daskscope.analysis.rollup import RollUp
 from daskscope.collector.delivery import pace, poster
-from daskscope.server import parsing
 from daskscope.server.http import protocol
-from daskscope.server.limits import InFlight, NewNames
-from daskscope.server.parse_process import roll_up_frames
+from daskscope.server.ingest import parsing
+from daskscope.server.ingest.limits import InFlight, NewNames
 from daskscope.server.pools import HEAVY, READ
+from daskscope.server.processes.parse import roll_up_frames
 from daskscope.server.routes import ingest
 from daskscope.server.routes.ingest import MAX_CLUSTERS
 from daskscope.server.run import make_server

@@ -26,7 +26,7 @@ from daskscope.storage.tokens import create_token
 from daskscope.storage.users import create_user
 
 #: A server whose cache never forgets by itself, so that only a notification can end a cached token.
-NEVER_FORGETS = f"import daskscope.server.token_cache as cache; cache.CACHE_US = 10**15; {START}"
+NEVER_FORGETS = f"import daskscope.server.caches as cache; cache.CACHE_US = 10**15; {START}"
 
 
 @dataclass(frozen=True)

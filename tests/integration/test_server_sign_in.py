@@ -14,7 +14,7 @@ from tests.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
 from tests.samples import sample_frames
 from tests.services import Hosting, slow_on_postgresql
 
-from daskscope.server.routes.logins import MAX_LOGINS
+from daskscope.server.routes.sign_in import MAX_LOGINS
 from daskscope.server.run import set_up_link
 from daskscope.storage import schema, users
 from daskscope.storage.users import MAX_ATTEMPTS
@@ -449,7 +449,7 @@ class TestDeviceCode:
 
     def test_the_number_of_pending_codes_is_limited(self, team: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
         assert MAX_LOGINS == 1_000
-        monkeypatch.setattr("daskscope.server.routes.logins.MAX_LOGINS", 2)
+        monkeypatch.setattr("daskscope.server.routes.sign_in.MAX_LOGINS", 2)
         assert [team.ask("POST", "/api/v1/device", {}).status for _ in range(3)] == [201, 201, 429]
 
     def test_a_server_without_sign_in_issues_no_codes(self, local: HostedServer) -> None:

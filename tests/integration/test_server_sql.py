@@ -15,8 +15,8 @@ from tests.hosted import HostedServer, HttpResponse
 from daskscope import analytics
 from daskscope.cli.main import main
 from daskscope.model.states import Role
-from daskscope.server import sql_process
-from daskscope.server.child_processes import ChildProcesses
+from daskscope.server.processes import sql as sql_processes
+from daskscope.server.processes.child import ChildProcesses
 from daskscope.server.routes import sql
 from daskscope.storage import schema
 from daskscope.storage.compaction import compact
@@ -126,9 +126,9 @@ def test_a_query_that_takes_too_long_ends(server: HostedServer, olga: str, monke
 
 
 def test_a_process_that_dies_is_an_error_of_the_query(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_process, "MODULE", "daskscope.no_such_module")
+    monkeypatch.setattr(sql_processes, "MODULE", "daskscope.no_such_module")
     with (
-        sql_process.sql_process(ChildProcesses(), tmp_path, SqlLimits()) as process,
+        sql_processes.sql_process(ChildProcesses(), tmp_path, SqlLimits()) as process,
         pytest.raises(SqlError, match="too much time or memory"),
     ):
         process.tables_of("select 1")
@@ -200,9 +200,9 @@ def test_the_process_gets_no_credentials(tmp_path: Any, monkeypatch: pytest.Monk
             given.update(environment)
             yield None
 
-    with pytest.raises(SqlError, match="shutting down"), sql_process.sql_process(Noted(), tmp_path, SqlLimits()):
+    with pytest.raises(SqlError, match="shutting down"), sql_processes.sql_process(Noted(), tmp_path, SqlLimits()):
         pass
-    assert set(given) <= set(sql_process.ENVIRONMENT)
+    assert set(given) <= set(sql_processes.ENVIRONMENT)
 
 
 def test_the_tables_have_meanings_and_no_secrets(server: HostedServer, olga: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.eight_tasks import MS, S, T, eight_task_rows, row
 from tests.hosted import HostedServer
 
-from daskscope.server import what_if_process
+from daskscope.server.processes import replay
 from daskscope.server.routes import what_if
 from daskscope.testing.factories import make_frames
 
@@ -110,7 +110,7 @@ def test_smaller_chunks_count_as_the_tasks_they_make(server: HostedServer, monke
 @pytest.fixture
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replay every computation in a process of its own."""
-    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", 0)
+    monkeypatch.setattr(replay, "MAX_TASKS_HERE", 0)
 
 
 def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +128,9 @@ def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, m
     monkeypatch.setattr(server.services.child_processes, "run", counted)
     assert server.ask("GET", query).json() == here
     assert asked == []
-    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", 8)
+    monkeypatch.setattr(replay, "MAX_TASKS_HERE", 8)
     assert server.ask("GET", query).json() == here
-    assert asked == [what_if_process.MODULE]
+    assert asked == [replay.MODULE]
     assert [item["workers"] for item in here["predictions"]] == [2, 4]
 
 
@@ -153,7 +153,7 @@ def test_impossible_questions_are_refused_by_another_process(server: HostedServe
 def test_a_replay_beyond_its_limits_is_for_the_command_line(
     server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
 ) -> None:
-    monkeypatch.setattr(what_if_process, name, value)
+    monkeypatch.setattr(replay, name, value)
     response = server.ask("GET", PATH)
 
     assert (response.status, response.json()["error"]["message"]) == (
@@ -178,7 +178,7 @@ def test_a_stopping_server_starts_no_replay(server: HostedServer) -> None:
 def test_executions_are_counted_before_a_replay(
     server: HostedServer, monkeypatch: pytest.MonkeyPatch, max_here: int
 ) -> None:
-    monkeypatch.setattr(what_if_process, "MAX_TASKS_HERE", max_here)
+    monkeypatch.setattr(replay, "MAX_TASKS_HERE", max_here)
     rows = eight_task_rows()
     # The recorder said that there is one task.
     rows["computations"][0]["tasks"] = 1

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from tests.sql_corpus import CORPUS, Outcome
 
-from daskscope.server import sql_process as process_module
-from daskscope.server.child_processes import ChildProcesses
-from daskscope.server.sql_process import TOO_MUCH, SqlProcess, SqlReply
+from daskscope.server.processes import sql as process_module
+from daskscope.server.processes.child import ChildProcesses
+from daskscope.server.processes.sql import TOO_MUCH, SqlProcess, SqlReply
 from daskscope.storage.parquet import to_parquet
 from daskscope.storage.sql import SqlFiles, SqlLimits
 from daskscope.storage.sql_check import SqlError

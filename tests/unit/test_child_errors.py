@@ -6,8 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from daskscope.errors import RecordingError
-from daskscope.server.child_errors import describe_error, raise_again
-from daskscope.server.rendering import NoSuchComputation
+from daskscope.server.rendering import NoSuchComputation, describe_error, raise_again
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import InvalidInput, StorageError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daskscope.server.cpu_shares import ACTIVE_S, MAX_DELAY_S, MIN_RATE, CpuShares
+from daskscope.server.pools import ACTIVE_S, MAX_DELAY_S, MIN_RATE, CpuShares
 
 BUSY, QUIET, THIRD = 1, 2, 3
 LIMIT = 0.4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from daskscope.analysis.progress import EarlierRun
-from daskscope.server import earlier_runs
-from daskscope.server.earlier_runs import MAX_AGE_S, EarlierRuns
+from daskscope.server import caches
+from daskscope.server.caches import EARLIER_S, EarlierRuns
 
 
 class Bench:
@@ -27,12 +27,12 @@ def test_they_are_remembered_for_a_while() -> None:
     assert bench.get() == bench.get() == [EarlierRun(1, 1)]
     assert bench.get(2) == [EarlierRun(2, 1)]
     assert bench.get(1, "d") == [EarlierRun(3, 1)]
-    bench.now += MAX_AGE_S
+    bench.now += EARLIER_S
     assert bench.get() == [EarlierRun(4, 1)]
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(earlier_runs, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(caches, "MAX_EARLIER", 3)
     bench = Bench()
     for run in range(10):
         bench.get(run)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from daskscope.server import pools, writer
-from daskscope.server.limits import MAX_KNOWN, NewNames
-from daskscope.server.writer import FairQueue, Overloaded
+from daskscope.server import pools
+from daskscope.server.ingest import writer
+from daskscope.server.ingest.limits import MAX_KNOWN, NewNames
+from daskscope.server.ingest.writer import FairQueue, Overloaded
 
 LARGE = 1024 * 1024
 

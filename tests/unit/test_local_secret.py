@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from daskscope.server.local_secret import LocalSecret, load_secret
+from daskscope.server.services import LocalSecret, load_secret
 from daskscope.server.settings import SettingsError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daskscope.server.serializers import scheduler_now_us, uptime_us
+from daskscope.server.views import scheduler_now_us, uptime_us
 from daskscope.storage.clusters import Cluster
 
 NOW = 1_800_000_000_000_000

@@ -7,8 +7,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from daskscope.server.limits import MemoryBudget
-from daskscope.server.shared import OneAtATime, Shared
+from daskscope.server.caches import OneAtATime, Shared
+from daskscope.server.ingest.limits import MemoryBudget
 
 
 @dataclass(frozen=True)

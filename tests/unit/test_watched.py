@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from daskscope.server import watched
-from daskscope.server.watched import FORWARD_S, WATCHED_S, Watched
+from daskscope.server import live
+from daskscope.server.live import FORWARD_S, WATCHED_S, Watched
 
 
 class Clock:
@@ -41,9 +41,9 @@ def test_other_servers_are_notified_of_a_cluster_now_and_then() -> None:
 def test_memory_is_bounded() -> None:
     clock = Clock()
     seen = Watched(clock)
-    for number in range(watched.MAX_ENTRIES + 10):
+    for number in range(live.MAX_WATCHED + 10):
         seen.note(1, str(number))
-    assert len(seen._until) == watched.MAX_ENTRIES
+    assert len(seen._until) == live.MAX_WATCHED
     clock.now += WATCHED_S
     seen.note(1, "later")
     assert len(seen._until) == 1

@@ -11,7 +11,7 @@ import re
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import cast
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -21,17 +21,10 @@ from daskscope.analysis.rollup import BUCKET
 from daskscope.errors import WireError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table
-from daskscope.server.building import LISTED
+from daskscope.server.documents import LISTED
 from daskscope.server.errors import bad_request
-from daskscope.server.increment_contract import (
-    IncrementError,
-    IncrementHeader,
-    IncrementHistory,
-    IncrementNames,
-    IncrementWorker,
-)
-from daskscope.server.serializers import scheduler_now_us
 from daskscope.server.services import Services
+from daskscope.server.views import scheduler_now_us
 from daskscope.storage import clusters
 from daskscope.storage.new_batches import Place, Position, batches_since, position_of, read_recent
 from daskscope.storage.runs import StoredBatch, join
@@ -187,3 +180,78 @@ def _columns(made: Increment) -> bytes:
 def empty_body(follow: Follow) -> memoryview:
     """Return an increment without rows: the page has everything."""
     return _encode(follow, Recording("", {}), parse_cursor(follow.cursor))
+
+
+class IncrementWorker(TypedDict):
+    worker: str
+    name: str
+    threads: int
+    memory_limit: int
+    start_us: int
+    #: 0 while it is connected.
+    stop_us: int
+    verdict: str
+
+
+class IncrementError(TypedDict):
+    """Failures of an error group. Key, prefix and time are those of the last one."""
+
+    fingerprint: str
+    type: str
+    message: str
+    prefix: str
+    key: str
+    count: int
+    time_us: int
+
+
+class IncrementNames(TypedDict):
+    """Names, which columns refer to by position."""
+
+    prefixes: list[str]
+    #: Worker and thread.
+    lanes: list[tuple[str, int]]
+    workers: list[str]
+    #: Context, label and unit.
+    activities: list[tuple[str, str, str]]
+    #: File, function, line and whose code it is.
+    frames: list[tuple[str, str, int, str]]
+
+
+class IncrementHistory(TypedDict):
+    """Sums over the whole run in steps of ``step`` seconds, by the first second of each step."""
+
+    step: float
+    seconds: list[int]
+    us: list[int]
+    tasks: list[int]
+    errors: list[int]
+
+
+class IncrementHeader(TypedDict):
+    """The header of an increment. Its columns follow as bytes, in the order of ``columns``."""
+
+    #: Ask for the next increment with it.
+    cursor: str
+    #: Whether the page must forget what it has: the increment contains everything.
+    is_first: bool
+    #: Seconds and bars count from this time on the scheduler's clock.
+    origin_us: int
+    now_us: int
+    is_live: bool
+    state: str
+    #: Seconds that a page keeps.
+    window: int
+    #: The first second of which the first increment has rows; it covers less than the window if there were very many.
+    first_second: int
+    names: IncrementNames
+    workers: list[IncrementWorker]
+    errors: list[IncrementError]
+    #: The key of each bar; empty for activities besides computing.
+    keys: list[str]
+    #: Executions without a bar, because there were too many.
+    left_out: int
+    #: None except in the first increment.
+    history: IncrementHistory | None
+    #: Part, column, type and length.
+    columns: list[tuple[str, str, str, int]]

@@ -13,8 +13,14 @@ from pathlib import Path
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
-from daskscope.server.compact_process import MAX_NBYTES_HERE, MAX_ROWS_HERE, CompactionError, CompactJob, compact_apart
 from daskscope.server.errors import Refusal, public_message
+from daskscope.server.processes.compact import (
+    MAX_NBYTES_HERE,
+    MAX_ROWS_HERE,
+    CompactionError,
+    CompactJob,
+    compact_apart,
+)
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.blobs import LocalStore, StoreAway

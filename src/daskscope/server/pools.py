@@ -3,17 +3,112 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
 
-from daskscope.server.child_processes import take_child_cpu_s
-from daskscope.server.cpu_shares import CpuShares
 from daskscope.server.errors import too_many
+from daskscope.server.processes.child import take_child_cpu_s
+
+# CPU time of the server by account. While others are active, requests of an account that needs much more than they do wait.
+#
+# The server's threads share one interpreter lock. An account that keeps them busy makes every statement of the others wait for
+# the lock: with four senders and two readers at full speed, acknowledgements of another account took ten times as long. So
+# while other accounts are active, an account uses at most what they leave of ``limit``, or ``FACTOR`` times as much as the
+# busiest of them: accounts that need about the same do not slow each other down. A request above that waits before anything is
+# done for it. An account alone is never limited.
+
+#: An account may use this many times as much as the busiest of the others.
+FACTOR = 1.25
+#: CPU seconds per second that every account gets.
+MIN_RATE = 0.05
+#: An account is active for this long after a request.
+ACTIVE_S = 3.0
+#: CPU time that an account may use at once.
+BURST_S = 0.1
+MAX_DELAY_S = 2.0
+#: What a request costs besides the work in threads that is measured: the event loop and the protocol.
+REQUEST_S = 0.0015
+#: Time over which usage is averaged.
+MEMORY_S = 2.0
+#: The weight of a request in the mean cost of the requests of an account.
+WEIGHT = 0.05
+
+
+@dataclass
+class _Usage:
+    """What an account uses."""
+
+    seen: float
+    #: CPU seconds per second, averaged, at ``seen``.
+    rate: float = 0.0
+    #: Mean CPU seconds of a request, and those charged since the last request began.
+    cost: float = REQUEST_S
+    charged: float = 0.0
+    #: When the next request may begin.
+    next_at: float = 0.0
+
+
+class CpuShares:
+    """Delays requests of accounts that use too much. Thread-safe."""
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        #: CPU seconds per second for an account and those beside it; 0 for no limit.
+        self.limit = limit
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._accounts: dict[int, _Usage] = {}
+
+    def charge(self, account: int, seconds: float) -> None:
+        """Note CPU time of an account."""
+        with self._lock:
+            usage = self._accounts.get(account)
+            if usage is not None:
+                usage.charged += seconds
+
+    def begin(self, account: int) -> float:
+        """Note a request, and return the seconds for which it must wait."""
+        with self._lock:
+            now = self.clock()
+            usage = self._accounts.setdefault(account, _Usage(now))
+            self._settle(usage, now)
+            others = [other for other in self._accounts.values() if other is not usage and self._is_active(other, now)]
+            if not others or not self.limit:
+                self._accounts = {account: usage}
+                usage.next_at = now
+                return 0.0
+            used = [_faded(other, now) for other in others]
+            rate = max(MIN_RATE, FACTOR * max(used), self.limit - sum(used))
+            begins = max(usage.next_at, now - BURST_S / rate)
+            usage.next_at = begins + usage.cost / rate
+            return min(max(0.0, begins - now), MAX_DELAY_S)
+
+    def is_alone(self, account: int) -> bool:
+        """Return whether no other account is active."""
+        with self._lock:
+            now = self.clock()
+            return not any(number != account and self._is_active(one, now) for number, one in self._accounts.items())
+
+    def _is_active(self, usage: _Usage, now: float) -> bool:
+        return now - usage.seen < ACTIVE_S
+
+    def _settle(self, usage: _Usage, now: float) -> None:
+        """Add what was charged since the last request to the averages."""
+        spent, usage.charged = usage.charged + REQUEST_S, 0.0
+        usage.rate = _faded(usage, now) + spent / MEMORY_S
+        usage.cost += WEIGHT * (spent - usage.cost)
+        usage.seen = now
+
+
+def _faded(usage: _Usage, now: float) -> float:
+    return float(usage.rate * 0.5 ** ((now - usage.seen) / MEMORY_S))
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

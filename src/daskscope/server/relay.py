@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 
 import psycopg
 
+from daskscope.server.caches import TokenCache
 from daskscope.server.live import Live
-from daskscope.server.token_cache import TokenCache
 from daskscope.storage.access import ACCESS_CHANNEL
 from daskscope.storage.database import CONNECT_S, Database
 from daskscope.storage.postgresql import SILENT_HOST, BoundedConnection, Patience, connect

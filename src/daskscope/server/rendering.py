@@ -1,4 +1,4 @@
-"""Render documents for the viewer from the rows of a run.
+"""Render documents for the viewer from the rows of a run, and describe errors across processes.
 
 A document is the viewer's report as JSON followed by its blocks, in one encrypted blob, because it contains code.
 """
@@ -11,22 +11,54 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from daskscope.analysis.limits import parse_object
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, lifetime
+from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
-from daskscope.server.child_processes import Storage
+from daskscope.server.processes.child import Storage
 from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import new_path, open_store
+from daskscope.storage.blobs import StoreAway, new_path, open_store
 from daskscope.storage.computations import span_of
-from daskscope.storage.database import Database
+from daskscope.storage.database import Database, DatabaseError, InvalidInput, StorageError, detail_of
 from daskscope.storage.runs import Amount, Part, RunTooLarge, read_snapshot
 from daskscope.storage.vault import Vault
 from daskscope.wire.file import read_recording
+
+JobError = Literal["memory", "no computation", "refused", "storage", "failed"]
+#: Threads and libraries that cannot start say only in words that there is no memory.
+NO_MEMORY = ("can't start new thread", "Cannot allocate memory")
+
+
+def describe_error(error: Exception) -> tuple[JobError, str]:
+    """Return the kind and the message of an error that ended a job."""
+    if isinstance(error, MemoryError):
+        return "memory", ""
+    if isinstance(error, NoSuchComputation):
+        return "no computation", ""
+    if isinstance(error, InvalidInput):
+        return "refused", str(error)
+    if isinstance(error, DatabaseError | StorageError | OSError):
+        return "storage", detail_of(error)
+    if isinstance(error, DaskscopeError):
+        return "refused", str(error)
+    return "memory" if any(part in str(error) for part in NO_MEMORY) else "failed", repr(error)
+
+
+def raise_again(kind: str, detail: str) -> None:
+    """Raise an error that every caller handles alike; return for those that say something about the job."""
+    if kind == "no computation":
+        raise NoSuchComputation
+    if kind == "refused":
+        raise InvalidInput(detail)
+    if kind == "storage":
+        raise StoreAway(detail)
+
 
 _LENGTH = struct.Struct("<I")
 #: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 import os
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daskscope.client.local_servers import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
-from daskscope.server.child_processes import ChildProcesses, Storage
-from daskscope.server.counters import Counters
-from daskscope.server.earlier_runs import EarlierRuns
+from daskscope.server.caches import ClusterUsers, EarlierRuns, Outdated, Shared, TokenCache
 from daskscope.server.errors import public_message
-from daskscope.server.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
+from daskscope.server.ingest.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
+from daskscope.server.ingest.parsing import Parsing
+from daskscope.server.ingest.writer import Writer
 from daskscope.server.live import Live
-from daskscope.server.local_secret import LocalSecret, load_secret
-from daskscope.server.outdated import Outdated
-from daskscope.server.parsing import Parsing
+from daskscope.server.monitoring import Check, Counters
 from daskscope.server.pools import Pools
-from daskscope.server.readiness import Check
-from daskscope.server.recorded import Recorded
+from daskscope.server.processes.child import ChildProcesses, Storage
 from daskscope.server.rendering import Subject
-from daskscope.server.settings import Settings
-from daskscope.server.shared import Shared
-from daskscope.server.token_cache import TokenCache
-from daskscope.server.writer import Writer
+from daskscope.server.settings import Settings, SettingsError
 from daskscope.storage.accounts import open_account, set_member
 from daskscope.storage.archive import Archive
 from daskscope.storage.blobs import open_store
@@ -41,6 +39,74 @@ from daskscope.units import HOUR
 
 if TYPE_CHECKING:
     from daskscope.server.relay import Relay
+
+
+# The secret of a server without sign-in.
+#
+# Every user of a machine can reach a loopback port, so the port alone identifies nobody. The secret is in the URL that the
+# server prints, and in a file of the data directory, so that bookmarks survive a restart.
+
+#: 256 bits, in 43 characters.
+SIZE = 32
+SHORTEST = 22
+
+
+@dataclass(frozen=True)
+class LocalSecret:
+    """The secret, and the two values that a browser gets for it, as for a session: a cookie and a page secret.
+
+    They are derived, so that neither reveals the secret, and all tabs of a browser have the same.
+    """
+
+    value: str = field(repr=False)
+
+    @property
+    def cookie(self) -> str:
+        return self._derived("cookie")
+
+    @property
+    def page(self) -> str:
+        return self._derived("page")
+
+    def is_value(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(errors="replace"), self.value.encode())
+
+    def is_cookie(self, given: str) -> bool:
+        return hmac.compare_digest(given.encode(errors="replace"), self.cookie.encode())
+
+    def _derived(self, purpose: str) -> str:
+        return hmac.new(self.value.encode(), f"daskscope {purpose}".encode(), hashlib.sha256).hexdigest()
+
+
+def load_secret(path: Path) -> LocalSecret:
+    """Return the secret in a file. Create the file if it does not exist."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        text = _create(path)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"The secret in {path} cannot be read: {error}.") from None
+    value = text.strip()
+    if len(value) < SHORTEST or not value.replace("-", "").replace("_", "").isalnum() or not value.isascii():
+        raise SettingsError(f"{path} contains no secret. Delete it, and the server creates a new one.")
+    return LocalSecret(value)
+
+
+def _create(path: Path) -> str:
+    """Create the file, or return the secret that another server created at the same time."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{secrets.token_urlsafe(SIZE)}\n")
+    try:
+        # Unlike a rename, a link does not replace a file; unlike exclusive creation, it is never seen half written.
+        os.link(temporary, path)
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    return path.read_text()
+
 
 logger = logging.getLogger("daskscope.server")
 
@@ -97,7 +163,7 @@ class Services:
     #: Checks of the parts for /readyz; made by its first call.
     checks: list[Check] = field(default_factory=list)
     token_cache: TokenCache = field(default_factory=TokenCache)
-    recorded: Recorded = field(default_factory=Recorded)
+    recorded: ClusterUsers = field(default_factory=ClusterUsers)
     earlier_runs: EarlierRuns = field(default_factory=EarlierRuns)
     arriving: Arriving = field(default_factory=Arriving)
     child_processes: ChildProcesses = field(default_factory=ChildProcesses)

@@ -15,15 +15,14 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from daskscope.server.caches import Shared
 from daskscope.server.errors import not_found
 from daskscope.server.http import pages
-from daskscope.server.http.identity import is_content_host
-from daskscope.server.http.page_secret import TICKET_US
+from daskscope.server.http.identity import TICKET_US, is_content_host
 from daskscope.server.http.pages import DATA_HEADERS
 from daskscope.server.http.parameters import is_number
 from daskscope.server.services import Services
 from daskscope.server.settings import Settings
-from daskscope.server.shared import Shared
 from daskscope.storage.archive import Transaction
 from daskscope.storage.reports import Report, get_report
 

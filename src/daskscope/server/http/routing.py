@@ -26,6 +26,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from daskscope.errors import DaskscopeError
+from daskscope.server.caches import TokenCache
 from daskscope.server.errors import Refusal, bad_request, not_found, too_large, unavailable
 from daskscope.server.http.identity import (
     NOBODY,
@@ -42,7 +43,6 @@ from daskscope.server.http.pages import message_page
 from daskscope.server.http.protocol import MAX_HEADERS
 from daskscope.server.pools import HEAVY, NO_ACCOUNT, READ
 from daskscope.server.services import Services
-from daskscope.server.token_cache import TokenCache
 from daskscope.storage.accounts import Account
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage

@@ -1,22 +1,26 @@
-"""Accounts, their members and preferences, and the users of the server."""
+"""Accounts, their members and their audit log."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from daskscope.model.states import Role
-from daskscope.server.contract import Member
+from daskscope.model.states import AuditAction, Role
+from daskscope.server.contract import AuditEvent, Member
 from daskscope.server.errors import forbidden, not_found
+from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit, audit_server
+from daskscope.server.http.parameters import Limit, Place
 from daskscope.server.http.passwords import check_password
 from daskscope.server.http.routing import SERVER_ADMIN, USER, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
-from daskscope.server.serializers import moment
+from daskscope.server.views import moment
 from daskscope.storage import accounts as store
+from daskscope.storage.audit import SERVER, list_events
 from daskscope.storage.tokens import revoke_tokens_of_user, tokens_of_user
 from daskscope.storage.users import find_user, hash_password, set_password
 
@@ -179,6 +183,36 @@ def change_preferences(call: Call) -> dict[str, Any]:
     return asdict(preferences)
 
 
+class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):
+    action: AuditAction | Literal[""] = ""
+    limit: Limit = 100
+    cursor: Place = ""
+
+
+def list_audit(call: Call) -> dict[str, Any]:
+    query: AuditQuery = call.query
+    place = parameters.decode(query.cursor, int)
+    accounts = [call.account.id, SERVER] if call.identity.admin else [call.account.id]
+    with call.services.archive.read() as tx:
+        rows = list_events(
+            tx, accounts, action=query.action, before=place[0] if place else None, limit=query.limit + 1)  # fmt: skip
+    more, rows = len(rows) > query.limit, rows[: query.limit]
+    items: list[AuditEvent] = [
+        {
+            "id": row.id,
+            "time": moment(row.time_us),
+            "server": row.account_id == SERVER,
+            "user": row.user,
+            "action": row.action,
+            "subject": row.subject,
+            "address": row.address,
+            "details": json.loads(row.details or "{}"),
+        }
+        for row in rows
+    ]
+    return {"items": items, "next": parameters.encode(rows[-1].id) if more else None}
+
+
 ROUTES = [
     Route("GET", "/api/v1/me", me, USER, "Return the caller and their accounts"),
     Route("POST", "/api/v1/me/password", change_password, USER, "Change your password", body=PasswordChange),
@@ -198,4 +232,5 @@ ROUTES = [
         "Change the account's preferences",
         body=PreferencesChange,
     ),
+    Route("GET", "/api/v1/audit", list_audit, "admin", "List who did what, newest first", query=AuditQuery),
 ]

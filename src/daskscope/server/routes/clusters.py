@@ -29,14 +29,14 @@ from daskscope.analysis.still_running import ClientStatus
 from daskscope.analysis.still_running import explain as explanation_of
 from daskscope.model.states import RUN_STATES
 from daskscope.model.table import Table
-from daskscope.server.building import LISTED
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
+from daskscope.server.documents import LISTED
 from daskscope.server.errors import bad_request, conflict, forbidden, unavailable
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.serializers import cluster_view, cost_of, moment, parsed, prefix_view, scheduler_now_us
+from daskscope.server.views import cluster_view, cost_of, moment, parsed, prefix_view, scheduler_now_us
 from daskscope.storage import clusters as store
 from daskscope.storage.clusters import recent_busy
 from daskscope.storage.runs import Part, read_snapshot

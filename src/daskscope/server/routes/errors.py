@@ -12,7 +12,7 @@ from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http import parameters
 from daskscope.server.http.parameters import Limit, Place, Text, run_of, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.serializers import error_group_view, exception_view, parsed
+from daskscope.server.views import error_group_view, exception_view, parsed
 from daskscope.storage import error_groups
 
 #: Hours of the small chart of an error group.

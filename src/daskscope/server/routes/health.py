@@ -15,7 +15,7 @@ from starlette.responses import Response
 from daskscope import __version__
 from daskscope.server.errors import not_found
 from daskscope.server.http.routing import ANYBODY, SERVER_ADMIN, Call, Route, json_response
-from daskscope.server.readiness import ROLES, Check, Readiness
+from daskscope.server.monitoring import ROLES, Check, Readiness
 from daskscope.server.services import Services
 from daskscope.storage.blobs import MissingBlob
 from daskscope.storage.database import DatabaseError, StorageError

@@ -18,9 +18,9 @@ from daskscope.server.errors import Refusal, bad_request, forbidden, too_large, 
 from daskscope.server.http.identity import Identity
 from daskscope.server.http.parameters import check_cluster
 from daskscope.server.http.routing import Call, Route, json_response, read_limited
-from daskscope.server.parse_process import MAX_TEXT, TooMuchText
+from daskscope.server.ingest.writer import Overloaded, StorageAway
+from daskscope.server.processes.parse import MAX_TEXT, TooMuchText
 from daskscope.server.settings import Settings
-from daskscope.server.writer import Overloaded, StorageAway
 from daskscope.storage.accounts import roles_of
 from daskscope.storage.clusters import find_cluster, recording_user
 from daskscope.storage.ingest import Batch, known_batches

@@ -17,21 +17,19 @@ from daskscope.analysis.limits import clean
 from daskscope.errors import RecordingError, WireError
 from daskscope.report.schema import Report
 from daskscope.server import documents
-from daskscope.server.building import BuildFailed, build_upload
 from daskscope.server.contract import HostedReport
+from daskscope.server.documents import BuildFailed, build_upload
 from daskscope.server.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
 from daskscope.server.http.content import CONTENT_PATH, MEMBER, SHARED, content_url, find_content, html_response
-from daskscope.server.http.data import DataResponse
-from daskscope.server.http.identity import named_account
-from daskscope.server.http.page_secret import HEADER, make_ticket
-from daskscope.server.http.pages import BYTES, DATA_HEADERS
+from daskscope.server.http.identity import HEADER, make_ticket, named_account
+from daskscope.server.http.pages import BYTES, DATA_HEADERS, DataResponse
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, find_document, is_number, since_us
 from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
-from daskscope.server.limits import Upload
+from daskscope.server.ingest.limits import Upload
 from daskscope.server.pools import HEAVY
-from daskscope.server.serializers import report_view
+from daskscope.server.views import report_view
 from daskscope.storage import reports as store
 from daskscope.storage.blobs import new_path
 from daskscope.storage.database import InvalidInput

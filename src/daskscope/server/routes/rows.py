@@ -16,17 +16,16 @@ from starlette.responses import Response
 
 from daskscope.model.table import Table
 from daskscope.server import documents
-from daskscope.server.building import HERE_NBYTES, LISTED, amount_here
+from daskscope.server.documents import HERE_NBYTES, LISTED, amount_here
 from daskscope.server.errors import Refusal, not_found, unavailable
 from daskscope.server.http import parameters
-from daskscope.server.http.data import DataResponse
-from daskscope.server.http.pages import BYTES, DATA_HEADERS
+from daskscope.server.http.pages import BYTES, DATA_HEADERS, DataResponse
 from daskscope.server.http.parameters import Limit, Text, find_cluster, find_document
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.recording_process import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
+from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
 from daskscope.server.rendering import Document
-from daskscope.server.serializers import moment, parsed
 from daskscope.server.services import Services
+from daskscope.server.views import moment, parsed
 from daskscope.storage.runs import Part, RunTooLarge, count_rows, read_snapshot
 
 #: Maximum tasks of one response: more than a screen has pixels.

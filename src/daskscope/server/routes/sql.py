@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, TypedDict, cast
 
 import msgspec
 
@@ -14,13 +14,58 @@ from daskscope.model.tables import TABLES
 from daskscope.server.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.sql_contract import SqlAnswer, SqlTables
-from daskscope.server.sql_process import PROCESS_NBYTES, SqlReply, sql_process
+from daskscope.server.processes.sql import PROCESS_NBYTES, SqlReply, sql_process
 from daskscope.storage.ingest import SECRET
 from daskscope.storage.runs import ATTEMPTS
 from daskscope.storage.sql import SqlLimits
 from daskscope.storage.sql_check import MAX_QUERY, SqlError
 from daskscope.storage.sql_files import PlacedFiles, SqlFilter, place_files
+
+
+class SqlResultColumn(TypedDict):
+    """A column of a result, with its DuckDB type."""
+
+    name: str
+    type: str
+
+
+class SqlAnswer(TypedDict):
+    """The rows of a query."""
+
+    columns: list[SqlResultColumn]
+    rows: list[list[object]]
+    #: Whether there are more rows.
+    is_cut: bool
+    #: The clusters that the query read, and all that match its filters.
+    clusters: int
+    all_clusters: int
+    #: The first clusters that the query did not read, because a file of theirs is missing or damaged, and how many there are.
+    skipped: list[str]
+    skipped_clusters: int
+    seconds: float
+
+
+class SqlTableColumn(TypedDict):
+    """A column that queries can use."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+class SqlTable(TypedDict):
+    """A table that queries can read."""
+
+    name: str
+    row: str
+    columns: list[SqlTableColumn]
+
+
+class SqlTables(TypedDict):
+    """All tables that queries can read."""
+
+    tables: list[SqlTable]
+
 
 LIMITS = SqlLimits()
 #: Maximum names of skipped clusters in a reply.

@@ -13,7 +13,7 @@ from daskscope.server.errors import conflict, forbidden, not_found
 from daskscope.server.http.audit import audit_server
 from daskscope.server.http.routing import SERVER_ADMIN, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
-from daskscope.server.serializers import moment
+from daskscope.server.views import moment
 from daskscope.storage import users as store
 from daskscope.storage.accounts import roles_of
 from daskscope.storage.archive import Transaction

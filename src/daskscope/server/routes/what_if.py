@@ -1,8 +1,8 @@
-"""Predictions of a computation on other clusters, by replaying its graph."""
+"""Predict a computation on other clusters."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import msgspec
 
@@ -11,19 +11,61 @@ from daskscope.analysis.cost import choose_prices
 from daskscope.analysis.what_if import MAX_THREADS, Prediction
 from daskscope.analysis.what_if import WhatIf as Found
 from daskscope.errors import DaskscopeError
-from daskscope.server import what_if_process
-from daskscope.server.building import HERE_NBYTES, amount_here
+from daskscope.server.documents import HERE_NBYTES, amount_here
 from daskscope.server.errors import bad_request, not_found, too_large, unavailable
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
+from daskscope.server.processes import replay
+from daskscope.server.processes.replay import ReplayFailed, TooLarge, WhatIfJob, answer, answer_in_process
 from daskscope.server.rendering import NoSuchComputation
-from daskscope.server.serializers import parsed, tags_of
 from daskscope.server.services import Services
-from daskscope.server.what_if_contract import PredictedCluster, WhatIf
-from daskscope.server.what_if_process import ReplayFailed, TooLarge, WhatIfJob, answer, answer_in_process
+from daskscope.server.views import parsed, tags_of
 from daskscope.storage.computations import list_computations
 from daskscope.storage.database import StorageError
 from daskscope.storage.runs import RunTooLarge
+
+
+class PredictedCluster(TypedDict):
+    """A computation on a number of equal workers."""
+
+    workers: int
+    threads: int
+    duration: float
+    #: The longer duration, where the recording leaves a range: see the assumptions. Usually the same.
+    max_duration: float
+    #: Duration of the run divided by ``duration``.
+    speedup: float
+    efficiency: float
+    cost: float | None
+    #: Bytes of results: the most at one worker, of all, and moved between workers.
+    peak_worker_memory: int
+    peak_memory: int
+    transferred: int
+    exceeds_memory: bool
+
+
+class WhatIf(TypedDict):
+    """Predictions of a computation, by number of workers."""
+
+    #: Why there are no predictions; empty if there are.
+    reason: str
+    #: How well the replay repeats the run, and up to how many workers more of them pay off, as sentences.
+    check: str
+    advice: str
+    #: Of the run: workers, threads of each, duration, and the duration of its replay.
+    workers: int
+    threads: int
+    duration: float
+    replayed: float
+    #: Duration with any number of workers.
+    bound: float
+    #: The last number of workers up to which more of them pay off; 0 without predictions.
+    knee: int
+    predictions: list[PredictedCluster]
+    assumptions: list[str]
+    #: Task prefixes, longest total time first.
+    prefixes: list[str]
+
 
 #: A replay takes up to 24 µs of CPU time per task and number of workers. Larger computations are for the command line.
 MAX_TASKS, MAX_COUNTS = 50_000, 8
@@ -96,14 +138,14 @@ def predict(call: Call) -> WhatIf:
 def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     """Replay a computation: in this process if it is small."""
     tasks = round(tasks * max(1.0, 1 / job.chunks))
-    nbytes = tasks * what_if_process.TASK_NBYTES
-    if tasks <= what_if_process.MAX_TASKS_HERE:
+    nbytes = tasks * replay.TASK_NBYTES
+    if tasks <= replay.MAX_TASKS_HERE:
         try:
             with services.build_memory.reserve(HERE_NBYTES, job.account):
                 return answer(services.archive, job, amount_here(services, job.account))
         except RunTooLarge:
             pass
-    nbytes += what_if_process.PROCESS_NBYTES
+    nbytes += replay.PROCESS_NBYTES
     apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=services.storage)
     with services.build_memory.reserve(nbytes, job.account):
         return answer_in_process(services.child_processes, apart)

@@ -14,12 +14,11 @@ from typing import Literal
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import ENVIRONMENT, NICE, ChildProcesses, Storage
+from daskscope.server.processes.child import ENVIRONMENT, NICE, ChildProcesses, Storage, run_job
 from daskscope.storage.blobs import StoreAway
 from daskscope.storage.compaction import Compacted
 
-MODULE = "daskscope.server.compact_process"
+MODULE = "daskscope.server.processes.compact"
 #: Buffers with more bytes or rows are compacted in a process of their own.
 MAX_NBYTES_HERE, MAX_ROWS_HERE = 2 * 1024 * 1024, 500_000
 #: Joining and sorting the rows of one pass takes 1 GB.

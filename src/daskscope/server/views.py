@@ -1,19 +1,23 @@
-"""Serializers: catalog rows as API responses. Times are ISO strings with a zone, durations are seconds."""
+"""From records of the storage to responses of the API."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+
 from daskscope.analysis.cost import Cost, choose_prices, estimate
+from daskscope.analysis.intervals import day_shares
 from daskscope.analysis.limits import encodable
 from daskscope.analysis.rollup import Sums
 from daskscope.analysis.still_running import describe_state
 from daskscope.analysis.summary import call_line
 from daskscope.analysis.usual import Usual
+from daskscope.model.table import Array
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
 from daskscope.storage.accounts import Account
@@ -297,3 +301,22 @@ def report_view(row: Report, base: str) -> HostedReport:
         "cluster_id": row.cluster,
         "tags": [encodable(tag) for tag in row.tags],
     }
+
+
+EPOCH = date(1970, 1, 1)
+
+
+def paid_by_day(runs: Sequence[PaidRun], account: Account, first_day: int, days: int) -> tuple[Array, Array]:
+    """Return the amounts of each run (as in ``Paid``) and the share of each that falls on each day."""
+    costs = [cost_of(run, account) for run in runs]
+    amounts = np.array(
+        [[run.thread_us / 1e6, cost.total, cost.busy, cost.idle] for run, cost in zip(runs, costs, strict=True)],
+        dtype=np.float64,
+    ).reshape(-1, 4)
+    start = np.array([run.start_us or run.created_us for run in runs], dtype=np.float64)
+    stop = np.array([run.end_us or run.seen_us for run in runs], dtype=np.float64)
+    return amounts, day_shares(start, stop, first_day, days)
+
+
+def date_of(day: int) -> str:
+    return (EPOCH + timedelta(days=day)).isoformat()

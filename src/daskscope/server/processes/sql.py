@@ -16,15 +16,14 @@ from typing import TypeVar
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.child_main import limit_memory, limit_time, reply_to_jobs
-from daskscope.server.child_processes import Child, ChildProcesses
+from daskscope.server.processes.child import Child, ChildProcesses, limit_memory, limit_time, reply_to_jobs
 from daskscope.storage.sql import SqlFiles, SqlLimits, parse_query, run_query
 from daskscope.storage.sql_check import CheckedQuery, SqlError
 
 logger = logging.getLogger("daskscope.server")
 
 Reply = TypeVar("Reply")
-MODULE = "daskscope.server.sql_process"
+MODULE = "daskscope.server.processes.sql"
 #: Added to the limits of a query: Python, DuckDB itself, and starting them.
 PROCESS_NBYTES = 256 * 1024 * 1024
 START_S = 10.0

@@ -16,7 +16,7 @@ import msgspec
 
 from daskscope.analysis.rollup import ROLLED_UP, RollUp, roll_up
 from daskscope.errors import NewerFormat, WireError
-from daskscope.server.child_main import limit_memory
+from daskscope.server.processes.child import limit_memory
 from daskscope.wire.decode import Frame, read_frame
 
 #: Maximum characters of a body, counting shared texts once per row: a thousand errors have 8 million.

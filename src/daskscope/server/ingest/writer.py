@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from daskscope.server.counters import Counters
 from daskscope.server.errors import public_message
+from daskscope.server.monitoring import Counters
 from daskscope.storage.archive import Archive
 from daskscope.storage.database import detail_of, is_outage
 from daskscope.storage.ingest import Batch, store_batches

@@ -21,11 +21,9 @@ from daskscope import units
 from daskscope.analysis.comparison import Part, compare_parts
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.server.child_errors import JobError, describe_error, raise_again
-from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import ENVIRONMENT, ChildProcesses, Storage, memory_attempts
-from daskscope.server.limits import MemoryBudget
-from daskscope.server.rendering import Subject, open_archive, read
+from daskscope.server.ingest.limits import MemoryBudget
+from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, memory_attempts, run_job
+from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
 from daskscope.storage.archive import Archive
 from daskscope.storage.runs import Amount, RunTooLarge, read_snapshot
 from daskscope.wire.file import frames_of_table
@@ -33,7 +31,7 @@ from daskscope.wire.layout import FILE_MAGIC
 
 logger = logging.getLogger("daskscope.server")
 
-MODULE = "daskscope.server.recording_process"
+MODULE = "daskscope.server.processes.recordings"
 #: Memory of a process without rows, and per row: comparing six million samples takes 3.7 GB.
 PROCESS_NBYTES, ROW_NBYTES = 300 * 1024 * 1024, 600
 #: Comparing 40 runs of a million tasks in total takes 20 s. The rest is for a busy machine and a slow object store.

@@ -17,16 +17,14 @@ from daskscope import units
 from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if import Changes, WhatIf, what_if
 from daskscope.errors import DaskscopeError
-from daskscope.server.child_errors import JobError, describe_error, raise_again
-from daskscope.server.child_main import run_job
-from daskscope.server.child_processes import ENVIRONMENT, ChildProcesses, Storage
-from daskscope.server.rendering import Subject, open_archive, read
+from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, run_job
+from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
 from daskscope.storage.archive import Archive
 from daskscope.storage.runs import Amount
 
 logger = logging.getLogger("daskscope.server")
 
-MODULE = "daskscope.server.what_if_process"
+MODULE = "daskscope.server.processes.replay"
 #: Computations with more tasks are replayed in a process of their own. A replay takes up to 24 µs of CPU time per task and number
 #: of workers: eight of them, each as a range, hold the interpreter lock of the server for 0.8 s.
 MAX_TASKS_HERE = 2_000

@@ -1,4 +1,4 @@
-"""Sign-in: with a password in a browser, or by confirming a code for a command line."""
+"""Sign in and out, and the browser sessions of the caller."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope.model.states import AuditAction, Scope
-from daskscope.server.contract import DeviceSignIn, Opened
+from daskscope.server.contract import BrowserSession, DeviceSignIn, Opened
 from daskscope.server.errors import Refusal, conflict, forbidden, not_found, secret_needed, too_many
 from daskscope.server.http.audit import address_of, audit_server
-from daskscope.server.http.identity import check_origin
-from daskscope.server.http.page_secret import cookie_name, is_https
+from daskscope.server.http.identity import check_origin, cookie_name, is_https
 from daskscope.server.http.passwords import caller_address, check_password, count_attempt
 from daskscope.server.http.routing import PUBLIC, USER, Call, Route, json_response
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
-from daskscope.server.serializers import moment
 from daskscope.server.services import LOCAL
+from daskscope.server.views import moment
 from daskscope.storage import sessions, users
+from daskscope.storage import sessions as store
 from daskscope.storage.accounts import create_account, find_account, get_account, roles_of, set_member
 from daskscope.storage.audit import Event, record
 from daskscope.storage.sessions import end_setup, setup_matches
@@ -28,6 +28,42 @@ from daskscope.storage.sign_in_links import Link, find_link
 from daskscope.storage.sign_in_links import use_link as redeem_link
 from daskscope.storage.tokens import ALLOWED, DEFAULT_DAYS, create_token
 from daskscope.units import DAY
+
+
+def list_sessions(call: Call) -> dict[str, Any]:
+    _check_session(call)
+    with call.services.archive.read() as tx:
+        rows = store.list_sessions(tx, call.identity.user)
+    current = store.session_id(call.request.cookies.get(cookie_name(call.request, call.services), ""))
+    items: list[BrowserSession] = [
+        {
+            "id": row.id,
+            "agent": row.agent,
+            "address": row.address,
+            "created": moment(row.created_us),
+            "expires": moment(row.expires_us),
+            "current": row.id == current,
+        }
+        for row in rows
+    ]
+    return {"items": items}
+
+
+def end_session(call: Call) -> dict[str, Any]:
+    _check_session(call)
+    with call.services.archive.write() as tx:
+        ended = store.end_session(tx, call.identity.user, call.path("session"))
+        if ended is None:
+            raise not_found("such session")
+        audit_server(call, tx, "session-ended", call.identity.name, agent=ended.agent, address=ended.address)
+    call.services.live.end_streams(call.identity.user)
+    return {"ended": ended.id}
+
+
+def _check_session(call: Call) -> None:
+    if call.identity.kind != "session":
+        raise forbidden("Manage your sessions in a browser.")
+
 
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 Secret = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -338,6 +374,8 @@ def _make_first(call: Call, hashed: str) -> int:
 
 
 ROUTES = [
+    Route("GET", "/api/v1/me/sessions", list_sessions, USER, "List your browser sessions"),
+    Route("DELETE", "/api/v1/me/sessions/{session}", end_session, USER, "End one of your browser sessions"),
     Route("POST", "/api/v1/session", log_in, PUBLIC, "Sign in with a password", body=PasswordLogin),
     Route("POST", "/api/v1/session/link", use_link, PUBLIC, "Sign in with a link that works once", body=LinkSignIn),
     Route(

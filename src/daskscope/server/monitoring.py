@@ -1,16 +1,39 @@
-"""Readiness: which parts of a server work, and what it can do without those that do not.
-
-A check runs in a thread of its own, with a deadline: an orchestrator that gets no answer to its probe restarts the server, which
-helps nobody while the database or the object store is away.
-"""
+"""What a server tells its operators: counters for ``/metrics``, and which of its parts work."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+
+
+class Counters:
+    """Named counters with a few label values each."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[tuple[str, str], float] = defaultdict(float)
+
+    def add(self, name: str, value: float = 1.0, label: str = "") -> None:
+        with self._lock:
+            self._values[name, label] += value
+
+    def get(self, name: str, label: str = "") -> float:
+        with self._lock:
+            return self._values.get((name, label), 0.0)
+
+    def items(self) -> list[tuple[str, str, float]]:
+        with self._lock:
+            return [(name, label, value) for (name, label), value in sorted(self._values.items())]
+
+
+# Readiness: which parts of a server work, and what it can do without those that do not.
+#
+# A check runs in a thread of its own, with a deadline: an orchestrator that gets no answer to its probe restarts the server,
+# which helps nobody while the database or the object store is away.
 
 #: How long one check may take.
 DEADLINE_S = 2.0

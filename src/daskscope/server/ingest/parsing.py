@@ -21,14 +21,14 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from daskscope.analysis.rollup import RollUp
-from daskscope.server.child_processes import ENVIRONMENT
-from daskscope.server.parse_process import LENGTH_NBYTES, Reply, roll_up_frames
 from daskscope.server.pools import APART, PARSE, PARSERS, Pools
+from daskscope.server.processes.child import ENVIRONMENT
+from daskscope.server.processes.parse import LENGTH_NBYTES, Reply, roll_up_frames
 from daskscope.wire.decode import Frame
 
 logger = logging.getLogger("daskscope.server")
 
-MODULE = "daskscope.server.parse_process"
+MODULE = "daskscope.server.processes.parse"
 #: The only variables of the environment that a process gets. Others may be credentials.
 INHERITED = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
 #: Processes are started when threads used this share of a core, averaged over ``MEMORY_S``.

@@ -1,0 +1,1 @@
+"""From a recorder's request to rows in the database."""
