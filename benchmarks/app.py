@@ -33,10 +33,10 @@ from daskscope.model.table import Strings, Table, object_array
 from daskscope.model.tables import TABLES
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import set_member
-from daskscope.storage.sessions import NewSession, open_session
-from daskscope.storage.tokens import create_token
-from daskscope.storage.users import create_user
+from daskscope.storage.people.accounts import set_member
+from daskscope.storage.people.sessions import NewSession, open_session
+from daskscope.storage.people.tokens import create_token
+from daskscope.storage.people.users import create_user
 from daskscope.testing.factories import make_frames
 from daskscope.wire.file import frames_of_table
 

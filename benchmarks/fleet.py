@@ -26,12 +26,12 @@ from daskscope.server.routes import health
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings
 from daskscope.storage import schema
-from daskscope.storage.archive import Transaction
-from daskscope.storage.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters, recent_busy
-from daskscope.storage.computations import list_computations
-from daskscope.storage.error_groups import list_error_groups, list_exceptions
-from daskscope.storage.overview import usage
-from daskscope.storage.runs import Part, read_run
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.catalog.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters, recent_busy
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.error_groups import list_error_groups, list_exceptions
+from daskscope.storage.catalog.overview import usage
+from daskscope.storage.runs.read import Part, read_run
 
 TASKS = 1_000_000
 NOW = 1_800_000_000_000_000

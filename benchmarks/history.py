@@ -18,15 +18,15 @@ from sqlalchemy.engine import Connection
 from benchmarks import synthetic
 from daskscope.server.services import Services
 from daskscope.storage import schema
-from daskscope.storage.accounts import set_member
-from daskscope.storage.archive import Transaction
-from daskscope.storage.blobs import new_path
-from daskscope.storage.code_texts import code_place
-from daskscope.storage.error_groups import error_place
-from daskscope.storage.ingest import SECRET, code_digest
-from daskscope.storage.parquet import to_parquet
-from daskscope.storage.reports import NewReport, add_report
-from daskscope.storage.users import create_user
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.base.blobs import new_path
+from daskscope.storage.catalog.code_texts import code_place
+from daskscope.storage.catalog.error_groups import error_place
+from daskscope.storage.catalog.reports import NewReport, add_report
+from daskscope.storage.people.accounts import set_member
+from daskscope.storage.people.users import create_user
+from daskscope.storage.runs.ingest import SECRET, code_digest
+from daskscope.storage.runs.parquet import to_parquet
 
 CLUSTERS = 10_000
 #: Per cluster.

@@ -29,9 +29,9 @@ from benchmarks.ingest import START
 from benchmarks.result import Result, at_most
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import create_account, set_member
-from daskscope.storage.tokens import create_token
-from daskscope.storage.users import open_user
+from daskscope.storage.people.accounts import create_account, set_member
+from daskscope.storage.people.tokens import create_token
+from daskscope.storage.people.users import open_user
 
 CAPTURE_S = 15.0
 #: Clusters of the quiet account, and connections of the busy one.

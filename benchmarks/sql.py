@@ -12,8 +12,8 @@ from benchmarks import synthetic
 from benchmarks.result import Result, at_most
 from daskscope.server.processes.child import ChildProcesses
 from daskscope.server.processes.sql import sql_process
-from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlFiles, SqlLimits
+from daskscope.storage.runs.parquet import to_parquet
+from daskscope.storage.sql.query import SqlFiles, SqlLimits
 
 RUNS, TASKS = 1_000, 10_000
 ROUNDS = 3

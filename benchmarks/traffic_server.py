@@ -17,9 +17,9 @@ from benchmarks.cpu_limit import limited
 from benchmarks.ingest import START
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import create_account, set_member
-from daskscope.storage.tokens import create_token
-from daskscope.storage.users import open_user
+from daskscope.storage.people.accounts import create_account, set_member
+from daskscope.storage.people.tokens import create_token
+from daskscope.storage.people.users import open_user
 
 #: An account may add 600 clusters a minute.
 ACCOUNTS = 10

@@ -13,16 +13,16 @@ from sqlalchemy.engine import Connection
 
 from daskscope.analysis.rollup import roll_up
 from daskscope.model.recording import Recording
-from daskscope.storage import archive as storage
 from daskscope.storage import schema
-from daskscope.storage.accounts import create_account
-from daskscope.storage.blobs import BlobStore, LocalStore
-from daskscope.storage.clusters import Cluster, find_cluster, state_of
-from daskscope.storage.compaction import Compacted, compact
-from daskscope.storage.database import Database
-from daskscope.storage.ingest import Batch, store_batches
-from daskscope.storage.runs import WHOLE, Part, read_run
-from daskscope.storage.vault import Vault
+from daskscope.storage.base import archive as storage
+from daskscope.storage.base.blobs import BlobStore, LocalStore
+from daskscope.storage.base.database import Database
+from daskscope.storage.base.vault import Vault
+from daskscope.storage.catalog.clusters import Cluster, find_cluster, state_of
+from daskscope.storage.people.accounts import create_account
+from daskscope.storage.runs.compaction import Compacted, compact
+from daskscope.storage.runs.ingest import Batch, store_batches
+from daskscope.storage.runs.read import WHOLE, Part, read_run
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import Row, columns_of_rows

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.archive import Archive
     from tests.services import Hosting, Postgres
 
-    from daskscope.storage.blobs import BlobStore
+    from daskscope.storage.base.blobs import BlobStore
 
 # The collector's guard must not hide our bugs in tests. Processes that a test starts inherit this.
 os.environ.setdefault("DASKSCOPE_STRICT", "1")
@@ -97,8 +97,8 @@ def postgres_url(postgres: Postgres) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from daskscope.storage.database import Database
-    from daskscope.storage.migrate import prepare
+    from daskscope.storage.base.database import Database
+    from daskscope.storage.base.migrate import prepare
 
     path = tmp_path_factory.mktemp("template") / "catalog.sqlite"
     database = Database(str(path))
@@ -156,8 +156,8 @@ def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
 def _archive(url: str, directory: Path) -> Iterator[Archive]:
     from tests.archive import Archive
 
-    from daskscope.storage.blobs import LocalStore
-    from daskscope.storage.database import Database
+    from daskscope.storage.base.blobs import LocalStore
+    from daskscope.storage.base.database import Database
 
     database = Database(url)
     yield Archive(database, LocalStore(directory))
@@ -199,7 +199,7 @@ def blob_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     """An empty blob store, on each kind of storage in turn."""
     from tests import services
 
-    from daskscope.storage.blobs import open_store
+    from daskscope.storage.base.blobs import open_store
 
     if request.param == "local":
         return open_store(str(tmp_path / "store"))

@@ -21,9 +21,9 @@ from daskscope.server.jobs import Jobs
 from daskscope.server.run import address, announced, listen, make_server, set_up_link
 from daskscope.server.services import Services, now_us, open_services
 from daskscope.server.settings import Settings
-from daskscope.storage import sessions, tokens
-from daskscope.storage.accounts import create_account, find_account, set_member
-from daskscope.storage.users import create_user, find_user, hash_password
+from daskscope.storage.people import sessions, tokens
+from daskscope.storage.people.accounts import create_account, find_account, set_member
+from daskscope.storage.people.users import create_user, find_user, hash_password
 
 PASSWORD = "correct horse battery"
 FRAMES = "application/vnd.daskscope.frames"

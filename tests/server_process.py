@@ -15,13 +15,12 @@ import sqlalchemy as sa
 from tests.load import Load
 
 from daskscope.storage import schema
-from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import open_store
-from daskscope.storage.database import Database
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.base.blobs import open_store
+from daskscope.storage.base.database import Database
+from daskscope.storage.base.vault import Vault, load_master_keys
 from daskscope.storage.doctor import examine
-from daskscope.storage.master_keys import load_master_keys
-from daskscope.storage.runs import Part, read_run
-from daskscope.storage.vault import Vault
+from daskscope.storage.runs.read import Part, read_run
 
 START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
 

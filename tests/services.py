@@ -28,8 +28,8 @@ import sqlalchemy as sa
 from tests.hosted import HostedServer
 
 from daskscope.storage import schema
-from daskscope.storage.database import Database
-from daskscope.storage.migrate import prepare
+from daskscope.storage.base.database import Database
+from daskscope.storage.base.migrate import prepare
 
 BUCKET = "daskscope-tests"
 #: Any pair works: the servers below accept the credentials they are started with.

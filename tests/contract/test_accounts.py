@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import DAY, MINUTE, NOW, Archive, at
 
-from daskscope.storage import accounts, reports, schema, sessions, tokens, users
-from daskscope.storage.accounts import Preferences
-from daskscope.storage.clusters import ClusterFilter, list_clusters
-from daskscope.storage.database import Database, StorageError
-from daskscope.storage.error_groups import list_error_groups
+from daskscope.storage import schema
+from daskscope.storage.base.database import Database, StorageError
+from daskscope.storage.catalog import reports
+from daskscope.storage.catalog.clusters import ClusterFilter, list_clusters
+from daskscope.storage.catalog.error_groups import list_error_groups
+from daskscope.storage.people import accounts, sessions, tokens, users
+from daskscope.storage.people.accounts import Preferences
 
 
 def add_user(archive: Archive, name: str, role: str = "") -> int:
@@ -79,7 +81,7 @@ def test_a_disabled_owner_does_not_count(archive: Archive) -> None:
 
 
 def test_two_owners_cannot_remove_each_other(postgres_url: str, tmp_path: Any) -> None:
-    from daskscope.storage.blobs import LocalStore
+    from daskscope.storage.base.blobs import LocalStore
 
     archive = Archive(Database(postgres_url), LocalStore(tmp_path / "blobs"))
     numbers = [add_user(archive, name, "owner") for name in ("ann", "bob")]
@@ -455,7 +457,7 @@ def test_the_reports_of_an_account_have_a_size_limit(archive: Archive) -> None:
 
 
 def test_concurrent_uploads_do_not_exceed_the_limit(postgres_url: str, tmp_path: Any) -> None:
-    from daskscope.storage.blobs import LocalStore
+    from daskscope.storage.base.blobs import LocalStore
 
     archive = Archive(Database(postgres_url), LocalStore(tmp_path / "blobs"))
     done, barrier = list[str](), threading.Barrier(4)

@@ -7,8 +7,10 @@ import sqlalchemy as sa
 from tests.archive import MINUTE, NOW, Archive
 from tests.compared_runs import measured_run
 
-from daskscope.storage import baselines, schema
-from daskscope.storage.baselines import (
+from daskscope.storage import schema
+from daskscope.storage.base.vault import BrokenSeal
+from daskscope.storage.catalog import baselines
+from daskscope.storage.catalog.baselines import (
     Baseline,
     BaselinesFull,
     delete_baseline,
@@ -16,7 +18,6 @@ from daskscope.storage.baselines import (
     keep_baseline,
     list_baselines,
 )
-from daskscope.storage.vault import BrokenSeal
 
 RUNS = [measured_run(seed).to_dict() for seed in range(2)]
 OTHER = [measured_run(7, 2.0).to_dict()]

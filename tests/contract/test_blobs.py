@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from daskscope.storage.blobs import BlobStore, LocalStore, MissingBlob, S3Store, new_path, open_store
-from daskscope.storage.database import StorageError
+from daskscope.storage.base.blobs import BlobStore, LocalStore, MissingBlob, S3Store, new_path, open_store
+from daskscope.storage.base.database import StorageError
 
 
 def test_a_blob_is_read_back_as_it_was_written(blob_store: BlobStore) -> None:

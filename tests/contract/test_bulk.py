@@ -9,10 +9,9 @@ import sqlalchemy as sa
 from tests.archive import NOW, Archive, batch_of, frame
 
 from daskscope.storage import schema
-from daskscope.storage.bulk import insert_rows
-from daskscope.storage.ingest import store_batches
-from daskscope.storage.upsert import replace_older
-from daskscope.storage.user_requests import ask_to_close
+from daskscope.storage.base.bulk import insert_rows, replace_older
+from daskscope.storage.catalog.clusters import ask_to_close
+from daskscope.storage.runs.ingest import store_batches
 
 #: Texts with every character that has a meaning in an array of PostgreSQL, or that needs more than a byte.
 TEXTS = [

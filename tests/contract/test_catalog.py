@@ -20,11 +20,12 @@ from daskscope.analysis.limits import LARGEST, MAX_EXCEPTIONS, MAX_NAMES, NAME_N
 from daskscope.analysis.rollup import BUCKET
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
-from daskscope.storage import ingest, schema
-from daskscope.storage.blobs import LocalStore
-from daskscope.storage.clusters import delete_cluster
-from daskscope.storage.database import STEP, Database
-from daskscope.storage.ingest import MAX_AHEAD_US
+from daskscope.storage import schema
+from daskscope.storage.base.blobs import LocalStore
+from daskscope.storage.base.database import STEP, Database
+from daskscope.storage.catalog.clusters import delete_cluster
+from daskscope.storage.runs import ingest
+from daskscope.storage.runs.ingest import MAX_AHEAD_US
 from daskscope.units import DAY as DAY_US
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import read_recording
@@ -133,7 +134,7 @@ def test_a_failed_transaction_stores_nothing(archive: Archive) -> None:
         with archive.write() as tx:
             from tests.archive import batch_of
 
-            from daskscope.storage.ingest import store_batches
+            from daskscope.storage.runs.ingest import store_batches
 
             batches = [batch_of(item, archive.account) for item in numbered([[task(0)]])]
             store_batches(tx, batches)

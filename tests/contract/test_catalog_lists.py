@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
 
 from daskscope.analysis.rollup import Sums
-from daskscope.storage import clusters, error_groups, schema
-from daskscope.storage.archive import Transaction
-from daskscope.storage.clusters import (
+from daskscope.storage import schema
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.catalog import clusters, error_groups
+from daskscope.storage.catalog.clusters import (
     ClusterFilter,
     activities_of,
     clients_of,
@@ -22,9 +23,9 @@ from daskscope.storage.clusters import (
     remove_cluster,
     workers_of,
 )
-from daskscope.storage.computations import earlier_runs, list_computations, span_of
-from daskscope.storage.error_groups import ErrorGroup, list_error_groups, list_exceptions, set_group_state
-from daskscope.storage.overview import usage
+from daskscope.storage.catalog.computations import earlier_runs, list_computations, span_of
+from daskscope.storage.catalog.error_groups import ErrorGroup, list_error_groups, list_exceptions, set_group_state
+from daskscope.storage.catalog.overview import usage
 from daskscope.units import DAY as DAY_US
 
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from tests.archive import DAY, Archive, numbered, task
 
-from daskscope.storage import clock_check
-from daskscope.storage.clock_check import DAY_S, ClockCheck, ClockJump, time_of
+from daskscope.storage.base import archive as archive_module
+from daskscope.storage.base.archive import DAY_S, ClockCheck, ClockJump, time_of
 
 
 class Clocks:
@@ -17,7 +17,7 @@ class Clocks:
     def __init__(self, archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
         self.archive = archive
         self.seconds = 0.0
-        monkeypatch.setattr(clock_check, "time_of", lambda _: archive.now_us)
+        monkeypatch.setattr(archive_module, "time_of", lambda _: archive.now_us)
 
     def check(self) -> ClockCheck:
         return ClockCheck(self.archive, lambda: self.seconds)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.archive import NOW, Archive, batch_of, frame, task
 
-from daskscope.storage.ingest import store_batches
+from daskscope.storage.runs.ingest import store_batches
 
 
 def send(archive: Archive, delay_us: int, sequence: int, *frames: bytes) -> None:

@@ -8,10 +8,11 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import NOW, Archive, frame
 
-from daskscope.storage import code_texts, schema
-from daskscope.storage.clusters import delete_cluster
-from daskscope.storage.code_texts import code_place, move_codes, remove_unused_codes
-from daskscope.storage.computations import list_computations
+from daskscope.storage import schema
+from daskscope.storage.catalog import code_texts
+from daskscope.storage.catalog.clusters import delete_cluster
+from daskscope.storage.catalog.code_texts import code_place, move_codes, remove_unused_codes
+from daskscope.storage.catalog.computations import list_computations
 
 CODE = "import dask\nsecret_name = 1\n"
 

@@ -21,15 +21,15 @@ from daskscope.errors import WireError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
-from daskscope.storage import compaction, schema
-from daskscope.storage.blobs import BlobStore, LocalStore
-from daskscope.storage.compaction import BUFFER_NBYTES, MAX_FILES, due
-from daskscope.storage.database import Database, StorageError
-from daskscope.storage.ingest import SECRET
-from daskscope.storage.parquet import from_parquet, to_parquet
-from daskscope.storage.replaced import delete_replaced
-from daskscope.storage.retention import ORPHAN_AGE_S, orphans, stored_tasks, sweep
-from daskscope.storage.runs import Part
+from daskscope.storage import schema
+from daskscope.storage.base.blobs import BlobStore, LocalStore
+from daskscope.storage.base.database import Database, StorageError
+from daskscope.storage.runs import compaction
+from daskscope.storage.runs.compaction import BUFFER_NBYTES, MAX_FILES, due
+from daskscope.storage.runs.ingest import SECRET
+from daskscope.storage.runs.parquet import from_parquet, to_parquet
+from daskscope.storage.runs.read import Part
+from daskscope.storage.runs.retention import ORPHAN_AGE_S, delete_replaced, orphans, stored_tasks, sweep
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import frames_of_table, read_recording
 from daskscope.wire.layout import FILE_MAGIC
@@ -491,7 +491,7 @@ def test_the_slower_of_two_compactions_removes_its_files(archive: Archive, monke
 
 
 def test_a_run_deleted_during_its_compaction_stays_deleted(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    from daskscope.storage.clusters import delete_cluster
+    from daskscope.storage.catalog.clusters import delete_cluster
 
     archive.ingest(numbered([[task(n)] for n in range(3)]))
     run = archive.run()["id"]

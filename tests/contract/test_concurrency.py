@@ -20,15 +20,23 @@ from daskscope.analysis.summary import is_complete
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
 from daskscope.server import documents, rendering
-from daskscope.storage import compaction, runs, schema
-from daskscope.storage.blobs import BlobStore, LocalStore, MissingBlob
-from daskscope.storage.builds import Build, begin_build, fail_build, find_build, renew_build
-from daskscope.storage.clusters import delete_cluster
-from daskscope.storage.compaction import compact
-from daskscope.storage.documents import NewDocument, document_state, keep_document
-from daskscope.storage.replaced import delete_replaced
-from daskscope.storage.retention import Limits, apply_retention, delete_rows
-from daskscope.storage.runs import TooManyRows, read_snapshot
+from daskscope.storage import schema
+from daskscope.storage.base.blobs import BlobStore, LocalStore, MissingBlob
+from daskscope.storage.catalog.clusters import delete_cluster
+from daskscope.storage.runs import compaction, read
+from daskscope.storage.runs.compaction import compact
+from daskscope.storage.runs.documents import (
+    Build,
+    NewDocument,
+    begin_build,
+    document_state,
+    fail_build,
+    find_build,
+    keep_document,
+    renew_build,
+)
+from daskscope.storage.runs.read import ATTEMPTS, TooManyRows, read_snapshot
+from daskscope.storage.runs.retention import Limits, apply_retention, delete_replaced, delete_rows
 from daskscope.wire.file import read_recording
 
 
@@ -87,26 +95,26 @@ def test_rows_that_move_from_the_buffer_to_a_file_are_read_once(
 
 def before_buffer(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Call a function once between the query for a run's files and the query for its buffer."""
-    buffered = runs.buffered
+    buffered = read.buffered
 
     def reading(*arguments: Any, **options: Any) -> Any:
-        monkeypatch.setattr(runs, "buffered", buffered)
+        monkeypatch.setattr(read, "buffered", buffered)
         action()
         return buffered(*arguments, **options)
 
-    monkeypatch.setattr(runs, "buffered", reading)
+    monkeypatch.setattr(read, "buffered", reading)
 
 
 def test_a_run_with_implausibly_many_rows_is_not_read(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame of constants holds a quarter of a million rows in 300 bytes."""
-    monkeypatch.setattr(runs, "SPARE_ROWS", 1000)
+    monkeypatch.setattr(read, "SPARE_ROWS", 1000)
     archive.ingest([frame("tasks", [task(0)], 0, kept=1), constants(100_000, 1)])
     run = archive.run()["id"]
     for _ in range(2):
         with pytest.raises(TooManyRows, match="100,001 rows"):
             snapshot(archive, run, archive.store)
         assert archive.compact(run) is not None
-    monkeypatch.setattr(runs, "SPARE_ROWS", 100_001)
+    monkeypatch.setattr(read, "SPARE_ROWS", 100_001)
     assert snapshot(archive, run, archive.store)["tasks"].rows == 100_001
 
 
@@ -130,7 +138,7 @@ def test_reading_a_run_that_is_always_merged_is_retried_a_limited_number_of_time
         delete_replaced(archive, due_us)
 
     read = snapshot(archive, run, HookedReading(archive.store, merge, times=50))
-    assert next(numbers) == 6 + runs.ATTEMPTS
+    assert next(numbers) == 6 + ATTEMPTS
     assert "missing" in read.damage
     assert not is_complete(read)
 

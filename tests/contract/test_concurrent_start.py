@@ -12,12 +12,11 @@ from tests.services import Postgres
 
 from daskscope.server.services import LOCAL, Services, open_services
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import NameTaken, list_accounts, open_account
-from daskscope.storage.database import Database
-from daskscope.storage.master_keys import load_master_keys
-from daskscope.storage.migrate import prepare
-from daskscope.storage.users import create_user, open_user
-from daskscope.storage.vault import Vault
+from daskscope.storage.base.database import Database
+from daskscope.storage.base.migrate import prepare
+from daskscope.storage.base.vault import Vault, load_master_keys
+from daskscope.storage.people.accounts import NameTaken, list_accounts, open_account
+from daskscope.storage.people.users import create_user, open_user
 
 AT_ONCE = 4
 

@@ -12,12 +12,12 @@ from tests.archive import DAY, NOW, Archive, frame, numbered, task
 from tests.contract.test_compaction import broken_keys
 
 from daskscope.storage import schema
-from daskscope.storage.blobs import BlobStore, LocalStore
-from daskscope.storage.clusters import delete_cluster
+from daskscope.storage.base.blobs import BlobStore, LocalStore
+from daskscope.storage.base.migrate import VERSIONS
+from daskscope.storage.base.vault import Vault
+from daskscope.storage.catalog.clusters import delete_cluster
 from daskscope.storage.doctor import CHECKS, check_files, examine
-from daskscope.storage.migrate import VERSIONS
-from daskscope.storage.retention import delete_rows
-from daskscope.storage.vault import Vault
+from daskscope.storage.runs.retention import delete_rows
 
 
 def texts(archive: Archive) -> dict[str, list[str]]:

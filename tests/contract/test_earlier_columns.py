@@ -19,11 +19,11 @@ from daskscope.model.columns import TableDef
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
 from daskscope.report.document import build
-from daskscope.storage import compaction
-from daskscope.storage.ingest import SECRET
-from daskscope.storage.parquet import from_parquet, to_parquet
-from daskscope.storage.sql import SqlLimits, parse_query, run_query
-from daskscope.storage.sql_files import SqlFilter, place_files
+from daskscope.storage.runs import compaction
+from daskscope.storage.runs.ingest import SECRET
+from daskscope.storage.runs.parquet import from_parquet, to_parquet
+from daskscope.storage.sql.files import SqlFilter, place_files
+from daskscope.storage.sql.query import SqlLimits, parse_query, run_query
 from daskscope.wire.decode import read_frame
 from daskscope.wire.layout import FILE_MAGIC
 

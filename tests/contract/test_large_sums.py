@@ -9,11 +9,11 @@ from tests.archive import NOW, Archive, frame
 from daskscope.analysis.limits import LARGEST
 from daskscope.model.states import RUN_STATES
 from daskscope.storage import schema
-from daskscope.storage.clusters import prefixes_of
-from daskscope.storage.computations import list_computations
-from daskscope.storage.error_groups import hours_of
-from daskscope.storage.overview import Fleet, fleet_of
-from daskscope.storage.upsert import summed
+from daskscope.storage.base.bulk import summed
+from daskscope.storage.catalog.clusters import prefixes_of
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.error_groups import hours_of
+from daskscope.storage.catalog.overview import Fleet, fleet_of
 
 #: 1,024 times the largest value of a row overflows 64 bits.
 MANY = 1_100

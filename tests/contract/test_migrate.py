@@ -19,12 +19,11 @@ from tests.processes import until
 from tests.services import Postgres
 
 from daskscope.analysis.limits import LARGEST
-from daskscope.storage import database as database_module
 from daskscope.storage import schema
-from daskscope.storage.accounts import find_account
-from daskscope.storage.blobs import LocalStore
-from daskscope.storage.database import Database, StorageError, network_file_system
-from daskscope.storage.migrate import (
+from daskscope.storage.base import database as database_module
+from daskscope.storage.base.blobs import LocalStore
+from daskscope.storage.base.database import Database, StorageError, network_file_system
+from daskscope.storage.base.migrate import (
     LOCK,
     MIGRATIONS,
     TABLE_WAIT,
@@ -35,6 +34,7 @@ from daskscope.storage.migrate import (
     upgrade,
     version,
 )
+from daskscope.storage.people.accounts import find_account
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -11,14 +11,24 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import DAY, NOW, Archive, frame, numbered, task
 
-from daskscope.storage import replaced, retention, schema
-from daskscope.storage.accounts import get_account, set_member, set_preferences
-from daskscope.storage.blobs import LocalStore
-from daskscope.storage.replaced import delete_replaced, replace_files
-from daskscope.storage.reports import NewReport, add_report, list_reports
-from daskscope.storage.retention import Limits, Removed, Swept, apply_retention, delete_rows, stored_tasks, sweep
-from daskscope.storage.tokens import create_token
-from daskscope.storage.users import create_user
+from daskscope.storage import schema
+from daskscope.storage.base.blobs import LocalStore
+from daskscope.storage.catalog.reports import NewReport, add_report, list_reports
+from daskscope.storage.people.accounts import get_account, set_member, set_preferences
+from daskscope.storage.people.tokens import create_token
+from daskscope.storage.people.users import create_user
+from daskscope.storage.runs import retention
+from daskscope.storage.runs.retention import (
+    Limits,
+    Removed,
+    Swept,
+    apply_retention,
+    delete_replaced,
+    delete_rows,
+    replace_files,
+    stored_tasks,
+    sweep,
+)
 
 FOREVER = Limits(keep_rows_days=0, keep_sums_days=0)
 
@@ -178,8 +188,8 @@ def test_a_limit_of_bytes_deletes_the_oldest_rows_first_and_not_all_at_once(
 
 
 def test_a_pass_over_replaced_files_is_limited(sqlite_archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replaced, "STEP", 2)
-    monkeypatch.setattr(replaced, "MAX_PASS", 4)
+    monkeypatch.setattr(retention, "DELETE_STEP", 2)
+    monkeypatch.setattr(retention, "MAX_PASS", 4)
     archive = sqlite_archive
     run = add_run(archive, "c")
     with archive.write() as tx:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.archive import DAY, Archive, frame, numbered, task
 
-from daskscope.storage import sql_files
-from daskscope.storage.blobs import BlobStore
-from daskscope.storage.runs import files_of
-from daskscope.storage.sql import SqlLimits, parse_query, run_query
-from daskscope.storage.sql_check import SqlError
-from daskscope.storage.sql_files import SqlFilter, place_files
+from daskscope.storage.base.blobs import BlobStore
+from daskscope.storage.runs.read import files_of
+from daskscope.storage.sql import files
+from daskscope.storage.sql.check import SqlError
+from daskscope.storage.sql.files import SqlFilter, place_files
+from daskscope.storage.sql.query import SqlLimits, parse_query, run_query
 from daskscope.wire.decode import Frame
 
 COUNT = "select cluster, count(*) from tasks group by 1 order by 1"
@@ -78,7 +78,7 @@ def test_a_query_of_one_cluster_or_of_some_days(archive: Archive, tmp_path: Path
 def test_of_too_many_clusters_the_newest_are_read(
     archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_files, "MAX_RUNS", 1)
+    monkeypatch.setattr(files, "MAX_RUNS", 1)
     send(archive, "old", 1)
     archive.now_us += DAY
     send(archive, "new", 2)
@@ -94,7 +94,7 @@ def test_encrypted_tables_are_refused(table: str, sqlite_archive: Archive, tmp_p
 def test_too_many_new_rows_are_refused(
     sqlite_archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_files, "MAX_BUFFERED", 10)
+    monkeypatch.setattr(files, "MAX_BUFFERED", 10)
     send(sqlite_archive, "a", 3)
     with pytest.raises(SqlError, match="Try again soon"):
         ask(sqlite_archive, COUNT, tmp_path / "q")
@@ -130,13 +130,13 @@ def test_too_many_bytes_of_an_object_store_are_refused(
 ) -> None:
     from tests import services
 
-    from daskscope.storage.blobs import open_store
+    from daskscope.storage.base.blobs import open_store
 
     for name, value in services.ACCESS.items():
         monkeypatch.setenv(name, value)
     archive = sqlite_archive.with_store(open_store(f"s3://{services.BUCKET}/{tmp_path.name}", endpoint=strong_s3))
     send(archive, "a", 3)
     archive.compact(archive.run("a")["id"])
-    monkeypatch.setattr(sql_files, "MAX_DOWNLOAD", 10)
+    monkeypatch.setattr(files, "MAX_DOWNLOAD", 10)
     with pytest.raises(SqlError, match="of files"):
         ask(archive, COUNT, tmp_path / "q")

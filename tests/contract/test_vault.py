@@ -18,19 +18,22 @@ from daskscope.cli.main import main
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
 from daskscope.storage import schema
-from daskscope.storage.accounts import create_account
-from daskscope.storage.computations import list_computations
-from daskscope.storage.database import StorageError
-from daskscope.storage.error_groups import list_error_groups, list_exceptions
-from daskscope.storage.master_keys import (
+from daskscope.storage.base.database import StorageError
+from daskscope.storage.base.vault import (
+    BOUND,
     KEPT_KEYS,
+    BrokenSeal,
     MasterKeys,
+    Vault,
+    WrongMasterKey,
     add_master_key,
     load_master_keys,
     parse_master_keys,
     write_master_keys,
 )
-from daskscope.storage.vault import BOUND, BrokenSeal, Vault, WrongMasterKey
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.error_groups import list_error_groups, list_exceptions
+from daskscope.storage.people.accounts import create_account
 
 MARKER = "the-marker-nobody-may-find"
 PLACE = "some row"

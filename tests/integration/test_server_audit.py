@@ -16,8 +16,8 @@ from tests.samples import sample_frames
 from tests.services import Hosting
 
 from daskscope.storage import schema
-from daskscope.storage.retention import Limits, apply_retention
-from daskscope.storage.users import MAX_ATTEMPTS
+from daskscope.storage.people.users import MAX_ATTEMPTS
+from daskscope.storage.runs.retention import Limits, apply_retention
 
 
 @pytest.fixture

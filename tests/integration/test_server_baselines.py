@@ -14,7 +14,7 @@ from tests.integration.test_pytest_plugin import Project
 from tests.services import Hosting, free_port, slow_on_postgresql
 
 from daskscope.server.http.routing import MAX_JSON
-from daskscope.storage import baselines
+from daskscope.storage.catalog import baselines
 
 RUNS = [measured_run(seed).to_dict() for seed in range(2)]
 PATH = "/api/v1/baselines/main/test-a"

@@ -14,7 +14,7 @@ from tests.samples import sample_recording
 from tests.services import Hosting, free_port
 
 from daskscope.server.http.content import MEMBER, SHARED, content_url, find_content
-from daskscope.storage.reports import change_report, find_report
+from daskscope.storage.catalog.reports import change_report, find_report
 
 PAGE = b"<!doctype html><title>uploaded</title><p>classified"
 FRAME = {"Sec-Fetch-Dest": "iframe"}

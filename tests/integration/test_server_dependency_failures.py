@@ -13,9 +13,9 @@ from tests.samples import sample_frames, sample_recording
 from tests.services import ACCESS
 
 from daskscope.server.jobs import Jobs
-from daskscope.storage import database as database_module
-from daskscope.storage.blobs import S3Store
-from daskscope.storage.database import Database
+from daskscope.storage.base import database as database_module
+from daskscope.storage.base.blobs import S3Store
+from daskscope.storage.base.database import Database
 
 #: Nothing listens there.
 SECRET_HOST, SECRET_USER, SECRET_BUCKET = "127.0.0.1", "secret-user", "secret-bucket"

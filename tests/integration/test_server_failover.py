@@ -23,7 +23,7 @@ from tests.samples import sample_frames
 from tests.server_process import ServerProcess, archive_of, check_complete
 
 from daskscope.collector.delivery.poster import poster
-from daskscope.storage.database import Database, DatabaseError, is_outage, public_message
+from daskscope.storage.base.database import Database, DatabaseError, is_outage, public_message
 
 
 @dataclass

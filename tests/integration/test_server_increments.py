@@ -19,8 +19,8 @@ from tests.services import Postgres
 
 from daskscope import analytics
 from daskscope.server.increments import IncrementHistory, window_s
-from daskscope.storage.clusters import find_cluster
-from daskscope.storage.compaction import compact
+from daskscope.storage.catalog.clusters import find_cluster
+from daskscope.storage.runs.compaction import compact
 
 
 @pytest.fixture

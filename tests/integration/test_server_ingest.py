@@ -26,7 +26,7 @@ from daskscope.collector.delivery.spool import Spool
 from daskscope.server.http.identity import Identity
 from daskscope.server.processes.parse import roll_up_frames
 from daskscope.server.routes.ingest import batches_of, split
-from daskscope.storage.accounts import Account, get_account
+from daskscope.storage.people.accounts import Account, get_account
 from daskscope.testing import make_columns, make_frames
 from daskscope.wire.encode import encode_body, seal
 

@@ -25,11 +25,12 @@ from daskscope.server.jobs import UPLOAD_AGE_S, Jobs, remove_uploads
 from daskscope.server.processes import compact as compact_process
 from daskscope.server.processes.compact import CompactionError
 from daskscope.server.services import open_services
-from daskscope.storage import compaction, schema
-from daskscope.storage.blobs import LocalStore
-from daskscope.storage.compaction import compact
-from daskscope.storage.retention import stored_tasks
-from daskscope.storage.runs import files_of
+from daskscope.storage import schema
+from daskscope.storage.base.blobs import LocalStore
+from daskscope.storage.runs import compaction
+from daskscope.storage.runs.compaction import compact
+from daskscope.storage.runs.read import files_of
+from daskscope.storage.runs.retention import stored_tasks
 from daskscope.testing.factories import make_frames
 
 

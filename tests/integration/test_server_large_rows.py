@@ -140,7 +140,7 @@ def test_a_comparison_that_is_too_large_says_what_to_do(
 
 def test_a_table_that_is_too_large_to_list_is_refused(server: HostedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from daskscope.server.routes import rows
-    from daskscope.storage.runs import Amount
+    from daskscope.storage.runs.read import Amount
 
     monkeypatch.setattr(rows, "LISTED", Amount(nbytes=1 << 20, rows=0))
     response = server.ask("GET", f"{CLUSTER}/tasks")

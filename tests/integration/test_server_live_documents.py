@@ -19,7 +19,7 @@ from tests.server_process import ServerProcess
 from tests.services import Postgres
 
 from daskscope.storage import schema
-from daskscope.storage.database import Database
+from daskscope.storage.base.database import Database
 from daskscope.testing.factories import make_frames
 
 VIEW = "/api/v1/clusters/c/view"

@@ -21,7 +21,7 @@ from tests.processes import until
 from tests.server_process import ServerProcess, archive_of, check_complete
 
 from daskscope.storage import schema
-from daskscope.storage.archive import Archive
+from daskscope.storage.base.archive import Archive
 
 STORE = f"s3://{services.BUCKET}/outage"
 #: Run scripts/test -m slow -s tests/integration/test_server_outages.py to see the figures.

@@ -21,7 +21,7 @@ from daskscope.collector.delivery.outbox import FrameQueue, Outbox
 from daskscope.collector.delivery.poster import poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool
-from daskscope.storage.vault import Vault
+from daskscope.storage.base.vault import Vault
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body
 

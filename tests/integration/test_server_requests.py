@@ -27,8 +27,8 @@ from daskscope.server.routes import ingest
 from daskscope.server.routes.ingest import MAX_CLUSTERS
 from daskscope.server.run import make_server
 from daskscope.server.settings import Settings
-from daskscope.storage import postgresql
-from daskscope.storage.database import LOCK_S
+from daskscope.storage.base import postgresql
+from daskscope.storage.base.database import LOCK_S
 from daskscope.testing import make_frames
 from daskscope.wire.decode import Frame
 

@@ -12,8 +12,8 @@ from tests.samples import sample_frames
 from tests.services import Hosting
 
 from daskscope.storage import schema
-from daskscope.storage.accounts import find_account, remove_member
-from daskscope.storage.users import find_user
+from daskscope.storage.people.accounts import find_account, remove_member
+from daskscope.storage.people.users import find_user
 
 #: Requests with lasting effects: method, path and body.
 LASTING = {

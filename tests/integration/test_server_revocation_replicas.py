@@ -19,11 +19,11 @@ from tests.services import Postgres
 
 from daskscope.model.states import SCOPES, Role
 from daskscope.server.relay import CHANNEL
-from daskscope.storage.accounts import create_account, set_member
-from daskscope.storage.archive import Archive
-from daskscope.storage.sessions import NewSession, open_session
-from daskscope.storage.tokens import create_token
-from daskscope.storage.users import create_user
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.people.accounts import create_account, set_member
+from daskscope.storage.people.sessions import NewSession, open_session
+from daskscope.storage.people.tokens import create_token
+from daskscope.storage.people.users import create_user
 
 #: A server whose cache never forgets by itself, so that only a notification can end a cached token.
 NEVER_FORGETS = f"import daskscope.server.caches as cache; cache.CACHE_US = 10**15; {START}"

@@ -21,8 +21,8 @@ from tests.server_process import ServerProcess, archive_of, check_complete
 from tests.services import Postgres
 
 from daskscope.storage import schema
-from daskscope.storage.database import Database
-from daskscope.storage.migrate import prepare, upgrade, version
+from daskscope.storage.base.database import Database
+from daskscope.storage.base.migrate import prepare, upgrade, version
 
 BEFORE = f"{int(schema.HEAD) - 1:04}"
 #: The migration after this one adds columns to the table of runs, which locks it.

@@ -19,9 +19,9 @@ from tests.services import Hosting, free_port
 
 from daskscope.server.http.content import MEMBER, content_url
 from daskscope.server.http.routing import ANYBODY, CONTENT, PROBES, PUBLIC, SERVER_ADMIN, USER, Route
-from daskscope.storage.accounts import find_account
-from daskscope.storage.reports import find_report
-from daskscope.storage.sessions import session_id
+from daskscope.storage.catalog.reports import find_report
+from daskscope.storage.people.accounts import find_account
+from daskscope.storage.people.sessions import session_id
 
 #: In every text of the account under attack.
 MARK = "classified"

@@ -16,8 +16,9 @@ from tests.services import Hosting, slow_on_postgresql
 
 from daskscope.server.routes.sign_in import MAX_LOGINS
 from daskscope.server.run import set_up_link
-from daskscope.storage import schema, users
-from daskscope.storage.users import MAX_ATTEMPTS
+from daskscope.storage import schema
+from daskscope.storage.people import users
+from daskscope.storage.people.users import MAX_ATTEMPTS
 
 ELSEWHERE = "https://elsewhere.example"
 

@@ -19,10 +19,10 @@ from daskscope.server.processes import sql as sql_processes
 from daskscope.server.processes.child import ChildProcesses
 from daskscope.server.routes import sql
 from daskscope.storage import schema
-from daskscope.storage.compaction import compact
-from daskscope.storage.runs import files_of
-from daskscope.storage.sql import SqlLimits
-from daskscope.storage.sql_check import SqlError
+from daskscope.storage.runs.compaction import compact
+from daskscope.storage.runs.read import files_of
+from daskscope.storage.sql.check import SqlError
+from daskscope.storage.sql.query import SqlLimits
 from daskscope.testing.factories import make_frames
 
 

@@ -13,7 +13,7 @@ from tests.samples import sample_frames
 from tests.services import Hosting
 
 from daskscope.server.http.passwords import network_of
-from daskscope.storage.users import MAX_ATTEMPTS
+from daskscope.storage.people.users import MAX_ATTEMPTS
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from tests.sql_corpus import CORPUS, Outcome
 from daskscope.server.processes import sql as process_module
 from daskscope.server.processes.child import ChildProcesses
 from daskscope.server.processes.sql import TOO_MUCH, SqlProcess, SqlReply
-from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlFiles, SqlLimits
-from daskscope.storage.sql_check import SqlError
+from daskscope.storage.runs.parquet import to_parquet
+from daskscope.storage.sql.check import SqlError
+from daskscope.storage.sql.query import SqlFiles, SqlLimits
 from daskscope.testing.factories import make_recording
 
 LIMITS = SqlLimits(seconds=0.5, memory_nbytes=64 * 1024 * 1024, rows=100, nbytes=1024 * 1024)

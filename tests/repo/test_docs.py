@@ -11,8 +11,8 @@ import pytest
 
 from daskscope.cli.main import COMMANDS, command_name
 from daskscope.server.http.passwords import IPV6_BITS
-from daskscope.storage import users
-from daskscope.storage.sign_in_links import LINK_US
+from daskscope.storage.people import users
+from daskscope.storage.people.tokens import LINK_US
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(

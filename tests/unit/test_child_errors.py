@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from daskscope.errors import RecordingError
 from daskscope.server.rendering import NoSuchComputation, describe_error, raise_again
-from daskscope.storage.blobs import StoreAway
-from daskscope.storage.database import InvalidInput, StorageError
+from daskscope.storage.base.blobs import StoreAway
+from daskscope.storage.base.database import InvalidInput, StorageError
 
 
 @pytest.mark.parametrize(

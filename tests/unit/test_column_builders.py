@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from daskscope.model.table import Strings, Table
-from daskscope.storage import column_builders, parquet
-from daskscope.storage.parquet import from_parquet, to_parquet
+from daskscope.storage.runs import parquet
+from daskscope.storage.runs.parquet import from_parquet, to_parquet
 from daskscope.testing.factories import make_recording
 
 ROWS = 500
@@ -42,7 +42,7 @@ def rows_of(found: Table) -> list[tuple[object, ...]]:
 def test_a_file_of_many_row_groups_is_read_as_it_was_written(monkeypatch: pytest.MonkeyPatch, unpacked: int) -> None:
     monkeypatch.setattr(parquet, "ROW_GROUP", 40)
     monkeypatch.setattr(parquet, "GROUPS_AT_ONCE", 3)
-    monkeypatch.setattr(column_builders, "MAX_UNPACKED", unpacked)
+    monkeypatch.setattr(parquet, "MAX_UNPACKED", unpacked)
     written = table()
     found = from_parquet("tasks", to_parquet(written))
     assert rows_of(found) == rows_of(written)
@@ -55,13 +55,13 @@ def test_a_file_of_many_row_groups_is_read_as_it_was_written(monkeypatch: pytest
 
 def test_columns_of_zeros_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    build = column_builders.column_builder
+    build = parquet.column_builder
 
-    def builder(kind: str, type_: object, rows: int) -> column_builders.ColumnBuilder:
+    def builder(kind: str, type_: object, rows: int) -> parquet.ColumnBuilder:
         asked.append(kind)
         return build(kind, type_, rows)
 
-    monkeypatch.setattr("daskscope.storage.parquet.column_builder", builder)
+    monkeypatch.setattr("daskscope.storage.runs.parquet.column_builder", builder)
     written = table()
     found = from_parquet("tasks", to_parquet(written))
     numbers = [column.name for column in written.definition.columns if column.kind in ("int", "time")]
@@ -77,8 +77,8 @@ def test_offsets_of_texts_grow_beyond_32_bits(monkeypatch: pytest.MonkeyPatch) -
     class Small:
         max = 10
 
-    monkeypatch.setattr(column_builders, "INT32", Small)
-    builder = column_builders.column_builder("str", pa.string(), 4)
+    monkeypatch.setattr(parquet, "INT32", Small)
+    builder = parquet.column_builder("str", pa.string(), 4)
     for part in (["ab", "cdefg"], ["hijklm", ""]):
         builder.append(pa.array(part))
     values = builder.finish()

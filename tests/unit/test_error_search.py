@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daskscope.storage.error_search import words_of, words_of_query
+from daskscope.storage.catalog.error_search import words_of, words_of_query
 
 
 @pytest.mark.parametrize(

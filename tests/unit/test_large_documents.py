@@ -13,8 +13,8 @@ from daskscope.model import packed_texts
 from daskscope.model.recording import Recording
 from daskscope.report import keys
 from daskscope.report.document import build
-from daskscope.storage import column_builders
-from daskscope.storage.parquet import from_parquet, to_parquet
+from daskscope.storage.runs import parquet
+from daskscope.storage.runs.parquet import from_parquet, to_parquet
 from daskscope.testing.factories import make_recording
 
 START, TASKS = 1_700_000_000_000_000, 150
@@ -112,7 +112,7 @@ def test_a_document_is_the_same_in_small_steps_and_at_once(monkeypatch: pytest.M
     assert at_once[0]["totals"]["tasks"] == TASKS
     for module in (grouping, packed_texts, keys):
         monkeypatch.setattr(module, "STEP", 7)
-    monkeypatch.setattr(column_builders, "MAX_UNPACKED", 5)
+    monkeypatch.setattr(parquet, "MAX_UNPACKED", 5)
     assert document(stored(varied())) == at_once
 
 

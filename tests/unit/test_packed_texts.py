@@ -11,8 +11,8 @@ from daskscope.model import packed_texts
 from daskscope.model.packed_texts import PackedTexts
 from daskscope.model.table import Strings, Table, concatenate, object_array
 from daskscope.model.tables import TABLES
-from daskscope.storage import column_builders
-from daskscope.storage.parquet import from_parquet, to_parquet
+from daskscope.storage.runs import parquet
+from daskscope.storage.runs.parquet import from_parquet, to_parquet
 from daskscope.testing.factories import make_recording
 
 TEXTS = ["('x-1', 0)", "", "ü-2", "('x-1', 0)", "", "last"]
@@ -43,7 +43,7 @@ def test_packed_texts_read_like_strings(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_large_files_are_read_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_builders, "MAX_UNPACKED", 2)
+    monkeypatch.setattr(parquet, "MAX_UNPACKED", 2)
     rows = [{"key": key, "start_us": n + 1, "stop_us": n + 2} for n, key in enumerate(TEXTS)]
     table = make_recording({"tasks": rows})["tasks"]
     found = from_parquet("tasks", to_parquet(table))

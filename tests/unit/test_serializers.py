@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from daskscope.server.views import scheduler_now_us, uptime_us
-from daskscope.storage.clusters import Cluster
+from daskscope.storage.catalog.clusters import Cluster
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from daskscope.cli.main import main
-from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
-from daskscope.storage.sql_check import SqlError
+from daskscope.storage.runs.parquet import to_parquet
+from daskscope.storage.sql.check import SqlError
+from daskscope.storage.sql.query import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
 from daskscope.testing.factories import make_recording
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC

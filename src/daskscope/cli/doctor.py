@@ -28,11 +28,11 @@ def run(args: argparse.Namespace) -> int:
     try:
         from daskscope.server.services import master_keys
         from daskscope.server.settings import settings_of
-        from daskscope.storage.archive import Archive
-        from daskscope.storage.blobs import open_store
-        from daskscope.storage.database import Database
+        from daskscope.storage.base.archive import Archive
+        from daskscope.storage.base.blobs import open_store
+        from daskscope.storage.base.database import Database
+        from daskscope.storage.base.vault import Vault
         from daskscope.storage.doctor import examine
-        from daskscope.storage.vault import Vault
     except ImportError as error:
         raise MissingExtra(str(error.name), "server", "daskscope doctor") from None
     settings = settings_of(vars(args), os.environ)

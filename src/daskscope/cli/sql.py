@@ -17,8 +17,8 @@ from daskscope.client.server import ask_sql
 from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.exports import escape_formula
-from daskscope.storage.parquet import to_parquet
-from daskscope.storage.sql import SqlFiles, SqlLimits, parse_query, run_query
+from daskscope.storage.runs.parquet import to_parquet
+from daskscope.storage.sql.query import SqlFiles, SqlLimits, parse_query, run_query
 
 SUFFIX = ".daskscope"
 

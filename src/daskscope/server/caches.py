@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from daskscope.analysis.progress import EarlierRun
 from daskscope.analysis.usual import MAX_RUNS, RunSoFar, Usual, judge_duration
-from daskscope.storage.accounts import Account
-from daskscope.storage.archive import Transaction
-from daskscope.storage.computations import Computation
-from daskscope.storage.past_runs import finished_runs
-from daskscope.storage.tokens import Token, digest
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.catalog.computations import Computation
+from daskscope.storage.catalog.history import finished_runs
+from daskscope.storage.people.accounts import Account
+from daskscope.storage.people.tokens import Token, digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,19 +25,24 @@ from daskscope.server.processes.build import Job, Result, run_build
 from daskscope.server.processes.child import memory_attempts
 from daskscope.server.rendering import Document, Subject, raise_again, render_subject, render_upload, store_document
 from daskscope.server.services import Services
-from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import MissingBlob
-from daskscope.storage.builds import LEASE_US, Build, begin_build, end_build, fail_build, renew_build
-from daskscope.storage.database import DatabaseError, StorageError, detail_of
-from daskscope.storage.documents import (
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.base.blobs import MissingBlob
+from daskscope.storage.base.database import DatabaseError, StorageError, detail_of
+from daskscope.storage.runs.documents import (
     INCOMPLETE,
+    LEASE_US,
+    Build,
     DocumentState,
     NewDocument,
     StoredDocument,
+    begin_build,
     document_state,
+    end_build,
+    fail_build,
     keep_document,
+    renew_build,
 )
-from daskscope.storage.runs import Amount, RunTooLarge
+from daskscope.storage.runs.read import Amount, RunTooLarge
 
 #: The last part of a document's path.
 NAME = re.compile(r"[\w-]{1,100}", re.ASCII)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskscope.storage.blobs import StoreAway
-from daskscope.storage.clock_check import ClockJump
-from daskscope.storage.database import DatabaseError
-from daskscope.storage.database import public_message as of_database
-from daskscope.storage.lost_files import LostFiles
+from daskscope.storage.base.archive import ClockJump
+from daskscope.storage.base.blobs import StoreAway
+from daskscope.storage.base.database import DatabaseError
+from daskscope.storage.base.database import public_message as of_database
+from daskscope.storage.doctor import LostFiles
 
 
 class Refusal(Exception):

@@ -25,9 +25,9 @@ from daskscope.server.documents import LISTED
 from daskscope.server.errors import bad_request
 from daskscope.server.services import Services
 from daskscope.server.views import scheduler_now_us
-from daskscope.storage import clusters
-from daskscope.storage.new_batches import Place, Position, batches_since, position_of, read_recent
-from daskscope.storage.runs import StoredBatch, join
+from daskscope.storage.catalog import clusters
+from daskscope.storage.runs.new_batches import Place, Position, batches_since, position_of, read_recent
+from daskscope.storage.runs.read import StoredBatch, join
 
 _LENGTH = struct.Struct("<I")
 #: Fast rather than small: an increment has a few kB.

@@ -23,16 +23,15 @@ from daskscope.server.processes.compact import (
 )
 from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
-from daskscope.storage.blobs import LocalStore, StoreAway
-from daskscope.storage.clock_check import ClockCheck
-from daskscope.storage.code_texts import move_codes
-from daskscope.storage.compaction import Due, claim, compact, due
-from daskscope.storage.computations import large_subjects
-from daskscope.storage.database import detail_of, is_outage
-from daskscope.storage.error_groups import index_errors
-from daskscope.storage.lost_files import LostFiles, lost_rows
-from daskscope.storage.replaced import delete_replaced
-from daskscope.storage.retention import Limits, apply_retention, sweep
+from daskscope.storage.base.archive import ClockCheck
+from daskscope.storage.base.blobs import LocalStore, StoreAway
+from daskscope.storage.base.database import detail_of, is_outage
+from daskscope.storage.catalog.code_texts import move_codes
+from daskscope.storage.catalog.computations import large_subjects
+from daskscope.storage.catalog.error_groups import index_errors
+from daskscope.storage.doctor import LostFiles, lost_rows
+from daskscope.storage.runs.compaction import Due, claim, compact, due
+from daskscope.storage.runs.retention import Limits, apply_retention, delete_replaced, sweep
 
 logger = logging.getLogger("daskscope.server")
 

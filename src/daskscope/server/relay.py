@@ -15,9 +15,9 @@ import psycopg
 
 from daskscope.server.caches import TokenCache
 from daskscope.server.live import Live
-from daskscope.storage.access import ACCESS_CHANNEL
-from daskscope.storage.database import CONNECT_S, Database
-from daskscope.storage.postgresql import SILENT_HOST, BoundedConnection, Patience, connect
+from daskscope.storage.base.archive import ACCESS_CHANNEL
+from daskscope.storage.base.database import CONNECT_S, Database
+from daskscope.storage.base.postgresql import SILENT_HOST, BoundedConnection, Patience, connect
 
 CHANNEL = "daskscope_changed"
 #: A channel of its own: servers of earlier versions would not understand its messages.

@@ -22,12 +22,12 @@ from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
 from daskscope.server.processes.child import Storage
-from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import StoreAway, new_path, open_store
-from daskscope.storage.computations import span_of
-from daskscope.storage.database import Database, DatabaseError, InvalidInput, StorageError, detail_of
-from daskscope.storage.runs import Amount, Part, RunTooLarge, read_snapshot
-from daskscope.storage.vault import Vault
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.base.blobs import StoreAway, new_path, open_store
+from daskscope.storage.base.database import Database, DatabaseError, InvalidInput, StorageError, detail_of
+from daskscope.storage.base.vault import Vault
+from daskscope.storage.catalog.computations import span_of
+from daskscope.storage.runs.read import Amount, Part, RunTooLarge, read_snapshot
 from daskscope.wire.file import read_recording
 
 JobError = Literal["memory", "no computation", "refused", "storage", "failed"]

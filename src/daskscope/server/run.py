@@ -24,7 +24,7 @@ from daskscope.server.jobs import Jobs
 from daskscope.server.routes import ROUTES, web
 from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings, SettingsError
-from daskscope.storage.sessions import offer_setup
+from daskscope.storage.people.sessions import offer_setup
 
 logger = logging.getLogger("daskscope.server")
 

@@ -27,14 +27,13 @@ from daskscope.server.pools import Pools
 from daskscope.server.processes.child import ChildProcesses, Storage
 from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings, SettingsError
-from daskscope.storage.accounts import open_account, set_member
-from daskscope.storage.archive import Archive
-from daskscope.storage.blobs import open_store
-from daskscope.storage.database import Database, StorageError, detail_of, explained_damage
-from daskscope.storage.master_keys import MasterKeys
-from daskscope.storage.migrate import prepare
-from daskscope.storage.users import disable_tokens, open_user
-from daskscope.storage.vault import open_vault
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.base.blobs import open_store
+from daskscope.storage.base.database import Database, StorageError, detail_of, explained_damage
+from daskscope.storage.base.migrate import prepare
+from daskscope.storage.base.vault import MasterKeys, open_vault
+from daskscope.storage.people.accounts import open_account, set_member
+from daskscope.storage.people.users import disable_tokens, open_user
 from daskscope.units import HOUR
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from daskscope.analysis.usual import Usual
 from daskscope.model.table import Array
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
-from daskscope.storage.accounts import Account
-from daskscope.storage.clusters import Cluster
-from daskscope.storage.computations import Computation
-from daskscope.storage.error_groups import ErrorGroup, Failure
-from daskscope.storage.overview import PaidRun
-from daskscope.storage.reports import Report
+from daskscope.storage.catalog.clusters import Cluster
+from daskscope.storage.catalog.computations import Computation
+from daskscope.storage.catalog.error_groups import ErrorGroup, Failure
+from daskscope.storage.catalog.overview import PaidRun
+from daskscope.storage.catalog.reports import Report
+from daskscope.storage.people.accounts import Account
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 #: The last time a datetime can hold; a hostile recording may claim any.

@@ -15,17 +15,16 @@ import sqlalchemy as sa
 from daskscope import units
 from daskscope.analysis.rollup import roll_up, roll_up_all
 from daskscope.storage import schema
-from daskscope.storage.archive import Archive, Transaction
-from daskscope.storage.blobs import BlobStore, MissingBlob
-from daskscope.storage.clock_check import time_of
-from daskscope.storage.compaction import compact
-from daskscope.storage.database import DatabaseError, StorageError, detail_of
-from daskscope.storage.ingest import lock_run, replace_sums
-from daskscope.storage.migrate import other_version
-from daskscope.storage.retention import orphans, stored_tasks
-from daskscope.storage.runs import Part, read_run, read_snapshot
-from daskscope.storage.upsert import summed
-from daskscope.storage.vault import unwrap
+from daskscope.storage.base.archive import Archive, Transaction, time_of
+from daskscope.storage.base.blobs import BlobStore, MissingBlob
+from daskscope.storage.base.bulk import summed
+from daskscope.storage.base.database import DatabaseError, StorageError, detail_of
+from daskscope.storage.base.migrate import other_version
+from daskscope.storage.base.vault import unwrap
+from daskscope.storage.runs.compaction import compact
+from daskscope.storage.runs.ingest import lock_run, replace_sums
+from daskscope.storage.runs.read import Part, read_run, read_snapshot
+from daskscope.storage.runs.retention import orphans, stored_tasks
 from daskscope.wire.decode import read_frame
 
 #: A buffer that was not compacted for this long is stuck.
@@ -261,3 +260,29 @@ CHECKS: dict[str, Check] = {
     "contents": check_contents,
     "space": check_space,
 }
+
+
+class LostFiles(StorageError):
+    """Files of rows are missing. The message contains neither names nor paths."""
+
+
+def lost_rows(archive: Archive) -> dict[int, int]:
+    """Return how many rows are in files that are missing or shorter than when they were written, by run."""
+    files = schema.files
+    named = sa.select(files.c.run_id, files.c.path, files.c.rows, files.c.nbytes)
+    with archive.read() as tx:
+        rows = tx.execute(named).all()
+    # List the store after the catalog: a file that is written and named meanwhile is then in the list.
+    sizes = {path: size for path, size, _ in archive.store.list()}
+    # An encrypted file is longer than its rows.
+    suspects = [row for row in rows if sizes.get(row.path, -1) < row.nbytes]
+    if not suspects:
+        return {}
+    with archive.read() as tx:
+        # A compaction may have replaced and deleted some since.
+        still = set(tx.execute(sa.select(files.c.path)).scalars())
+    found: dict[int, int] = {}
+    for row in suspects:
+        if row.path in still:
+            found[row.run_id] = found.get(row.run_id, 0) + row.rows
+    return found

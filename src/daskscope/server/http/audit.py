@@ -6,8 +6,8 @@ from typing import Any
 
 from daskscope.model.states import AuditAction
 from daskscope.server.http.routing import Call
-from daskscope.storage.archive import Transaction
-from daskscope.storage.audit import SERVER, Event, record
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.people.audit import SERVER, Event, record
 
 
 def audit(call: Call, tx: Transaction, action: AuditAction, subject: str = "", **details: Any) -> None:

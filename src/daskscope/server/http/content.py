@@ -23,8 +23,8 @@ from daskscope.server.http.pages import DATA_HEADERS
 from daskscope.server.http.parameters import is_number
 from daskscope.server.services import Services
 from daskscope.server.settings import Settings
-from daskscope.storage.archive import Transaction
-from daskscope.storage.reports import Report, get_report
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.catalog.reports import Report, get_report
 
 #: Not the first segment of a page: an account may have any name that is not reserved.
 CONTENT_PATH = "/api/v1/content"

@@ -15,18 +15,10 @@ from daskscope.server.caches import Known, TokenCache
 from daskscope.server.errors import Refusal, forbidden, secret_needed, unauthorized
 from daskscope.server.services import LOCAL, LocalSecret, Services
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import Account, find_account, get_account, roles_of
-from daskscope.storage.sessions import find_session
-from daskscope.storage.tokens import (
-    ALLOWED,
-    Token,
-    digest,
-    find_token,
-    mark_used,
-    renewed_us,
-    well_formed,
-)
-from daskscope.storage.users import get_user
+from daskscope.storage.people.accounts import Account, find_account, get_account, roles_of
+from daskscope.storage.people.sessions import find_session
+from daskscope.storage.people.tokens import ALLOWED, Token, digest, find_token, mark_used, renewed_us, well_formed
+from daskscope.storage.people.users import get_user
 
 # Bind a browser session to this server's pages.
 #

@@ -16,7 +16,7 @@ from daskscope.server import documents
 from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http.routing import Call
 from daskscope.server.rendering import NoSuchComputation
-from daskscope.storage import clusters
+from daskscope.storage.catalog import clusters
 
 
 def since_us(text: str, now_us: int) -> int:

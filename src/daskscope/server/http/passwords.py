@@ -10,8 +10,8 @@ from daskscope.server.errors import too_many
 from daskscope.server.http.audit import address_of, audit_server
 from daskscope.server.http.routing import Call
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
-from daskscope.storage import users
-from daskscope.storage.archive import Transaction
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.people import users
 
 #: Prefix length of the network that one customer of a provider has at least.
 IPV6_BITS = 64

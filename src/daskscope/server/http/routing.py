@@ -43,10 +43,10 @@ from daskscope.server.http.pages import message_page
 from daskscope.server.http.protocol import MAX_HEADERS
 from daskscope.server.pools import HEAVY, NO_ACCOUNT, READ
 from daskscope.server.services import Services
-from daskscope.storage.accounts import Account
-from daskscope.storage.blobs import StoreAway
-from daskscope.storage.database import DatabaseError, InvalidInput, detail_of, is_outage
-from daskscope.storage.runs import RunTooLarge
+from daskscope.storage.base.blobs import StoreAway
+from daskscope.storage.base.database import DatabaseError, InvalidInput, detail_of, is_outage
+from daskscope.storage.people.accounts import Account
+from daskscope.storage.runs.read import RunTooLarge
 from daskscope.wire.layout import MAX_CLUSTER
 
 logger = logging.getLogger("daskscope.server")

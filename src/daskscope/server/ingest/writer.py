@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from daskscope.server.errors import public_message
 from daskscope.server.monitoring import Counters
-from daskscope.storage.archive import Archive
-from daskscope.storage.database import detail_of, is_outage
-from daskscope.storage.ingest import Batch, store_batches
-from daskscope.storage.user_requests import UserRequests
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.base.database import detail_of, is_outage
+from daskscope.storage.catalog.clusters import UserRequests
+from daskscope.storage.runs.ingest import Batch, store_batches
 
 logger = logging.getLogger("daskscope.server")
 

@@ -15,8 +15,8 @@ import msgspec
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.processes.child import ENVIRONMENT, NICE, ChildProcesses, Storage, run_job
-from daskscope.storage.blobs import StoreAway
-from daskscope.storage.compaction import Compacted
+from daskscope.storage.base.blobs import StoreAway
+from daskscope.storage.runs.compaction import Compacted
 
 MODULE = "daskscope.server.processes.compact"
 #: Buffers with more bytes or rows are compacted in a process of their own.
@@ -70,8 +70,8 @@ def compact_apart(processes: ChildProcesses, job: CompactJob) -> Compacted | Non
 
 def _compact(job: CompactJob) -> CompactResult:
     from daskscope.server.rendering import open_archive
-    from daskscope.storage.compaction import compact
-    from daskscope.storage.database import DatabaseError, detail_of
+    from daskscope.storage.base.database import DatabaseError, detail_of
+    from daskscope.storage.runs.compaction import compact
 
     try:
         with closing(open_archive(job.storage)) as archive:

@@ -24,8 +24,8 @@ from daskscope.model.recording import Completeness, Recording
 from daskscope.server.ingest.limits import MemoryBudget
 from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, memory_attempts, run_job
 from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
-from daskscope.storage.archive import Archive
-from daskscope.storage.runs import Amount, RunTooLarge, read_snapshot
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.runs.read import Amount, RunTooLarge, read_snapshot
 from daskscope.wire.file import frames_of_table
 from daskscope.wire.layout import FILE_MAGIC
 

@@ -19,8 +19,8 @@ from daskscope.analysis.what_if import Changes, WhatIf, what_if
 from daskscope.errors import DaskscopeError
 from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, run_job
 from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
-from daskscope.storage.archive import Archive
-from daskscope.storage.runs import Amount
+from daskscope.storage.base.archive import Archive
+from daskscope.storage.runs.read import Amount
 
 logger = logging.getLogger("daskscope.server")
 

@@ -17,8 +17,8 @@ import msgspec
 
 from daskscope.errors import DaskscopeError
 from daskscope.server.processes.child import Child, ChildProcesses, limit_memory, limit_time, reply_to_jobs
-from daskscope.storage.sql import SqlFiles, SqlLimits, parse_query, run_query
-from daskscope.storage.sql_check import CheckedQuery, SqlError
+from daskscope.storage.sql.check import CheckedQuery, SqlError
+from daskscope.storage.sql.query import SqlFiles, SqlLimits, parse_query, run_query
 
 logger = logging.getLogger("daskscope.server")
 

@@ -19,10 +19,10 @@ from daskscope.server.http.passwords import check_password
 from daskscope.server.http.routing import SERVER_ADMIN, USER, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.server.views import moment
-from daskscope.storage import accounts as store
-from daskscope.storage.audit import SERVER, list_events
-from daskscope.storage.tokens import revoke_tokens_of_user, tokens_of_user
-from daskscope.storage.users import find_user, hash_password, set_password
+from daskscope.storage.people import accounts as store
+from daskscope.storage.people.audit import SERVER, list_events
+from daskscope.storage.people.tokens import revoke_tokens_of_user, tokens_of_user
+from daskscope.storage.people.users import find_user, hash_password, set_password
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
 Password = Annotated[str, msgspec.Meta(max_length=1000)]

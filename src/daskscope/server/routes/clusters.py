@@ -37,10 +37,9 @@ from daskscope.server.http.audit import audit
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import cluster_view, cost_of, moment, parsed, prefix_view, scheduler_now_us
-from daskscope.storage import clusters as store
-from daskscope.storage.clusters import recent_busy
-from daskscope.storage.runs import Part, read_snapshot
-from daskscope.storage.user_requests import ask_to_close
+from daskscope.storage.catalog import clusters as store
+from daskscope.storage.catalog.clusters import ask_to_close, recent_busy
+from daskscope.storage.runs.read import Part, read_snapshot
 
 #: Seconds between comments on a silent stream, so that proxies keep it open.
 HEARTBEAT_S = 15.0

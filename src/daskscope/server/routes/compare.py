@@ -21,9 +21,9 @@ from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run,
 from daskscope.server.rendering import NoSuchComputation
 from daskscope.server.services import Services
 from daskscope.server.views import moment
-from daskscope.storage import baselines as store
-from daskscope.storage.computations import list_computations
-from daskscope.storage.runs import RunTooLarge, count_rows
+from daskscope.storage.catalog import baselines as store
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.runs.read import RunTooLarge, count_rows
 
 
 class Baseline(TypedDict):

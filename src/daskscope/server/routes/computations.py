@@ -18,11 +18,11 @@ from daskscope.server.http import parameters
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import computation_view, cost_of, moment, prefix_view, scheduler_now_us, seconds, usual_view
-from daskscope.storage.accounts import Account
-from daskscope.storage.clusters import prefixes_of
-from daskscope.storage.computations import earlier_runs
-from daskscope.storage.computations import list_computations as stored
-from daskscope.storage.past_runs import StoredRun, past_runs
+from daskscope.storage.catalog.clusters import prefixes_of
+from daskscope.storage.catalog.computations import earlier_runs
+from daskscope.storage.catalog.computations import list_computations as stored
+from daskscope.storage.catalog.history import StoredRun, past_runs
+from daskscope.storage.people.accounts import Account
 
 
 class HistoryRun(TypedDict):

@@ -13,7 +13,7 @@ from daskscope.server.http import parameters
 from daskscope.server.http.parameters import Limit, Place, Text, run_of, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import error_group_view, exception_view, parsed
-from daskscope.storage import error_groups
+from daskscope.storage.catalog import error_groups
 
 #: Hours of the small chart of an error group.
 HOURS = 48

@@ -17,10 +17,10 @@ from daskscope.server.errors import not_found
 from daskscope.server.http.routing import ANYBODY, SERVER_ADMIN, Call, Route, json_response
 from daskscope.server.monitoring import ROLES, Check, Readiness
 from daskscope.server.services import Services
-from daskscope.storage.blobs import MissingBlob
-from daskscope.storage.database import DatabaseError, StorageError
-from daskscope.storage.migrate import other_version
-from daskscope.storage.overview import fleet_of
+from daskscope.storage.base.blobs import MissingBlob
+from daskscope.storage.base.database import DatabaseError, StorageError
+from daskscope.storage.base.migrate import other_version
+from daskscope.storage.catalog.overview import fleet_of
 
 #: How long a security contact is valid; RFC 9116 recommends less than a year.
 SECURITY_TXT_DAYS = 180

@@ -21,12 +21,11 @@ from daskscope.server.http.routing import Call, Route, json_response, read_limit
 from daskscope.server.ingest.writer import Overloaded, StorageAway
 from daskscope.server.processes.parse import MAX_TEXT, TooMuchText
 from daskscope.server.settings import Settings
-from daskscope.storage.accounts import roles_of
-from daskscope.storage.clusters import find_cluster, recording_user
-from daskscope.storage.ingest import Batch, known_batches
-from daskscope.storage.retention import stored_nbytes
-from daskscope.storage.tokens import has_cluster_token
-from daskscope.storage.user_requests import UserRequests
+from daskscope.storage.catalog.clusters import UserRequests, find_cluster, recording_user
+from daskscope.storage.people.accounts import roles_of
+from daskscope.storage.people.tokens import has_cluster_token
+from daskscope.storage.runs.ingest import Batch, known_batches
+from daskscope.storage.runs.retention import stored_nbytes
 from daskscope.wire.decode import Frame, read_frame
 
 FRAMES = "application/vnd.daskscope.frames"

@@ -15,11 +15,11 @@ from daskscope.server.contract import Day, Overview, Usage, UsageLine, WeekCell
 from daskscope.server.http.parameters import Text, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import cluster_view, computation_view, cost_of, date_of, paid_by_day, report_view, seconds
-from daskscope.storage import overview as store
-from daskscope.storage.clusters import ClusterFilter, count_clusters, list_clusters
-from daskscope.storage.computations import list_computations
-from daskscope.storage.overview import paid_runs
-from daskscope.storage.reports import list_reports
+from daskscope.storage.catalog import overview as store
+from daskscope.storage.catalog.clusters import ClusterFilter, count_clusters, list_clusters
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.overview import paid_runs
+from daskscope.storage.catalog.reports import list_reports
 from daskscope.units import DAY
 
 #: Maximum days of one response: a leap year.

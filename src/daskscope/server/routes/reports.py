@@ -30,10 +30,10 @@ from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
 from daskscope.server.ingest.limits import Upload
 from daskscope.server.pools import HEAVY
 from daskscope.server.views import report_view
-from daskscope.storage import reports as store
-from daskscope.storage.blobs import new_path
-from daskscope.storage.database import InvalidInput
-from daskscope.storage.runs import Amount
+from daskscope.storage.base.blobs import new_path
+from daskscope.storage.base.database import InvalidInput
+from daskscope.storage.catalog import reports as store
+from daskscope.storage.runs.read import Amount
 from daskscope.wire.decode import read_frame
 from daskscope.wire.layout import FILE_MAGIC
 

@@ -26,7 +26,7 @@ from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run,
 from daskscope.server.rendering import Document
 from daskscope.server.services import Services
 from daskscope.server.views import moment, parsed
-from daskscope.storage.runs import Part, RunTooLarge, count_rows, read_snapshot
+from daskscope.storage.runs.read import Part, RunTooLarge, count_rows, read_snapshot
 
 #: Maximum tasks of one response: more than a screen has pixels.
 MAX_TASKS = 20_000

@@ -46,11 +46,10 @@ from daskscope.server.live_contract import (
 )
 from daskscope.server.pools import HEAVY, READ
 from daskscope.server.views import moment, scheduler_now_us, seconds, usual_view
-from daskscope.storage.archive import Transaction
-from daskscope.storage.clusters import Cluster, workers_of
-from daskscope.storage.computations import Computation, list_computations, prefix_sums
-from daskscope.storage.runs import Part, read_snapshot
-from daskscope.storage.user_requests import STACKS_PAUSE_US, STACKS_WAIT_US, ask_for_stacks
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.catalog.clusters import STACKS_PAUSE_US, STACKS_WAIT_US, Cluster, ask_for_stacks, workers_of
+from daskscope.storage.catalog.computations import Computation, list_computations, prefix_sums
+from daskscope.storage.runs.read import Part, read_snapshot
 from daskscope.units import MINUTE
 
 BYTES = "application/vnd.daskscope.increment"

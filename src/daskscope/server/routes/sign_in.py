@@ -19,14 +19,13 @@ from daskscope.server.http.routing import PUBLIC, USER, Call, Route, json_respon
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.server.services import LOCAL
 from daskscope.server.views import moment
-from daskscope.storage import sessions, users
-from daskscope.storage import sessions as store
-from daskscope.storage.accounts import create_account, find_account, get_account, roles_of, set_member
-from daskscope.storage.audit import Event, record
-from daskscope.storage.sessions import end_setup, setup_matches
-from daskscope.storage.sign_in_links import Link, find_link
-from daskscope.storage.sign_in_links import use_link as redeem_link
-from daskscope.storage.tokens import ALLOWED, DEFAULT_DAYS, create_token
+from daskscope.storage.people import sessions, users
+from daskscope.storage.people import sessions as store
+from daskscope.storage.people.accounts import create_account, find_account, get_account, roles_of, set_member
+from daskscope.storage.people.audit import Event, record
+from daskscope.storage.people.sessions import end_setup, setup_matches
+from daskscope.storage.people.tokens import ALLOWED, DEFAULT_DAYS, Link, create_token, find_link
+from daskscope.storage.people.tokens import use_link as redeem_link
 from daskscope.units import DAY
 
 

@@ -15,11 +15,11 @@ from daskscope.server.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.processes.sql import PROCESS_NBYTES, SqlReply, sql_process
-from daskscope.storage.ingest import SECRET
-from daskscope.storage.runs import ATTEMPTS
-from daskscope.storage.sql import SqlLimits
-from daskscope.storage.sql_check import MAX_QUERY, SqlError
-from daskscope.storage.sql_files import PlacedFiles, SqlFilter, place_files
+from daskscope.storage.runs.ingest import SECRET
+from daskscope.storage.runs.read import ATTEMPTS
+from daskscope.storage.sql.check import MAX_QUERY, SqlError
+from daskscope.storage.sql.files import PlacedFiles, SqlFilter, place_files
+from daskscope.storage.sql.query import SqlLimits
 
 
 class SqlResultColumn(TypedDict):

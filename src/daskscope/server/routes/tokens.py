@@ -13,7 +13,7 @@ from daskscope.server.http.audit import audit
 from daskscope.server.http.parameters import check_cluster, is_number
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import moment
-from daskscope.storage import tokens as store
+from daskscope.storage.people import tokens as store
 from daskscope.units import DAY
 
 

@@ -14,10 +14,10 @@ from daskscope.server.http.audit import audit_server
 from daskscope.server.http.routing import SERVER_ADMIN, Call, Route
 from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.server.views import moment
-from daskscope.storage import users as store
-from daskscope.storage.accounts import roles_of
-from daskscope.storage.archive import Transaction
-from daskscope.storage.sign_in_links import create_link
+from daskscope.storage.base.archive import Transaction
+from daskscope.storage.people import users as store
+from daskscope.storage.people.accounts import roles_of
+from daskscope.storage.people.tokens import create_link
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
 Password = Annotated[str, msgspec.Meta(max_length=1000)]

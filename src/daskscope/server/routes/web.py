@@ -17,7 +17,7 @@ from daskscope.server.http import pages
 from daskscope.server.http.content import SHARED, content_url
 from daskscope.server.http.pages import COMMON
 from daskscope.server.http.routing import ANYBODY, PUBLIC, Call, Route
-from daskscope.storage import reports as report_store
+from daskscope.storage.catalog import reports as report_store
 
 if TYPE_CHECKING:
     # From Python 3.11 on.

@@ -20,9 +20,9 @@ from daskscope.server.processes.replay import ReplayFailed, TooLarge, WhatIfJob,
 from daskscope.server.rendering import NoSuchComputation
 from daskscope.server.services import Services
 from daskscope.server.views import parsed, tags_of
-from daskscope.storage.computations import list_computations
-from daskscope.storage.database import StorageError
-from daskscope.storage.runs import RunTooLarge
+from daskscope.storage.base.database import StorageError
+from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.runs.read import RunTooLarge
 
 
 class PredictedCluster(TypedDict):

@@ -1,0 +1,1 @@
+"""Databases, stores of files, encryption, and one transaction over all of them."""

@@ -1,0 +1,1 @@
+"""Lists that pages show: clusters, computations, errors, reports, and their history."""

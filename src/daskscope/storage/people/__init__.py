@@ -1,0 +1,1 @@
+"""Who may do what: users, accounts, tokens, sessions, and the audit log."""

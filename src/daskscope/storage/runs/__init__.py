@@ -1,0 +1,1 @@
+"""Rows of runs: from batches to files, and back."""

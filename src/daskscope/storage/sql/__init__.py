@@ -1,0 +1,1 @@
+"""Ask questions about recorded tables in SQL."""
