@@ -15,7 +15,7 @@ from distributed import Client, LocalCluster, wait
 
 from benchmarks import insight_tasks as tasks
 from benchmarks.result import Result, at_most
-from daskscope.analysis.change_points import AFTER, change_points
+from daskscope.analysis.compare.history import AFTER, change_points
 
 RUNS = 150
 SERIES, LENGTH = 400, 50

@@ -12,8 +12,8 @@ from random import Random
 
 from benchmarks.compare_workload import COMPUTING, WAITING, record_pool
 from benchmarks.result import Result
-from daskscope.analysis.compare import Changes, compare_runs
-from daskscope.analysis.measured import Measured, measure
+from daskscope.analysis.compare.changes import Changes, compare_runs
+from daskscope.analysis.compare.measurements import Measured, measure
 from daskscope.analysis.summary import extent
 from daskscope.wire.file import read_recording
 

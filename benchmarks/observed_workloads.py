@@ -25,9 +25,9 @@ from benchmarks.tasks import (
     rest,
 )
 from benchmarks.waiting_workloads import check_compute
-from daskscope.analysis.bandwidth import shuffled
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.critical_path import critical_path
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.resources import shuffled
+from daskscope.analysis.time.critical_path import critical_path
 from daskscope.report.document import peak
 
 

@@ -14,9 +14,9 @@ from distributed import Client, LocalCluster
 import daskscope
 from benchmarks.result import Result, at_most
 from benchmarks.what_if_workloads import CHUNKS, THREADED, WORKLOADS, Start, Workload, sized_chunks
-from daskscope.analysis.replay import replay
-from daskscope.analysis.replay_graph import Graph, Group, Overheads, Setup, Submission
-from daskscope.analysis.what_if import Changes, WhatIf, what_if
+from daskscope.analysis.what_if.graph import Graph, Group, Overheads, Setup, Submission
+from daskscope.analysis.what_if.predict import Options, WhatIf, what_if
+from daskscope.analysis.what_if.replay import replay
 
 #: How far a prediction may be from the truth, and for how many of ten.
 TOLERANCE, SHARE = 0.15, 0.8
@@ -91,7 +91,7 @@ def compare_chunks() -> dict[float, list[Round]]:
             recording = record(sized_chunks(1), client)
             for factor, found in rounds.items():
                 took_s = measure(sized_chunks(factor), client)
-                found.append(Round(what_if(recording, workers=[1], changes=Changes(chunks=factor)), took_s))
+                found.append(Round(what_if(recording, workers=[1], changes=Options(chunks=factor)), took_s))
     return rounds
 
 

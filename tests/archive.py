@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from daskscope.analysis.rollup import roll_up
+from daskscope.analysis.running.rollup import roll_up
 from daskscope.model.recording import Recording
 from daskscope.storage import schema
 from daskscope.storage.base import archive as storage

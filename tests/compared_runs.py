@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.samples import Tables, write_frames
 
-from daskscope.analysis.measured import Measured, measure
+from daskscope.analysis.compare.measurements import Measured, measure
 from daskscope.analysis.summary import extent
 from daskscope.testing import make_frames, make_recording
 

@@ -1,11 +1,11 @@
-"""Read cubes of ``daskscope.analysis.bins`` in tests."""
+"""Read cubes of ``daskscope.analysis.columns.bins`` in tests."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from daskscope.analysis.bins import Cube
+from daskscope.analysis.columns.bins import Cube
 
 
 def cube_rows(cube: Cube) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from daskscope.analysis.replay_graph import Graph, Group, Submission
+from daskscope.analysis.what_if.graph import Graph, Group, Submission
 
 
 @dataclass(frozen=True)

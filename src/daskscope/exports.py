@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.limits import encodable
 from daskscope.analysis.profiles import Profile, collapsed, profile, tree
 from daskscope.analysis.summary import extent

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import pytest
 
 from daskscope import units
-from daskscope.analysis.compare import Changes, compare_runs
-from daskscope.analysis.compare_text import headline, to_markdown
-from daskscope.analysis.measured import Measured, is_baseline_name, measure
-from daskscope.analysis.noise import repeats_needed
+from daskscope.analysis.compare.changes import Changes, compare_runs
+from daskscope.analysis.compare.comparison import headline, to_markdown
+from daskscope.analysis.compare.measurements import Measured, is_baseline_name, measure
+from daskscope.analysis.compare.verdicts import repeats_needed
 from daskscope.analysis.summary import extent
 from daskscope.client.baselines import Baselines, LocalBaselines, ServerBaselines
 from daskscope.client.connection import find_client

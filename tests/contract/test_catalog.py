@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.archive import NOW, Archive, frame, frames_of_file, numbered, task
 
 from daskscope.analysis.limits import LARGEST, MAX_EXCEPTIONS, MAX_NAMES, NAME_NBYTES, OTHER
-from daskscope.analysis.rollup import BUCKET
+from daskscope.analysis.running.rollup import BUCKET
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES
 from daskscope.storage import schema

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
 
-from daskscope.analysis.rollup import Sums
+from daskscope.analysis.running.rollup import Sums
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.catalog import clusters, error_groups

@@ -16,7 +16,7 @@ import pytest
 from tests.cubes import cube_totals
 
 from daskscope import units
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.executions import counts
 from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording

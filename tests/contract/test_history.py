@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.archive import MINUTE, NOW, Archive, frame, task
 from tests.contract.test_catalog_lists import add_cluster
 
-from daskscope.analysis.history import Steps
+from daskscope.analysis.timeline import Steps
 from daskscope.storage.catalog.clusters import RECENT_US, life_of, recent_busy, sums_of
 
 TEN = 10_000_000

@@ -12,9 +12,9 @@ from distributed import Client, LocalCluster
 
 import daskscope
 from daskscope import Recording
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import breakdown
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.summary import extent
+from daskscope.analysis.time.breakdown import breakdown
 
 
 class Meter:

@@ -12,7 +12,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import daskscope
-from daskscope.analysis.measured import measure
+from daskscope.analysis.compare.measurements import measure
 from daskscope.analysis.summary import extent
 from daskscope.report.document import report_page
 

@@ -12,7 +12,7 @@ import pytest
 from distributed import Event
 
 import daskscope
-from daskscope.analysis.critical_path import CriticalPath, critical_path
+from daskscope.analysis.time.critical_path import CriticalPath, critical_path
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster

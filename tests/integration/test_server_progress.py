@@ -17,7 +17,7 @@ from tests.processes import until
 from tests.services import Hosting
 
 from daskscope import analytics
-from daskscope.analysis import progress
+from daskscope.analysis.running import progress
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster

@@ -16,7 +16,7 @@ from tests.hosted import HostedServer
 from tests.processes import until
 from tests.samples import sample_frames, sample_recording, sample_tables
 
-from daskscope.analysis.rollup import RollUp
+from daskscope.analysis.running.rollup import RollUp
 from daskscope.collector.delivery import pace, poster
 from daskscope.server.http import protocol
 from daskscope.server.ingest import parsing

@@ -17,7 +17,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from tests.processes import until
 
 import daskscope
-from daskscope.analysis.still_running import STALLED_US, ClientStatus, Explanation, RunStatus, explain
+from daskscope.analysis.running.still_running import STALLED_US, ClientStatus, Explanation, RunStatus, explain
 from daskscope.model.recording import Recording
 
 OPTIONS: dict[str, Any] = {"threads_per_worker": 1, "processes": False, "memory_limit": 0, "dashboard_address": None}

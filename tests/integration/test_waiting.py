@@ -11,9 +11,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import daskscope
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.summary import extent
+from daskscope.analysis.time.breakdown import Breakdown, breakdown
 
 
 def burn_in_a_pool(seconds: float) -> tuple[float, float]:

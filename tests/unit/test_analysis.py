@@ -10,18 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis import bandwidth, memory, profiles
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import breakdown
-from daskscope.analysis.critical_path import critical_path
+from daskscope.analysis import profiles, resources
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.facts import Facts
-from daskscope.analysis.increments import make_increment
 from daskscope.analysis.outcome import outcome
-from daskscope.analysis.prefixes import fine_metrics
+from daskscope.analysis.running.increments import make_increment
 from daskscope.analysis.selection import Selection, select
-from daskscope.analysis.summary import extent, summarise
-from daskscope.analysis.what_if import what_if
+from daskscope.analysis.summary import extent, fine_metrics, summarise
+from daskscope.analysis.time.breakdown import breakdown
+from daskscope.analysis.time.critical_path import critical_path
+from daskscope.analysis.what_if.predict import what_if
 from daskscope.insights.rules import findings
 from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
@@ -72,11 +71,11 @@ def analyse(recording: Recording, bins: Bins) -> None:
     assert all(us >= 0 for us in split.split.values())
     profile = profiles.profile(recording, bins)
     profiles.collapsed(profile, profiles.tree(profile)[1])
-    memory.cluster(recording, "unmanaged", bins.start_us, bins.stop_us, bins.width_us)
+    resources.cluster(recording, "unmanaged", bins.start_us, bins.stop_us, bins.width_us)
     facts = Facts.of(recording, bins.start_us, bins.stop_us)
     found: list[Callable[[], Any]] = [
-        lambda: memory.memory(recording, bins),
-        lambda: bandwidth.transfers(recording, bins),
+        lambda: resources.memory(recording, bins),
+        lambda: resources.transfers(recording, bins),
         lambda: counts(recording, bins),
         lambda: critical_path(recording),
         lambda: fine_metrics(recording, bins),

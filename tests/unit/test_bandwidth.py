@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.cubes import cube_rows
 
-from daskscope.analysis.bandwidth import transfers
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.resources import transfers
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.compared_runs import measured_run
 
-from daskscope.analysis.measured import is_baseline_name, measured_of
+from daskscope.analysis.compare.measurements import is_baseline_name, measured_of
 from daskscope.client.baselines import LocalBaselines, ServerBaselines
 from daskscope.client.server import Server
 from daskscope.errors import DaskscopeError, ServerError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.cubes import cube_rows, cube_totals
 
-from daskscope.analysis.bins import Bins, Cube, make_cube
+from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 
 T = 1_700_000_000_000_000
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cubes import cube_rows, cube_totals
 
-from daskscope.analysis.bins import Bins, Cube
-from daskscope.analysis.breakdown import CATEGORIES, Breakdown, breakdown
+from daskscope.analysis.columns.bins import Bins, Cube
 from daskscope.analysis.executions import recomputed_rows
+from daskscope.analysis.time.breakdown import CATEGORIES, Breakdown, breakdown
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.report import schema

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskscope.analysis.attribution import PastRun, causes
-from daskscope.analysis.change_points import AFTER, BEFORE, MAX_P, ChangePoint, change_points, p_value
+from daskscope.analysis.compare.history import (
+    AFTER,
+    BEFORE,
+    MAX_P,
+    ChangePoint,
+    PastRun,
+    causes,
+    change_points,
+    p_value,
+)
 
 
 def test_a_step_is_found_with_its_place_and_size() -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.unit.test_html import hostile_tables
 
 import daskscope
-from daskscope.analysis.compare import Changes, Difference, compare_runs
-from daskscope.analysis.compare_text import headline, notes, to_markdown
-from daskscope.analysis.measured import Measured, PrefixTimes, measure, measured_of
+from daskscope.analysis.compare.changes import Changes, Difference, compare_runs
+from daskscope.analysis.compare.comparison import headline, notes, to_markdown
+from daskscope.analysis.compare.measurements import Measured, PrefixTimes, measure, measured_of
 from daskscope.model.recording import Recording
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording

@@ -9,7 +9,7 @@ import pytest
 from tests.compared_runs import write_runs
 
 import daskscope
-from daskscope.analysis.differential import DifferentialFlame, largest_changes
+from daskscope.analysis.compare.flame import DifferentialFlame, largest_changes
 from daskscope.cli.main import main
 from daskscope.errors import DaskscopeError
 

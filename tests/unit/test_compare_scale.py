@@ -6,10 +6,9 @@ import tracemalloc
 from collections import UserDict
 from collections.abc import Mapping, ValuesView
 
-from daskscope.analysis.compare import MAX_LISTED, compare_runs
-from daskscope.analysis.compare_text import notes
-from daskscope.analysis.comparison import Comparison, compare_parts
-from daskscope.analysis.measured import Measured, PrefixTimes
+from daskscope.analysis.compare.changes import MAX_LISTED, compare_runs
+from daskscope.analysis.compare.comparison import Comparison, compare_parts, notes
+from daskscope.analysis.compare.measurements import Measured, PrefixTimes
 from daskscope.testing import make_recording
 from daskscope.wire.file import Row
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.critical_path import UNKNOWN, CriticalPath, Step, critical_path
+from daskscope.analysis.time.critical_path import UNKNOWN, CriticalPath, Step, critical_path
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daskscope.analysis.progress import EarlierRun
+from daskscope.analysis.running.progress import EarlierRun
 from daskscope.server import caches
 from daskscope.server.caches import EARLIER_S, EarlierRuns
 

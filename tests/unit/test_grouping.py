@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskscope.analysis import grouping
-from daskscope.analysis.grouping import product, renumber
+from daskscope.analysis.columns import grouping
+from daskscope.analysis.columns.grouping import product, renumber
 
 
 def combinations(columns: list[list[int]], sizes: list[int]) -> tuple[list[int], list[list[int]]]:

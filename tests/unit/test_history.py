@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskscope.analysis.history import Life, Steps, busy_threads, present, steps_of, wanted_workers
+from daskscope.analysis.timeline import Life, Steps, busy_threads, present, steps_of, wanted_workers
 
 SECOND = 1_000_000
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.time.breakdown import Breakdown, breakdown
 from daskscope.testing import make_recording
 
 T, S = 1_700_000_000_000_000, 1_000_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskscope.analysis import increments
-from daskscope.analysis.increments import CATEGORIES, Increment, make_increment
+from daskscope.analysis.running import increments
+from daskscope.analysis.running.increments import CATEGORIES, Increment, make_increment
 from daskscope.testing.factories import make_recording
 
 #: An arbitrary time.

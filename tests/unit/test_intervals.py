@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis import grouping
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.intervals import day_shares, overlaps_us, spread, sum_by_action, task_intervals, union_us
+from daskscope.analysis.columns import grouping
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.columns.intervals import (
+    day_shares,
+    overlaps_us,
+    spread,
+    sum_by_action,
+    task_intervals,
+    union_us,
+)
 from daskscope.testing import make_recording
 from daskscope.units import DAY
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskscope.analysis import grouping, intervals
+from daskscope.analysis.columns import grouping, intervals
 from daskscope.model import packed_texts
 from daskscope.model.recording import Recording
 from daskscope.report import keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from daskscope.analysis.list_schedule import makespan_us
+from daskscope.analysis.what_if.chunks import makespan_us
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(0, 9.0), (1, 9.0), (2, 6.0), (3, 4.0), (2**40, 4.0)])

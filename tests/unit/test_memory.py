@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.memory import MEASURES, cluster, memory, peaks_during, scheduler
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.resources import MEASURES, cluster, memory, peaks_during, scheduler
 from daskscope.model.table import Strings
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskscope.analysis.noise import (
+from daskscope.analysis.compare.verdicts import (
     ALPHA,
     adjusted_p,
     can_prove,

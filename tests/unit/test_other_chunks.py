@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
-from daskscope.analysis import recorded_graph as recorded_graph_module
-from daskscope.analysis.other_chunks import with_chunks
-from daskscope.analysis.recorded_graph import CannotReplay, Recorded, recorded_graph
-from daskscope.analysis.waiting import GIL, REASONS
-from daskscope.analysis.what_if import Changes, what_if
+from daskscope.analysis.time.waiting import GIL, REASONS
+from daskscope.analysis.what_if import from_recording as recorded_graph_module
+from daskscope.analysis.what_if.chunks import with_chunks
+from daskscope.analysis.what_if.from_recording import CannotReplay, Replayable, recorded_graph
+from daskscope.analysis.what_if.predict import Options, what_if
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings
@@ -27,11 +27,11 @@ def with_keys(keys: list[Any]) -> Recording:
     return make_recording(tables)
 
 
-def changed(recording: Recording, factor: float) -> Recorded:
+def changed(recording: Recording, factor: float) -> Replayable:
     return with_chunks(recording, recorded_graph(recording), factor).recorded
 
 
-def inputs_of(recorded: Recorded, task: int) -> list[int]:
+def inputs_of(recorded: Replayable, task: int) -> list[int]:
     graph = recorded.graph
     return sorted(graph.inputs[graph.inputs_from[task] : graph.inputs_from[task + 1]])
 
@@ -107,7 +107,7 @@ def test_the_fixed_part_of_the_time_is_paid_once_per_chunk() -> None:
 
 
 def test_a_faster_prefix_has_a_smaller_fixed_part() -> None:
-    found = what_if(varied(), workers=[1], changes=Changes({"load": 2.0}, chunks=4))
+    found = what_if(varied(), workers=[1], changes=Options({"load": 2.0}, chunks=4))
 
     # Half of 20 and 100 ms.
     assert found.predictions[0].wall_us == pytest.approx(6 * 60 * MS, rel=0.05)
@@ -132,7 +132,7 @@ def test_a_third_may_be_rounded() -> None:
 
 
 def test_what_if_predicts_other_chunks_and_names_what_it_assumes() -> None:
-    found = what_if(varied(), workers=[1], changes=Changes(chunks=4))
+    found = what_if(varied(), workers=[1], changes=Options(chunks=4))
 
     (prediction,) = found.predictions
     assert prediction.wall_us == pytest.approx(6 * 120 * MS, rel=0.05)
@@ -163,7 +163,7 @@ def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
 
     with pytest.raises(CannotReplay, match="wait for each other"):
         changed(run, 2)
-    refused = what_if(run, changes=Changes(chunks=2))
+    refused = what_if(run, changes=Options(chunks=2))
     assert "wait for each other" in refused.reason
     # The page still offers them.
     assert refused.prefixes == ("a", "b")
@@ -172,4 +172,4 @@ def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
 @pytest.mark.parametrize("factor", [0, -1, 1.5, 0.4, 0.7, 9, 1 / 9, 2.005, 1.005, 0.999, float("nan"), float("inf")])
 def test_sizes_that_are_no_whole_multiple_are_refused(factor: float) -> None:
     with pytest.raises(DaskscopeError, match="Give a whole number from 2 to 8, or one divided by it"):
-        what_if(varied(), changes=Changes(chunks=factor))
+        what_if(varied(), changes=Options(chunks=factor))

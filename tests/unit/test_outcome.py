@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import breakdown
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
+from daskscope.analysis.time.breakdown import breakdown
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.states import RUN_STATES
 from daskscope.model.tables import TABLES

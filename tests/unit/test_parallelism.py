@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.executions import parallelism
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording

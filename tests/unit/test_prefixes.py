@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.cubes import cube_rows, cube_totals
 
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.prefixes import fine_metrics, prefixes
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.summary import fine_metrics, prefixes
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cubes import cube_rows
 
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.profiles import Profile, collapsed, owner, profile, tree
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daskscope import units
-from daskscope.analysis.progress import (
+from daskscope.analysis.running.progress import (
     Counts,
     EarlierRun,
     Progress,
@@ -20,8 +20,8 @@ from daskscope.analysis.progress import (
     parse_running,
     track,
 )
-from daskscope.analysis.rollup import Sums
-from daskscope.analysis.still_running import RunStatus
+from daskscope.analysis.running.rollup import Sums
+from daskscope.analysis.running.still_running import RunStatus
 
 NOW = 1_800_000_000_000_000
 S = 1_000_000

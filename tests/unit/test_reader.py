@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.critical_path import critical_path
 from daskscope.analysis.summary import is_complete, statement, summarise
+from daskscope.analysis.time.critical_path import critical_path
 from daskscope.cli.main import main
 from daskscope.client.record import open_recording
 from daskscope.errors import NewerFormat, RecordingError

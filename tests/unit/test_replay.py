@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.graphs import Task, make_graph
 
-from daskscope.analysis.replay import is_rootish, replay
-from daskscope.analysis.replay_graph import Overheads, Replayed, Setup, Submission
+from daskscope.analysis.what_if.graph import Overheads, Replayed, Setup, Submission
+from daskscope.analysis.what_if.replay import is_rootish, replay
 
 S = 1_000_000.0
 FREE = Overheads()

@@ -11,9 +11,10 @@ import pytest
 from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
 from daskscope.analysis.facts import Facts
-from daskscope.analysis.replayed_saving import (
+from daskscope.analysis.summary import extent
+from daskscope.analysis.what_if.savings import (
     MAX_TASKS,
-    Baseline,
+    LongestReplay,
     baseline,
     with_durations,
     without_overheads,
@@ -21,7 +22,6 @@ from daskscope.analysis.replayed_saving import (
     without_transfers,
     without_waiting,
 )
-from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording
 from daskscope.testing import make_recording
 
@@ -33,7 +33,7 @@ def eight_tasks(**tables: Any) -> Recording:
     return make_recording({**eight_task_rows(), **tables})
 
 
-def replayed(recording: Recording) -> Baseline:
+def replayed(recording: Recording) -> LongestReplay:
     found = baseline(recording)
     assert found is not None
     return found
@@ -109,7 +109,7 @@ def test_spilled_inputs_could_stay_in_memory() -> None:
 def test_overheads_could_be_saved() -> None:
     base = replayed(eight_tasks())
     slow = replace(base.recorded, overheads=replace(base.recorded.overheads, gap_us=100.0 * MS))
-    saved = Baseline(slow, base.replayed_us + 800 * MS).max_saving_us(without_overheads, 8500 * MS)
+    saved = LongestReplay(slow, base.replayed_us + 800 * MS).max_saving_us(without_overheads, 8500 * MS)
     # Eight gaps, and as much by which this replay differs from the run.
     assert saved == pytest.approx(1600 * MS, abs=2 * ERROR_US)
 

@@ -21,7 +21,7 @@ from daskscope.analysis.limits import (
     clean_name,
     clean_text,
 )
-from daskscope.analysis.rollup import RollUp, durations, roll_up, roll_up_all
+from daskscope.analysis.running.rollup import RollUp, durations, roll_up, roll_up_all
 from daskscope.model.table import Table
 from daskscope.testing.factories import make_recording
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.rule_rows import S, T, by_rule, task
 
-from daskscope.analysis.bandwidth import PairTotal, pair_totals
+from daskscope.analysis.resources import PairTotal, pair_totals
 from daskscope.testing import make_recording
 
 MIB = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from daskscope.analysis.stacks import MAX_DEPTH, NO_STACKS, Stacks, TaskStack, Tree, answer_of, merge
+from daskscope.analysis.profiles import MAX_DEPTH, NO_STACKS, Stacks, TaskStack, Tree, answer_of, merge
 from daskscope.testing import make_recording
 
 A, B, C = "a.py\tf\t1", "a.py\tg\t22", "/b.py\th\t3"

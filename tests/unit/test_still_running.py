@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from daskscope.analysis.still_running import ClientStatus, Explanation, RunStatus, describe_state, explain
+from daskscope.analysis.running.still_running import ClientStatus, Explanation, RunStatus, describe_state, explain
 from daskscope.model.states import RunState
 
 NOW = 1_800_000_000_000_000

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import combine, percentile
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.grouping import combine, percentile
-from daskscope.analysis.prefixes import Activity, Prefix
-from daskscope.analysis.summary import Cluster, Computation, Summary, TableCompleteness, summarise
+from daskscope.analysis.summary import Activity, Cluster, Computation, Prefix, Summary, TableCompleteness, summarise
 from daskscope.analysis.workers import Worker
 from daskscope.model.recording import Completeness
 from daskscope.model.table import Strings

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from daskscope.analysis.progress import EarlierRun
-from daskscope.analysis.usual import RunSoFar, Usual, judge_duration
+from daskscope.analysis.compare.history import RunSoFar, Usual, judge_duration
+from daskscope.analysis.running.progress import EarlierRun
 
 S = 1_000_000
 #: Nightly runs of one job, in seconds: some noise, and one that met a busy cluster.

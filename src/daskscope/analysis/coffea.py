@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.bins import Bins
 from daskscope.analysis.coffea_phases import EXECUTOR, SKIPPED, RunRows, runs
+from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.columns.grouping import flat_strings, where
+from daskscope.analysis.columns.intervals import overlaps_us
 from daskscope.analysis.executions import CLOCK_NOISE_US
-from daskscope.analysis.grouping import flat_strings, where
-from daskscope.analysis.intervals import overlaps_us
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array
 

@@ -13,8 +13,8 @@ from enum import IntEnum
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import flat_strings, where
 from daskscope.analysis.executions import edge_rows
-from daskscope.analysis.grouping import flat_strings, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from daskscope import units
-from daskscope.analysis.bins import Bins
-from daskscope.analysis.breakdown import Breakdown, breakdown
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.cost import recorded_cost
-from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.failures import Failure, failures
-from daskscope.analysis.prefixes import Prefix, prefixes
-from daskscope.analysis.replayed_saving import Baseline, Change, baseline
-from daskscope.analysis.summary import inside_block, is_open
+from daskscope.analysis.summary import Prefix, inside_block, is_open, prefixes
+from daskscope.analysis.time.breakdown import Breakdown, breakdown
+from daskscope.analysis.time.critical_path import CriticalPath, critical_path
+from daskscope.analysis.what_if.savings import Change, LongestReplay, baseline
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
 
@@ -147,7 +146,7 @@ class Facts:
         return max(0, self.run_us - (self.path.bound_us if self.path.known else 0))
 
     @cached_property
-    def replayed(self) -> Baseline | None:
+    def replayed(self) -> LongestReplay | None:
         """The replay of the longest computation, if it is small enough and like the run."""
         return baseline(self.recording)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import combine, rows_by_group, where
 from daskscope.analysis.executions import has_hidden_keys
-from daskscope.analysis.grouping import combine, rows_by_group, where
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Table
 

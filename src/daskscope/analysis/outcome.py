@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.breakdown import Breakdown
 from daskscope.analysis.facts import IDLE, MIN_SHARE, Facts, describe_losses, error_line
 from daskscope.analysis.summary import computation_states, find_block
+from daskscope.analysis.time.breakdown import Breakdown
 from daskscope.analysis.workers import LOST
 from daskscope.model.recording import Recording
 from daskscope.model.states import RunState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from daskscope.analysis.grouping import where
+from daskscope.analysis.columns.grouping import where
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.table import Array, Lists, Strings, Table, Values
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import counts, renumber, steps, sums, where
+from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import EXECUTED, recomputed_rows
-from daskscope.analysis.grouping import counts, renumber, steps, sums, where
-from daskscope.analysis.intervals import task_intervals
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 

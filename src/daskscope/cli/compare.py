@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from daskscope import units
-from daskscope.analysis.compare import Change, PrefixChange
-from daskscope.analysis.compare_text import LABELS, percent_text, value_text
-from daskscope.analysis.comparison import Comparison, compare_parts
-from daskscope.analysis.differential import largest_changes
+from daskscope.analysis.compare.changes import Change, PrefixChange
+from daskscope.analysis.compare.comparison import LABELS, Comparison, compare_parts, percent_text, value_text
+from daskscope.analysis.compare.flame import largest_changes
 from daskscope.cli.output import Output, open_output, write, write_json, write_message
 from daskscope.cli.source import HELP
 from daskscope.cli.terminal import Column, escape

@@ -7,8 +7,7 @@ from daskscope.analysis.coffea import Part
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.outcome import outcome
-from daskscope.analysis.prefixes import Activity, Prefix
-from daskscope.analysis.summary import Cluster, Computation, Summary
+from daskscope.analysis.summary import Activity, Cluster, Computation, Prefix, Summary
 from daskscope.analysis.workers import Worker
 from daskscope.cli.output import Output
 from daskscope.cli.terminal import Cells, Column, escape, escape_lines, split_cells

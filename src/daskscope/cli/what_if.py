@@ -6,11 +6,11 @@ import argparse
 from dataclasses import asdict
 
 from daskscope import units
-from daskscope.analysis.critical_path import longest_computation
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.grouping import where
 from daskscope.analysis.summary import summarise
-from daskscope.analysis.what_if import Prediction, WhatIf, wall_time
+from daskscope.analysis.time.critical_path import longest_computation
+from daskscope.analysis.what_if.predict import Prediction, WhatIf, wall_time
 from daskscope.cli.output import open_output, write, write_json
 from daskscope.cli.source import HELP
 from daskscope.cli.terminal import Column, escape

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from daskscope.analysis.measured import Measured, measured_of
+from daskscope.analysis.compare.measurements import Measured, measured_of
 from daskscope.client.credentials import ENVIRONMENT
 from daskscope.client.server import Server
 from daskscope.errors import DaskscopeError, ServerError

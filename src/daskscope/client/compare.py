@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from daskscope.analysis.comparison import Comparison, Part, compare_parts, part_of
+from daskscope.analysis.compare.comparison import Comparison, Part, compare_parts, part_of
 from daskscope.client.source import find_recording
 from daskscope.model.recording import Recording
 

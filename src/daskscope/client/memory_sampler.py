@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import distributed
 
-from daskscope.analysis import memory
+from daskscope.analysis import resources
 from daskscope.client.connection import find_client
 from daskscope.client.record import record
 from daskscope.errors import DaskscopeError, MissingExtra
@@ -104,14 +104,14 @@ class MemorySampler:
     def series(self, label: str, measure: str = "process") -> list[tuple[float, int]]:
         """Return the samples of any measure of a block."""
         recording, grid = self._recording(label), self._grid(label)
-        regular = _pairs(*memory.cluster(recording, _check_measure(measure), **grid))
+        regular = _pairs(*resources.cluster(recording, _check_measure(measure), **grid))
         # Add the end, which need not be a whole number of intervals after the start.
-        end = _pairs(*memory.cluster(recording, measure, **{**grid, "start_us": grid["stop_us"]}))
+        end = _pairs(*resources.cluster(recording, measure, **{**grid, "start_us": grid["stop_us"]}))
         return [*regular, *(pair for pair in end if not regular or pair[0] > regular[-1][0])]
 
     def workers(self, label: str, measure: str = "process") -> dict[str, list[tuple[float, int]]]:
         """Return the samples of each worker of a block."""
-        found = memory.by_worker(self._recording(label), _check_measure(measure))
+        found = resources.by_worker(self._recording(label), _check_measure(measure))
         return {worker: _pairs(times, values) for worker, (times, values) in found.items()}
 
     def _grid(self, label: str) -> dict[str, int]:
@@ -159,6 +159,6 @@ def _pairs(times: Array, values: Array) -> list[tuple[float, int]]:
 
 
 def _check_measure(measure: str) -> str:
-    if measure not in memory.MEASURES:
-        raise DaskscopeError(f"Unknown measure {measure!r}. Choose from: {', '.join(memory.MEASURES)}.")
+    if measure not in resources.MEASURES:
+        raise DaskscopeError(f"Unknown measure {measure!r}. Choose from: {', '.join(resources.MEASURES)}.")
     return measure

@@ -8,7 +8,7 @@ from typing import Any
 import distributed
 import numpy as np
 
-from daskscope.analysis.bins import Bins
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.profiles import Profile, tree
 from daskscope.analysis.profiles import profile as merge
 from daskscope.analysis.summary import extent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from daskscope.analysis import what_if as prediction
-from daskscope.analysis.what_if import Changes, WhatIf
+from daskscope.analysis.what_if import predict as prediction
+from daskscope.analysis.what_if.predict import Options, WhatIf
 from daskscope.client.source import find_recording
 from daskscope.model.recording import Recording
 
@@ -41,7 +41,7 @@ def what_if(
         computation: ID of the computation; by default the one that took longest.
     """
     recording = run if isinstance(run, Recording) else find_recording(run)
-    changes = Changes(
+    changes = Options(
         faster or {}, no_transfers=no_transfers, no_spill=no_spill, no_stragglers=no_stragglers, chunks=chunks
     )
     return prediction.what_if(recording, workers=workers, threads=threads, changes=changes, computation=computation)

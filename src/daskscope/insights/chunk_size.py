@@ -10,11 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.chunk_cost import MIN_TASKS, Line, fit_line
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
-from daskscope.analysis.list_schedule import makespan_us
-from daskscope.analysis.prefixes import Prefix
+from daskscope.analysis.summary import Prefix
+from daskscope.analysis.what_if.chunks import MIN_TASKS, Line, fit_line, makespan_us
 from daskscope.insights.rule import Rule
 from daskscope.insights.short_tasks import SHORT_US
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, fit
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.list_schedule import makespan_us
+from daskscope.analysis.what_if.chunks import makespan_us
 from daskscope.insights.rule import Rule
 
 MIN_GAIN = 1.25

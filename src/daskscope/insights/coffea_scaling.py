@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.list_schedule import makespan_us
+from daskscope.analysis.what_if.chunks import makespan_us
 from daskscope.insights.rule import Rule
 from daskscope.insights.scaling import wanted_workers
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.replayed_saving import Change
+from daskscope.analysis.what_if.savings import Change
 from daskscope.insights.rule import Rule
 
 #: Share of thread time above which transfers or disk are worth a finding.

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.intervals import alone_us
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.intervals import alone_us
-from daskscope.analysis.replayed_saving import with_durations
+from daskscope.analysis.what_if.savings import with_durations
 from daskscope.insights.rule import Rule
 from daskscope.insights.skew import longest_executions
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.facts import Facts, Finding, describe_losses, sentence
-from daskscope.analysis.grouping import where
 from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.rule import Rule
 from daskscope.model.recording import Recording

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import rows_by_group
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import rows_by_group
 from daskscope.insights.rule import Rule
 
 ADVICE = (

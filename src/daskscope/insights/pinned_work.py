@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED, inputs_of
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
 from daskscope.analysis.limits import parse_object
 from daskscope.insights.rule import Rule
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import flat_strings, where
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import flat_strings, where
 from daskscope.analysis.profiles import owner
 from daskscope.insights.rule import Rule
 from daskscope.model.table import Array, Table

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import has_hidden_keys, recomputed_rows
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
 from daskscope.insights.rule import Rule
 
 ADVICE = (

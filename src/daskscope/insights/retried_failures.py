@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import where
 from daskscope.insights.failures import MAX_ERRORS, describe_retries, error_finding, failed_prefixes, were_retried
 from daskscope.insights.rule import Rule
 from daskscope.model.recording import Recording

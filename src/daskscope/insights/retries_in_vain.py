@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.facts import Facts, Finding, error_line
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.grouping import where
 from daskscope.insights.failures import MAX_ERRORS, failed_prefixes
 from daskscope.insights.rule import Rule
 

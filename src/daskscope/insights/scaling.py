@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import where
+from daskscope.analysis.columns.intervals import merge
 from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts
-from daskscope.analysis.grouping import where
-from daskscope.analysis.intervals import merge
 from daskscope.analysis.limits import parse_object
 from daskscope.model.table import Array
 

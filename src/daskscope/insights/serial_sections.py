@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import rows_by_group, where
+from daskscope.analysis.columns.intervals import alone_us
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import MIN_US, Facts, Finding
-from daskscope.analysis.grouping import rows_by_group, where
-from daskscope.analysis.intervals import alone_us
-from daskscope.analysis.replayed_saving import with_durations
+from daskscope.analysis.what_if.savings import with_durations
 from daskscope.insights.rule import Rule
 
 ADVICE = "Split it into tasks that can run in parallel, for example with split_every= or a tree of partial results."

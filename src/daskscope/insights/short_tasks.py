@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import percentile, where
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import percentile, where
-from daskscope.analysis.replayed_saving import without_overheads
+from daskscope.analysis.what_if.savings import without_overheads
 from daskscope.insights.rule import Rule
 
 SHORT_US = 10_000

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.bandwidth import pair_totals
 from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts, Finding
+from daskscope.analysis.resources import pair_totals
 from daskscope.insights.rule import Rule
 
 ADVICE = "Look at the network between their hosts: another zone or rack, a shared link, or a host that is busy."

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import MAX_DENSE, where
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import MAX_DENSE, where
-from daskscope.analysis.replayed_saving import MAX_TASKS, Change, with_durations
+from daskscope.analysis.what_if.savings import MAX_TASKS, Change, with_durations
 from daskscope.insights.rule import Rule
 from daskscope.model.table import Array, Table
 

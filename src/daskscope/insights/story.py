@@ -10,10 +10,10 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.cost import recorded_cost
-from daskscope.analysis.critical_path import CriticalPath
 from daskscope.analysis.facts import Facts, Finding, describe_losses, error_line
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import summarise
+from daskscope.analysis.time.critical_path import CriticalPath
 from daskscope.analysis.workers import LOST
 from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskscope.analysis.replayed_saving import without_transfers
+from daskscope.analysis.what_if.savings import without_transfers
 from daskscope.insights.data_movement import Movement, movement_rule
 
 RULE = movement_rule(

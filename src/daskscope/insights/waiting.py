@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from daskscope import units
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.replayed_saving import without_waiting
+from daskscope.analysis.what_if.savings import without_waiting
 
 WHEN = "From 5 % of thread time and 1 s: less is within the error of the samples."
 

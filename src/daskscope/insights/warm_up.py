@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import rows_by_group, where
 from daskscope.analysis.executions import EXECUTED, first_on_worker
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.grouping import rows_by_group, where
-from daskscope.analysis.replayed_saving import with_durations
+from daskscope.analysis.what_if.savings import with_durations
 from daskscope.insights.rule import Rule
 
 ADVICE = (

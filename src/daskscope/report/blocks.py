@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from daskscope.analysis.grouping import steps
+from daskscope.analysis.columns.grouping import steps
 from daskscope.model.table import Array
 from daskscope.report.schema import Block, DType
 

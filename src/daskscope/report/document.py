@@ -11,19 +11,18 @@ from typing import cast
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis import bandwidth, memory, profiles
-from daskscope.analysis.bins import Bins, Cube, make_cube
-from daskscope.analysis.breakdown import Breakdown, breakdown
+from daskscope.analysis import profiles, resources
+from daskscope.analysis.columns.bins import Bins, Cube, make_cube
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.cost import Cost, recorded_cost
-from daskscope.analysis.critical_path import CriticalPath, critical_path
 from daskscope.analysis.executions import counts, parallelism
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.grouping import where
 from daskscope.analysis.outcome import outcome
-from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import since
-from daskscope.analysis.summary import Summary, computation_states, extent, is_open, summarise
+from daskscope.analysis.summary import Summary, computation_states, extent, fine_metrics, is_open, summarise
+from daskscope.analysis.time.breakdown import Breakdown, breakdown
+from daskscope.analysis.time.critical_path import CriticalPath, critical_path
 from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
@@ -107,7 +106,7 @@ def build(
     summary = summarise(recording)
     bins = Bins.over(start_us, max(stop_us, start_us + 1), max_count=_bin_limit(recording["workers"].rows))
     split = breakdown(recording, bins)
-    transfers = bandwidth.transfers(recording, bins)
+    transfers = resources.transfers(recording, bins)
     is_running = not computation and is_open(recording)
     facts = Facts(recording, split, summary.prefixes, summary.workers, summary.errors, start_us, stop_us, is_running)
     blocks = Blocks()
@@ -160,8 +159,8 @@ def build(
         "counts": _cube("counts", counts(recording, bins), blocks),
         "activities": _cube("activities", fine_metrics(recording, bins), blocks),
         "transfers": _cube("transfers", transfers, blocks),
-        "series": _series("series", memory.memory(recording, bins), blocks),
-        "scheduler": _series("scheduler", memory.scheduler(recording, bins), blocks),
+        "series": _series("series", resources.memory(recording, bins), blocks),
+        "scheduler": _series("scheduler", resources.scheduler(recording, bins), blocks),
         "flame": _flame(recording, bins, blocks),
         "stream": placed.stream,
         "edges": edges(recording, placed.numbers, blocks),
@@ -195,8 +194,8 @@ def _totals(facts: Facts, bins: Bins, transferred: int) -> schema.Totals:
         "peak_memory": peak(recording, bins, "process"),
         "memory_limit": _peak_at_once(facts, lambda worker: worker.memory_limit),
         "spilled": peak(recording, bins, "spilled"),
-        "transferred": transferred + bandwidth.shuffled(recording),
-        "shuffled": bandwidth.shuffled(recording),
+        "transferred": transferred + resources.shuffled(recording),
+        "shuffled": resources.shuffled(recording),
         "parallelism": float(np.mean(parallelism(recording, bins))),
         "cost": _cost(recorded_cost(recording, bins.start_us, bins.stop_us, split.compute_us)),
     }
@@ -210,7 +209,7 @@ def _cost(cost: Cost | None) -> schema.Cost | None:
 
 def peak(recording: Recording, bins: Bins, measure: str) -> int:
     """Return the peak of a measure over all workers together."""
-    _, values = memory.cluster(recording, measure, bins.start_us, bins.stop_us, bins.width_us)
+    _, values = resources.cluster(recording, measure, bins.start_us, bins.stop_us, bins.width_us)
     return int(np.nan_to_num(values).max(initial=0))
 
 
@@ -231,7 +230,7 @@ def _peak_at_once(facts: Facts, amount: Callable[[Worker], int]) -> int:
 def has_no_gil_samples(recording: Recording) -> bool:
     """Return whether workers were sampled, but never with the contention of the GIL."""
     samples = recording["samples"]
-    of_workers = ~where(samples.strings("worker"), memory.SCHEDULER)
+    of_workers = ~where(samples.strings("worker"), resources.SCHEDULER)
     return bool(of_workers.any()) and not bool((samples["gil_contention"][of_workers] >= 0).any())
 
 
@@ -361,7 +360,7 @@ def _coarser(cube: Cube, step: int) -> Cube:
     return make_cube(cube.keys, [codes[name] for name in cube.keys], bins, int(bins.max(initial=0)) + 1, cube.measures)
 
 
-def _series(block: str, sampled: memory.Memory, blocks: Blocks) -> schema.Series:
+def _series(block: str, sampled: resources.Memory, blocks: Blocks) -> schema.Series:
     measures = {
         name: blocks.column(f"{block}.{name}", values.reshape(-1), "f32") for name, values in sampled.measures.items()
     }

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.bins import LATEST
-from daskscope.analysis.grouping import combine
+from daskscope.analysis.columns.bins import LATEST
+from daskscope.analysis.columns.grouping import combine
 from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
 from daskscope.model.tables import TABLES
 from daskscope.report.blocks import from_zigzag

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from daskscope.analysis.columns.grouping import renumber, steps
+from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import find_ids
-from daskscope.analysis.grouping import renumber, steps
-from daskscope.analysis.intervals import task_intervals
 from daskscope.model.recording import Recording
 from daskscope.model.table import Array, Strings, Table
 from daskscope.report.blocks import Blocks, from_mini, mini, zigzag

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from daskscope.analysis.progress import EarlierRun
-from daskscope.analysis.usual import MAX_RUNS, RunSoFar, Usual, judge_duration
+from daskscope.analysis.compare.history import MAX_RUNS, RunSoFar, Usual, judge_duration
+from daskscope.analysis.running.progress import EarlierRun
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.catalog.computations import Computation
 from daskscope.storage.catalog.history import finished_runs

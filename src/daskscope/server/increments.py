@@ -15,9 +15,9 @@ from typing import TypedDict, cast
 
 import numpy as np
 
-from daskscope.analysis.history import steps_of
-from daskscope.analysis.increments import TABLES, WINDOW_S, Increment, make_increment
-from daskscope.analysis.rollup import BUCKET
+from daskscope.analysis.running.increments import TABLES, WINDOW_S, Increment, make_increment
+from daskscope.analysis.running.rollup import BUCKET
+from daskscope.analysis.timeline import steps_of
 from daskscope.errors import WireError
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from daskscope.analysis.usual import UsualState
+from daskscope.analysis.compare.history import UsualState
 
 StacksState = Literal["not requested", "waiting", "done", "no answer"]
 

@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import numpy as np
 
+from daskscope.analysis.columns.intervals import day_shares
+from daskscope.analysis.compare.history import Usual
 from daskscope.analysis.cost import Cost, choose_prices, estimate
-from daskscope.analysis.intervals import day_shares
 from daskscope.analysis.limits import encodable
-from daskscope.analysis.rollup import Sums
-from daskscope.analysis.still_running import describe_state
+from daskscope.analysis.running.rollup import Sums
+from daskscope.analysis.running.still_running import describe_state
 from daskscope.analysis.summary import call_line
-from daskscope.analysis.usual import Usual
 from daskscope.model.table import Array
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix

@@ -13,7 +13,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from daskscope import units
-from daskscope.analysis.rollup import roll_up, roll_up_all
+from daskscope.analysis.running.rollup import roll_up, roll_up_all
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction, time_of
 from daskscope.storage.base.blobs import BlobStore, MissingBlob

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from daskscope.analysis.rollup import RollUp
+from daskscope.analysis.running.rollup import RollUp
 from daskscope.server.pools import APART, PARSE, PARSERS, Pools
 from daskscope.server.processes.child import ENVIRONMENT
 from daskscope.server.processes.parse import LENGTH_NBYTES, Reply, roll_up_frames

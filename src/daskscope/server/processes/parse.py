@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from daskscope.analysis.rollup import ROLLED_UP, RollUp, roll_up
+from daskscope.analysis.running.rollup import ROLLED_UP, RollUp, roll_up
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.processes.child import limit_memory
 from daskscope.wire.decode import Frame, read_frame

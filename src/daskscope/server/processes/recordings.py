@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from daskscope import units
-from daskscope.analysis.comparison import Part, compare_parts
+from daskscope.analysis.compare.comparison import Part, compare_parts
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
 from daskscope.server.ingest.limits import MemoryBudget

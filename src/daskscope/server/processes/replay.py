@@ -15,7 +15,7 @@ import msgspec
 
 from daskscope import units
 from daskscope.analysis.cost import Prices
-from daskscope.analysis.what_if import Changes, WhatIf, what_if
+from daskscope.analysis.what_if.predict import Options, WhatIf, what_if
 from daskscope.errors import DaskscopeError
 from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, run_job
 from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
@@ -80,7 +80,7 @@ def answer(archive: Archive, job: WhatIfJob, limit: Amount | None = None) -> Wha
     count = recording["tasks"].rows
     if count * max(1.0, 1 / job.chunks) > job.max_executions:
         raise TooLarge(f"This computation has {units.count(count)} executions.")
-    changes = Changes(
+    changes = Options(
         {job.prefix: job.times} if job.prefix else {},
         no_transfers=job.no_transfers,
         no_spill=job.no_spill,

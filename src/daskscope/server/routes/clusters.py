@@ -13,7 +13,11 @@ import msgspec
 import numpy as np
 from starlette.responses import StreamingResponse
 
-from daskscope.analysis.history import (
+from daskscope.analysis.limits import clean
+from daskscope.analysis.running.rollup import BUCKET
+from daskscope.analysis.running.still_running import ClientStatus
+from daskscope.analysis.running.still_running import explain as explanation_of
+from daskscope.analysis.timeline import (
     MAX_STEPS,
     Life,
     TaskSums,
@@ -23,10 +27,6 @@ from daskscope.analysis.history import (
     sum_tasks,
     wanted_workers,
 )
-from daskscope.analysis.limits import clean
-from daskscope.analysis.rollup import BUCKET
-from daskscope.analysis.still_running import ClientStatus
-from daskscope.analysis.still_running import explain as explanation_of
 from daskscope.model.states import RUN_STATES
 from daskscope.model.table import Table
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import msgspec
 
 from daskscope import units
-from daskscope.analysis.measured import is_baseline_name, measured_of
+from daskscope.analysis.compare.measurements import is_baseline_name, measured_of
 from daskscope.server.documents import HERE_NBYTES, MAX_TASKS_HERE, amount_here
 from daskscope.server.errors import Refusal, bad_request, not_found, too_large, unavailable
 from daskscope.server.http import parameters

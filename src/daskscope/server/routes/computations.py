@@ -9,8 +9,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from daskscope import units
-from daskscope.analysis.attribution import PastRun, causes
-from daskscope.analysis.change_points import change_points
+from daskscope.analysis.compare.history import PastRun, causes, change_points
 from daskscope.server.caches import usual_duration
 from daskscope.server.contract import OneComputation
 from daskscope.server.errors import not_found

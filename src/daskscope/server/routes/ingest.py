@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
-from daskscope.analysis.rollup import RollUp
+from daskscope.analysis.running.rollup import RollUp
 from daskscope.errors import NewerFormat, WireError
 from daskscope.server.errors import Refusal, bad_request, forbidden, too_large, too_many, unavailable
 from daskscope.server.http.identity import Identity

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from daskscope.analysis.limits import LARGEST
-from daskscope.analysis.rollup import DAY_FIELDS
+from daskscope.analysis.running.rollup import DAY_FIELDS
 from daskscope.model.table import Array
 from daskscope.server.contract import Day, Overview, Usage, UsageLine, WeekCell
 from daskscope.server.http.parameters import Text, since_us

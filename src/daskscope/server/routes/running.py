@@ -11,8 +11,9 @@ import msgspec
 import numpy as np
 from starlette.responses import Response
 
-from daskscope.analysis.profiles import owner
-from daskscope.analysis.progress import (
+from daskscope.analysis.profiles import NO_STACKS, Stacks, answer_of, owner
+from daskscope.analysis.profiles import TaskStack as StoredStack
+from daskscope.analysis.running.progress import (
     Counts,
     EarlierRun,
     Progress,
@@ -23,8 +24,6 @@ from daskscope.analysis.progress import (
     track,
     usual_us,
 )
-from daskscope.analysis.stacks import NO_STACKS, Stacks, answer_of
-from daskscope.analysis.stacks import TaskStack as StoredStack
 from daskscope.server.caches import usual_duration
 from daskscope.server.documents import LISTED
 from daskscope.server.errors import conflict, too_many, unavailable

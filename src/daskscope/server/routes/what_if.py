@@ -8,8 +8,8 @@ import msgspec
 
 from daskscope import units
 from daskscope.analysis.cost import choose_prices
-from daskscope.analysis.what_if import MAX_THREADS, Prediction
-from daskscope.analysis.what_if import WhatIf as Found
+from daskscope.analysis.what_if.predict import MAX_THREADS, Prediction
+from daskscope.analysis.what_if.predict import WhatIf as Found
 from daskscope.errors import DaskscopeError
 from daskscope.server.documents import HERE_NBYTES, amount_here
 from daskscope.server.errors import bad_request, not_found, too_large, unavailable

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from daskscope.analysis.history import Steps, busy_threads, steps_of
 from daskscope.analysis.limits import clean_text
-from daskscope.analysis.rollup import BUCKET, BUCKET_FIELDS, Sums
-from daskscope.analysis.still_running import ClientStatus, RunStatus
+from daskscope.analysis.running.rollup import BUCKET, BUCKET_FIELDS, Sums
+from daskscope.analysis.running.still_running import ClientStatus, RunStatus
+from daskscope.analysis.timeline import Steps, busy_threads, steps_of
 from daskscope.model.states import LIVE_STATES, RunState
 from daskscope.model.table import Array
 from daskscope.storage import schema

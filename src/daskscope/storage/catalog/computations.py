@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.rollup import ADDED, Sums
+from daskscope.analysis.running.rollup import ADDED, Sums
 from daskscope.model.libraries import is_library
 from daskscope.model.states import COMPUTATION_STATES, RunState
 from daskscope.storage import schema

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.rollup import RollUp
+from daskscope.analysis.running.rollup import RollUp
 from daskscope.model.states import ErrorState
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction

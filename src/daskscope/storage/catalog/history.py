@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 
 import sqlalchemy as sa
 
-from daskscope.analysis.attribution import PastRun
+from daskscope.analysis.compare.history import PastRun
 from daskscope.analysis.limits import parse_object
-from daskscope.analysis.progress import EarlierRun
-from daskscope.analysis.rollup import Sums
+from daskscope.analysis.running.progress import EarlierRun
+from daskscope.analysis.running.rollup import Sums
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.database import of_row

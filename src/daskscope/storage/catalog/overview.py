@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.rollup import DAY_FIELDS
+from daskscope.analysis.running.rollup import DAY_FIELDS
 from daskscope.model.states import LIVE_STATES, RUN_STATES, RunState
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction

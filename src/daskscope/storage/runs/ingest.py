@@ -19,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
+from daskscope.analysis.running.rollup import BUCKET_FIELDS, DAY_FIELDS, RollUp
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.bulk import Row, accumulate, among, given, insert_rows, replace_older, saturated

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from daskscope.analysis.grouping import narrow
+from daskscope.analysis.columns.grouping import narrow
 from daskscope.analysis.limits import encodable
 from daskscope.model.columns import Column, TableDef
 from daskscope.model.packed_texts import PackedTexts

@@ -1,0 +1,1 @@
+"""Numbers in columns: groups, intervals and bins."""

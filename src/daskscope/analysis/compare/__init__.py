@@ -1,0 +1,1 @@
+"""Compare runs, and tell noise from change."""

@@ -1,0 +1,306 @@
+"""A comparison of recordings, ready to print, to send and to draw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from daskscope import units
+from daskscope.analysis.compare.changes import PROVEN, Change, Changes, PrefixChange, compare_runs
+from daskscope.analysis.compare.flame import DifferentialFlame, Side, merge_sides
+from daskscope.analysis.compare.measurements import Measured, measure
+from daskscope.analysis.compare.verdicts import repeats_needed
+from daskscope.analysis.selection import Selection, select
+from daskscope.analysis.summary import extent, lifetime
+from daskscope.errors import DaskscopeError
+from daskscope.model.recording import Recording
+
+#: Prefixes that a headline names, and that a Markdown table lists.
+NAMED, LISTED = 3, 15
+LABELS = {
+    "cpu": "CPU", "noncpu": "Waiting", "serialize": "Serialize", "disk": "Disk", "transfer": "Transfer",
+    "failed": "Lost or failed", "idle": "Idle",
+}  # fmt: skip
+
+
+def headline(changes: Changes) -> str:
+    """Return one sentence: what is slower or faster, that no difference is shown, or why it cannot be told."""
+    wall, parts = changes.wall, list[str]()
+    for verdict in PROVEN:
+        named = [prefix for prefix in changes.prefixes if prefix.verdict == verdict]
+        named.sort(key=lambda prefix: -abs((prefix.total_us.after or 0.0) - (prefix.total_us.before or 0.0)))
+        if named:
+            rest = (
+                f" and {units.counted(len(named) - NAMED, 'other prefix', 'other prefixes')}"
+                if len(named) > NAMED
+                else ""
+            )
+            parts.append(f"{verdict} tasks: {', '.join(map(_prefix_text, named[:NAMED]))}{rest}")
+    total = f"total time {_step(wall, units.duration)}"
+    if wall.verdict in PROVEN:
+        return f"{str(wall.verdict).capitalize()}: {'; '.join([total, *parts])}."
+    if parts:
+        listed = "; ".join(parts)
+        return f"{listed[0].upper()}{listed[1:]}; {total}, {_unproven(wall)}."
+    if not changes.can_prove:
+        return f"Cannot tell noise from change: {repeats_text(changes)}; {total}."
+    if changes.is_load_different:
+        load = _step(changes.other_cores, _cores)
+        return (
+            f"No difference in CPU time shown; times cannot be compared, because other programs used {load}; {total}."
+        )
+    return f"No difference shown in {changes.repeats_before} and {changes.repeats_after} repeats; {total}."
+
+
+def repeats_text(changes: Changes) -> str:
+    """Return what the numbers of repeats allow."""
+    if changes.can_prove:
+        return f"{changes.repeats_before} and {changes.repeats_after} repeats"
+    if changes.repeats_before == changes.repeats_after == 1:
+        return f"one run each; {repeats_needed()} repeats each can prove a difference"
+    return (
+        f"{changes.repeats_before} and {changes.repeats_after} repeats are too few; "
+        f"{repeats_needed()} each can prove a difference"
+    )
+
+
+def notes(changes: Changes) -> tuple[str, ...]:
+    """Return what else a reader should know, as sentences."""
+    found = [*changes.left_out, *changes.hints]
+    for prefix in changes.prefixes:
+        if prefix.time.verdict in ("only before", "only after"):
+            found.append(f"Tasks of {prefix.prefix} ran {prefix.time.verdict}.")
+        elif _are_apart(prefix.count):
+            found.append(f"{prefix.prefix} ran {_step(prefix.count, _whole)} tasks.")
+        elif _are_apart(prefix.nbytes) and (prefix.nbytes.ratio is None or abs(prefix.nbytes.ratio) >= 0.1):
+            found.append(f"The results of {prefix.prefix} have {_step(prefix.nbytes, units.nbytes)}.")
+    if changes.is_load_different:
+        found.append(
+            f"Other programs on the hosts used {_step(changes.other_cores, _cores)}, so times that depend on the CPU prove "
+            "nothing; CPU times do. Repeat the runs in turns, or on a machine that is otherwise idle."
+        )
+    for change, unit in ((changes.threads, "threads"), (changes.errors, "failed tasks")):
+        if _are_apart(change):
+            found.append(f"The runs had {_step(change, _whole)} {unit}.")
+    return tuple(found)
+
+
+def to_markdown(changes: Changes, title: str = "") -> str:
+    """Return a comment for a pull request: the headline, the tables that matter, and the rest folded."""
+    lines = [f"### {title}" if title else "", f"**{_plain(headline(changes))}**", ""]
+    lines += [f"- {_plain(note)}" for note in notes(changes)]
+    rows = [("Total time", changes.wall, units.duration), ("Peak memory", changes.peak_memory, units.nbytes)]
+    rows += [("Transferred", changes.transferred, units.nbytes)]
+    lines += ["", *_table(["", "Before", "After", "Change", "Verdict"], [_row(*row) for row in rows])]
+    listed = [prefix for prefix in changes.prefixes if prefix.time.verdict][:LISTED]
+    titles = ["Task prefix", "Tasks", "Time per task", "Change", "CPU per task", "Change", "Verdict"]
+    lines += ["", *_table(titles, [_prefix_row(prefix) for prefix in listed])]
+    categories = [_row(LABELS[change.name], change, units.duration)[:4] for change in changes.thread_us]
+    lines += ["", "<details><summary>Thread time, versions and code</summary>", ""]
+    lines += _table(["Thread time", "Before", "After", "Change"], categories)
+    for name, differences in (("Package", changes.versions), ("Config", changes.config)):
+        if differences:
+            rows_ = [[_plain(item.name), _plain(item.before) or "–", _plain(item.after) or "–"] for item in differences]
+            lines += ["", *_table([name, "Before", "After"], rows_)]
+    if changes.code:
+        # A longer fence than any in the code.
+        fence = "`" * (1 + max([2, *map(len, re.findall("`+", changes.code))]))
+        lines += ["", f"{fence}diff", changes.code, fence]
+    lines += ["", "</details>", ""]
+    return "\n".join(lines).lstrip("\n")
+
+
+def _prefix_text(prefix: PrefixChange) -> str:
+    change = prefix.proven
+    assert change is not None
+    what = "CPU time per task" if change is prefix.cpu else "time per task"
+    return f"{prefix.prefix} ({percent_text(change)} {what})"
+
+
+def _unproven(change: Change) -> str:
+    return "which cannot be compared" if change.verdict == "cannot tell" else "a difference that is not proven"
+
+
+def _row(label: str, change: Change, text: Callable[[float], str]) -> list[str]:
+    return [
+        label,
+        value_text(change.before, text),
+        value_text(change.after, text),
+        percent_text(change),
+        change.verdict,
+    ]
+
+
+def _code_span(text: str) -> str:
+    """Return a name as code. Inside of it, only what ends the code or the cell has a meaning."""
+    plain = " ".join(text.replace("`", "'").replace("|", "\\|").split())
+    return f"`{plain or '-'}`"
+
+
+def _prefix_row(prefix: PrefixChange) -> list[str]:
+    time, cpu = prefix.time, prefix.cpu
+    return [
+        _code_span(prefix.prefix), _step(prefix.count, _whole),
+        _step(time, units.duration, percent=False), percent_text(time),
+        _step(cpu, units.duration, percent=False), percent_text(cpu), prefix.verdict,
+    ]  # fmt: skip
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    if not rows:
+        return []
+    lines = [titles, ["---" if at == 0 else "---:" for at in range(len(titles))], *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _step(change: Change, text: Callable[[float], str], *, percent: bool = True) -> str:
+    """Return ``1.00 s → 1.20 s (+20 %)``, or one value if both are shown the same."""
+    before, after = value_text(change.before, text), value_text(change.after, text)
+    if before == after:
+        return before
+    ratio = f" ({percent_text(change)})" if percent and text is units.duration and change.ratio is not None else ""
+    return f"{before} → {after}{ratio}"
+
+
+def value_text(value: float | None, text: Callable[[float], str]) -> str:
+    """Return a value as text; a dash for none, and for no time at all."""
+    return units.NOTHING if value is None or (text is units.duration and value == 0) else text(value)
+
+
+def percent_text(change: Change) -> str:
+    """Return the relative change with its sign."""
+    if change.ratio is None:
+        return units.NOTHING
+    if abs(change.ratio) < 0.0005:
+        return "0 %"
+    return f"{'+' if change.ratio > 0 else ''}{units.percent(change.ratio)}"
+
+
+def _whole(value: float) -> str:
+    return units.count(round(value))
+
+
+def _cores(value: float) -> str:
+    return f"{value:.1f} cores"
+
+
+def _are_apart(change: Change) -> bool:
+    """Return whether the ranges of both sides do not touch."""
+    if change.before_range is None or change.after_range is None:
+        return False
+    (low, high), (first, last) = change.before_range, change.after_range
+    return high < first or last < low
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown shows as it is: names come from users' code, and a comment may be read by others."""
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, {"<": "&lt;", ">": "&gt;"}.get(character, "\\" + character))
+    return text.replace("\n", " ")
+
+
+#: A recording, and the times that are compared.
+Part = tuple[Recording, int, int]
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """The comparison of two sets of runs."""
+
+    #: Names of the runs.
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    changes: Changes
+    flame: DifferentialFlame
+
+    @property
+    def headline(self) -> str:
+        """Return what changed in one sentence."""
+        return headline(self.changes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what else a reader should know, as sentences."""
+        return notes(self.changes)
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether any difference in speed is proven."""
+        return self.changes.is_shown
+
+    def slowdowns(self, limit: float = 0.0) -> tuple[Change, ...]:
+        """Return the proven slowdowns of more than ``limit`` (0.1: 10 %)."""
+        return self.changes.slowdowns(limit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; times are in microseconds, with names ending in ``_us``."""
+        return {
+            "before": list(self.before),
+            "after": list(self.after),
+            "headline": self.headline,
+            "notes": list(self.notes),
+            **self.changes.to_dict(),
+            "flame": self.flame.to_dict(),
+        }
+
+    def to_markdown(self, title: str = "") -> str:
+        """Return a comment for a pull request."""
+        return to_markdown(self.changes, title)
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.before)} and {len(self.after)} runs: {self.headline}>"
+
+
+def compare_parts(before: Iterable[Part], after: Iterable[Part]) -> Comparison:
+    """Compare two sets of recordings. Each is read once and not kept, so that many large ones fit."""
+    measured, flames = list[list[Measured]](), list[Side]()
+    for parts in (before, after):
+        runs, side = list[Measured](), Side()
+        for recording, start_us, stop_us in parts:
+            runs.append(measure(recording, start_us, stop_us))
+            side.add(recording, start_us, stop_us)
+        if not runs:
+            raise DaskscopeError("There is nothing to compare. Give at least one run before and one after.")
+        measured.append(runs)
+        flames.append(side)
+    first, second = measured
+    names = [tuple(run.source for run in runs) for runs in measured]
+    return Comparison(names[0], names[1], compare_runs(first, second), merge_sides(*flames))
+
+
+def part_of(recording: Recording, computation: str = "", time: tuple[float, float] | None = None) -> Part:
+    """Return the part of a recording to compare: all of it, one computation (ID or position), or seconds from its start."""
+    if computation:
+        return _computation(recording, computation)
+    start, stop = extent(recording)
+    if time is not None:
+        begin, end = (start + round(1e6 * seconds) for seconds in time)
+        start, stop = begin, min(stop, end)
+        if start >= stop:
+            raise DaskscopeError(
+                f"{recording.source} has no data from {time[0]:g} to {time[1]:g} s. Give seconds from its start."
+            )
+        return select(recording, Selection(start_us=start, stop_us=stop)), start, stop
+    return recording, start, stop
+
+
+def _computation(recording: Recording, wanted: str) -> Part:
+    table = recording["computations"]
+    rows = sorted(table.records("start_us", "computation", "stop_us"))
+    names = [name for _, name, _ in rows]
+    place = int(wanted) if wanted.lstrip("-").isdecimal() else 0
+    if 0 < abs(place) <= len(rows):
+        start, name, stop = rows[place - 1 if place > 0 else place]
+    elif wanted in names:
+        start, name, stop = rows[names.index(wanted)]
+    else:
+        raise DaskscopeError(
+            f"{recording.source} has no computation {wanted}. It has {len(rows)}: give an ID, 1 for the first or -1 for the last."
+        )
+    stop = stop or lifetime(recording)[1]
+    return select(recording, Selection(start_us=start, stop_us=stop, computation=name)), start, stop

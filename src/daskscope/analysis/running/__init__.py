@@ -1,0 +1,1 @@
+"""Runs that are still going on: their progress, what they wait for, and what changed."""

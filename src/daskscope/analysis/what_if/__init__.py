@@ -1,0 +1,1 @@
+"""Predict a computation under other conditions, by replaying its graph."""
