@@ -28,8 +28,8 @@ from benchmarks.history import CLUSTERS, COMPUTATIONS, USERS, History, group_nam
 from benchmarks.ingest import served
 from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
+from daskscope.model.recording import Strings, Table, object_array
 from daskscope.model.states import SCOPES
-from daskscope.model.table import Strings, Table, object_array
 from daskscope.model.tables import TABLES
 from daskscope.server.services import open_services
 from daskscope.server.settings import Settings
@@ -37,7 +37,7 @@ from daskscope.storage.people.accounts import set_member
 from daskscope.storage.people.sessions import NewSession, open_session
 from daskscope.storage.people.tokens import create_token
 from daskscope.storage.people.users import create_user
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.file import frames_of_table
 
 BAR_S = 1.5

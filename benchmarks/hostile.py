@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.file import Row
 
 #: Microseconds since 1970.

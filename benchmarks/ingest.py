@@ -23,8 +23,8 @@ import psutil
 
 from benchmarks import synthetic
 from benchmarks.result import Result, at_most
-from daskscope.client.local_servers import find_secret
-from daskscope.model.table import Table
+from daskscope.client.local_server import find_secret
+from daskscope.model.recording import Table
 from daskscope.wire.decode import Frame, read_frame
 from daskscope.wire.encode import Coded, encode_body, seal
 

@@ -29,7 +29,7 @@ from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
 from daskscope import analytics
 from daskscope.collector.delivery.pace import HANDOVER_S, WORKING_S, Pace
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import columns_of_rows, frames_of_table
 

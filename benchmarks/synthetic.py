@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
+from daskscope.model.recording import (
+    Array,
+    Completeness,
+    Lists,
+    Recording,
+    Strings,
+    Table,
+    Values,
+    empty_values,
+    object_array,
+)
 from daskscope.model.tables import TABLES
 
 START_US = 1_700_000_000_000_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from daskscope.testing.factories import make_columns
+from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
 
 START_US = 1_700_000_000_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 S = 1_000_000
 BEGIN = 1_700_000_000 * S

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.layout import FILE_MAGIC
 
 Tables = dict[str, list[dict[str, Any]]]

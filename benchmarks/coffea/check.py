@@ -28,7 +28,7 @@ from coffea import processor
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
-from daskscope.client.calling_code import can_send as can_send_code
+from daskscope.client.connection import can_send as can_send_code
 from daskscope.insights.rules import findings
 
 LocalCluster: Any = distributed.LocalCluster

@@ -4,14 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from daskscope.client.compare import compare
+    from daskscope.client.analyse import compare, profile, what_if
     from daskscope.client.memory_sampler import MemorySampler
-    from daskscope.client.metric import log_metric
     from daskscope.client.performance_report import performance_report
-    from daskscope.client.profile import profile
-    from daskscope.client.record import open_recording, record
-    from daskscope.client.reports import list_performance_reports
-    from daskscope.client.what_if import what_if
+    from daskscope.client.record import log_metric, open_recording, record
+    from daskscope.client.server import list_performance_reports
     from daskscope.errors import DaskscopeError
     from daskscope.live_page import watch
     from daskscope.model.recording import Recording
@@ -39,15 +36,15 @@ _MODULES = {
     "DaskscopeError": "daskscope.errors",
     "MemorySampler": "daskscope.client.memory_sampler",
     "Recording": "daskscope.model.recording",
-    "compare": "daskscope.client.compare",
-    "list_performance_reports": "daskscope.client.reports",
-    "log_metric": "daskscope.client.metric",
+    "compare": "daskscope.client.analyse",
+    "list_performance_reports": "daskscope.client.server",
+    "log_metric": "daskscope.client.record",
     "open_recording": "daskscope.client.record",
     "performance_report": "daskscope.client.performance_report",
-    "profile": "daskscope.client.profile",
+    "profile": "daskscope.client.analyse",
     "record": "daskscope.client.record",
     "watch": "daskscope.live_page",
-    "what_if": "daskscope.client.what_if",
+    "what_if": "daskscope.client.analyse",
 }
 
 if not TYPE_CHECKING:
@@ -67,6 +64,6 @@ if not TYPE_CHECKING:
 
 def load_ipython_extension(shell: object) -> None:
     """Add the cell magic ``%%daskscope``, which records a cell; called by ``%load_ext daskscope``."""
-    from daskscope.notebook import load
+    from daskscope.client.notebook import load
 
     load(shell)

@@ -21,9 +21,8 @@ from urllib.parse import quote
 
 import distributed
 
-from daskscope.client.calling_code import calling_code, can_send
 from daskscope.client.config import option, settings
-from daskscope.client.connection import ask, find_client, install, is_recorded, user_digest
+from daskscope.client.connection import ask, calling_code, can_send, find_client, install, is_recorded, user_digest
 from daskscope.client.listing import Listing
 from daskscope.client.server import (
     Server,

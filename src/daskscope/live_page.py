@@ -23,8 +23,7 @@ import distributed
 
 from daskscope import analytics, units
 from daskscope.client.connection import ask, find_client, is_recorded
-from daskscope.client.embedded_server import EmbeddedServer, find_or_start
-from daskscope.client.local_servers import find_secret, split_secret, with_secret
+from daskscope.client.local_server import EmbeddedServer, find_or_start, find_secret, split_secret, with_secret
 from daskscope.client.server import Server, configured_url, find_token
 from daskscope.collector.scheduler.claims import WATCH
 from daskscope.errors import DaskscopeError, ServerError

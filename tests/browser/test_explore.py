@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.hosted import HostedServer
 from tests.samples import sample_tables
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 COUNT = "select prefix, count(*) as n from tasks group by 1 order by 2 desc"
 

@@ -10,7 +10,7 @@ from tests.hosted import HostedServer
 from tests.samples import sample_recording, sample_tables
 
 from daskscope.server.services import now_us
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 #: More than one page: pages have 100 items.
 MANY = 130

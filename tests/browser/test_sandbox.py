@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import Browser
 
-from daskscope.report.sandbox import frame_html, frame_policy, guard, sandbox_policy
+from daskscope.report.html import frame_html, frame_policy, guard, sandbox_policy
 
 FRAME = '<iframe srcdoc="inside"></iframe>'
 ROOT = f"<div><template shadowrootmode=closed>{FRAME}</template></div>"

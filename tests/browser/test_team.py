@@ -16,7 +16,7 @@ from tests.hosted import PASSWORD, HostedServer
 from tests.samples import sample_frames, sample_recording, sample_tables
 from tests.unit.test_html import HOSTILE
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 PICTURES = Path(__file__).with_name("pictures")

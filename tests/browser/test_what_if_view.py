@@ -10,7 +10,7 @@ from tests.browser.test_appearance import AXE, violations
 from tests.eight_tasks import S, T, eight_task_rows
 from tests.hosted import HostedServer
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 CHECK = "The replay of the recorded run takes 8.51 s; the run took 8.50 s."
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.archive import NOW, Archive, frame
 
-from daskscope.analysis.limits import LARGEST
+from daskscope.model.untrusted import LARGEST
 
 SECOND, GIB = 1_000_000, 1 << 30
 

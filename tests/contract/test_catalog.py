@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.archive import NOW, Archive, frame, frames_of_file, numbered, task
 
-from daskscope.analysis.limits import LARGEST, MAX_EXCEPTIONS, MAX_NAMES, NAME_NBYTES, OTHER
 from daskscope.analysis.running.rollup import BUCKET
-from daskscope.model.table import Table
+from daskscope.model.recording import Table
 from daskscope.model.tables import TABLES
+from daskscope.model.untrusted import LARGEST, MAX_EXCEPTIONS, MAX_NAMES, NAME_NBYTES, OTHER
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import LocalStore
 from daskscope.storage.base.database import STEP, Database

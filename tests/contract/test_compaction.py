@@ -18,8 +18,7 @@ from tests.dissect import dissect
 from tests.samples import write_frames
 
 from daskscope.errors import WireError
-from daskscope.model.recording import Recording
-from daskscope.model.table import Table
+from daskscope.model.recording import Recording, Table
 from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import BlobStore, LocalStore

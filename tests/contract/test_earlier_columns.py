@@ -16,7 +16,7 @@ from tests.contract.test_doctor import texts
 
 from daskscope.analysis.summary import extent
 from daskscope.model.columns import TableDef
-from daskscope.model.table import Table
+from daskscope.model.recording import Table
 from daskscope.model.tables import TABLES
 from daskscope.report.document import build
 from daskscope.storage.runs import compaction

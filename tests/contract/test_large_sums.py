@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import NOW, Archive, frame
 
-from daskscope.analysis.limits import LARGEST
 from daskscope.model.states import RUN_STATES
+from daskscope.model.untrusted import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.base.bulk import summed
 from daskscope.storage.catalog.clusters import prefixes_of

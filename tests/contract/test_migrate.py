@@ -18,7 +18,7 @@ from tests.archive import Archive, numbered, task
 from tests.processes import until
 from tests.services import Postgres
 
-from daskscope.analysis.limits import LARGEST
+from daskscope.model.untrusted import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.base import database as database_module
 from daskscope.storage.base.blobs import LocalStore

@@ -22,9 +22,9 @@ from daskscope import DaskscopeError, Recording, analytics, units
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, recording_gaps, summarise
-from daskscope.client.calling_code import NFRAMES, CallingCode
+from daskscope.client.connection import NFRAMES, CallingCode
 from daskscope.insights.rules import findings
-from daskscope.report.page import find_page
+from daskscope.report.read_page import find_page
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster

@@ -13,8 +13,8 @@ import dask.config
 import pytest
 
 import daskscope
-from daskscope.client import calling_code
-from daskscope.client.calling_code import IGNORED, NFRAMES
+from daskscope.client import connection
+from daskscope.client.connection import IGNORED, NFRAMES
 
 LIBRARY = """
 def compute_all(client, numbers):
@@ -61,7 +61,7 @@ def test_frames_of_libraries_are_left_out(client: Any, library: Any, tmp_path: P
 def test_the_users_frame_is_chosen_among_those_that_a_client_sends(
     client: Any, library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling_code, "module_patterns", list)
+    monkeypatch.setattr(connection, "module_patterns", list)
     with dask.config.set({NFRAMES: 3}), daskscope.record(tmp_path / "run.daskscope", client):
         library.compute_all(client, [1, 2])  # the user's line
 
@@ -69,7 +69,7 @@ def test_the_users_frame_is_chosen_among_those_that_a_client_sends(
 
 
 def test_a_setting_that_is_not_a_list_is_left_alone() -> None:
-    code = calling_code.CallingCode()
+    code = connection.CallingCode()
     with dask.config.set({IGNORED: None, NFRAMES: 0}):
         code.acquire()
         assert (dask.config.get(IGNORED), dask.config.get(NFRAMES)) == (None, 1)

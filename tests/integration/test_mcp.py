@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from tests.hosted import HostedServer
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
 

@@ -22,7 +22,7 @@ from tests.report_text import page_text
 import daskscope
 from daskscope.analysis.summary import summarise
 from daskscope.client.performance_report import Report as WrittenReport
-from daskscope.report.page import find_page
+from daskscope.report.read_page import find_page
 from daskscope.report.schema import SCHEMA, Report
 
 

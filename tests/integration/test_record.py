@@ -21,7 +21,7 @@ from tests.processes import until
 
 import daskscope
 from daskscope import DaskscopeError, Recording
-from daskscope.client.calling_code import NFRAMES, CallingCode
+from daskscope.client.connection import NFRAMES, CallingCode
 from daskscope.collector.scheduler.rpc import is_recorded
 from daskscope.errors import ClusterError, NoClient, RecordingError
 

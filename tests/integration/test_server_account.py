@@ -17,7 +17,7 @@ import daskscope
 from daskscope import DaskscopeError, analytics
 from daskscope.cli.main import main
 from daskscope.client import credentials
-from daskscope.client.calling_code import CallingCode
+from daskscope.client.connection import CallingCode
 from daskscope.client.server import find_server
 
 LocalCluster: Any = distributed.LocalCluster

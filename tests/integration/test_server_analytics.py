@@ -23,7 +23,7 @@ from daskscope import DaskscopeError, analytics
 from daskscope.analysis.summary import summarise
 from daskscope.cli.main import main
 from daskscope.cli.open import load
-from daskscope.client.calling_code import NFRAMES, CallingCode
+from daskscope.client.connection import NFRAMES, CallingCode
 from daskscope.client.listing import Listing
 from daskscope.client.server import download_recording
 from daskscope.collector.bundle import NAME

@@ -13,7 +13,7 @@ from tests.samples import sample_tables
 
 from daskscope.server import documents as memory
 from daskscope.server.caches import Shared
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 SECOND = 1_000_000
 

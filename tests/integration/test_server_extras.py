@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.samples import sample_frames
 
-from daskscope.client.local_servers import split_secret
+from daskscope.client.local_server import split_secret
 
 #: Packages of other extras and of the tests.
 OPTIONAL = ("psycopg", "obstore", "pandas", "rich", "duckdb", "IPython", "bokeh", "matplotlib", "httptools")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.hosted import HostedServer
 
-from daskscope.analysis.limits import LARGEST
-from daskscope.testing.factories import make_frames
+from daskscope.model.untrusted import LARGEST
+from daskscope.testing import make_frames
 
 START, SECOND = 1_700_000_000_000_000, 1_000_000
 

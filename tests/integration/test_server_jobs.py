@@ -31,7 +31,7 @@ from daskscope.storage.runs import compaction
 from daskscope.storage.runs.compaction import compact
 from daskscope.storage.runs.read import files_of
 from daskscope.storage.runs.retention import stored_tasks
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 
 def test_a_large_finished_run_is_pre_rendered(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.hosted import HostedServer
 from daskscope.server.documents import HERE, HERE_BESIDE_OTHERS
 from daskscope.server.processes import recordings
 from daskscope.server.processes.child import ChildProcesses
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 from daskscope.wire.file import Row, read_recording
 
 ROWS = HERE.rows + 1

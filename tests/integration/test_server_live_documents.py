@@ -20,7 +20,7 @@ from tests.services import Postgres
 
 from daskscope.storage import schema
 from daskscope.storage.base.database import Database
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 VIEW = "/api/v1/clusters/c/view"
 

@@ -18,7 +18,7 @@ from tests.samples import sample_frames
 from tests.server_process import ServerProcess
 
 import daskscope.analytics
-from daskscope.client.local_servers import find_secret
+from daskscope.client.local_server import find_secret
 from daskscope.client.server import Server, find_server
 from daskscope.errors import ServerError
 from daskscope.server.run import directory_warnings

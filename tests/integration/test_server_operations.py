@@ -26,7 +26,7 @@ from tests.processes import until
 from tests.samples import sample_frames
 from tests.services import Hosting
 
-from daskscope.client.local_servers import split_secret
+from daskscope.client.local_server import split_secret
 from daskscope.server.settings import SettingsError
 
 NGINX = Path("/usr/sbin/nginx")

@@ -12,7 +12,7 @@ import pytest
 from tests.hosted import HostedServer, HttpResponse
 from tests.services import Hosting
 
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 GIB = 1 << 30
 #: A Thursday at noon; its week begins on the 11th.

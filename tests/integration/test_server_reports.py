@@ -20,8 +20,7 @@ from tests.services import Hosting
 
 import daskscope
 from daskscope.cli.main import main
-from daskscope.client.reports import upload_report
-from daskscope.client.server import find_server
+from daskscope.client.server import find_server, upload_report
 from daskscope.errors import ServerError
 from daskscope.report.document import report_page
 from daskscope.testing import make_frames

@@ -23,7 +23,7 @@ from daskscope.storage.runs.compaction import compact
 from daskscope.storage.runs.read import files_of
 from daskscope.storage.sql.check import SqlError
 from daskscope.storage.sql.query import SqlLimits
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 
 def rows(cluster: str, count: int) -> list[bytes]:

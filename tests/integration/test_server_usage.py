@@ -11,7 +11,7 @@ from tests.hosted import HostedServer
 from tests.services import Hosting
 
 from daskscope.server.services import now_us
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 SECOND, DAY = 1_000_000, 86_400 * 1_000_000
 GROUPINGS = ("day", "user", "cluster", "prefix")

@@ -12,7 +12,7 @@ from tests.hosted import HostedServer
 
 from daskscope.server.processes import replay
 from daskscope.server.routes import what_if
-from daskscope.testing.factories import make_frames
+from daskscope.testing import make_frames
 
 PATH = "/api/v1/clusters/eight/computations/c/what-if"
 

@@ -17,7 +17,7 @@ from daskscope.server.processes.sql import TOO_MUCH, SqlProcess, SqlReply
 from daskscope.storage.runs.parquet import to_parquet
 from daskscope.storage.sql.check import SqlError
 from daskscope.storage.sql.query import SqlFiles, SqlLimits
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 LIMITS = SqlLimits(seconds=0.5, memory_nbytes=64 * 1024 * 1024, rows=100, nbytes=1024 * 1024)
 #: Parts of paths and of Python's and DuckDB's stack traces.

@@ -27,12 +27,11 @@ from tests.server_process import ServerProcess
 
 import daskscope
 from daskscope import units
-from daskscope.client import embedded_server
-from daskscope.client.embedded_server import find_or_start
-from daskscope.client.local_servers import running_servers, split_secret
+from daskscope.client import local_server
+from daskscope.client.local_server import find_or_start, running_servers, split_secret
 from daskscope.client.server import Server
 from daskscope.live_page import describe
-from daskscope.report.page import find_page
+from daskscope.report.read_page import find_page
 
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
@@ -91,8 +90,8 @@ def test_a_server_starts_on_another_port_if_the_usual_one_is_taken_meanwhile(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
         found = iter([port, 0])
-        monkeypatch.setattr(embedded_server, "free_port", lambda: next(found))
-        server = embedded_server.start(str(tmp_path / "data"))
+        monkeypatch.setattr(local_server, "free_port", lambda: next(found))
+        server = local_server.start(str(tmp_path / "data"))
         server.close()
     assert f":{port}/" not in server.url
 
@@ -101,8 +100,8 @@ def test_a_server_starts_on_another_port_if_the_usual_one_is_taken_meanwhile(
 STARTER = """
 import os, signal, sys, urllib.request
 from daskscope.client import embedded_server
-embedded_server.LINGER_S = 0
-server = embedded_server.start(sys.argv[1])
+local_server.LINGER_S = 0
+server = local_server.start(sys.argv[1])
 if sys.argv[2] == "keep":
     server.keep()
 urllib.request.urlopen(server.url).read()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from daskscope.model.table import Strings, Table
+from daskscope.model.recording import Strings, Table
 from daskscope.storage.runs import parquet
 from daskscope.storage.runs.parquet import from_parquet, to_parquet
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 ROWS = 500
 

@@ -12,7 +12,7 @@ import pytest
 from daskscope.cli.main import main
 from daskscope.client.record import open_recording
 from daskscope.errors import RecordingError
-from daskscope.report.dask_report import read_dask_report
+from daskscope.report.read_dask_report import read_dask_report
 
 DATA = Path(__file__).parents[1] / "data" / "dask-reports"
 REPORTS = ["bokeh2.html", "bokeh3.html"]

@@ -11,7 +11,7 @@ from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, summarise
 from daskscope.report import document
 from daskscope.report.document import build
-from daskscope.report.titles import title_of
+from daskscope.report.html import title_of
 from daskscope.testing import make_recording
 
 T, S = 1_700_000_000_000_000, 1_000_000

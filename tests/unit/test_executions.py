@@ -18,7 +18,7 @@ from daskscope.collector.scheduler.executions import (
     edge_columns,
     task_columns,
 )
-from daskscope.model.table import Table
+from daskscope.model.recording import Table
 from daskscope.wire.decode import read_frame
 from daskscope.wire.encode import encode_body, seal
 

@@ -11,7 +11,7 @@ import pytest
 from daskscope.report.blocks import decode
 from daskscope.report.document import build
 from daskscope.report.html import PLACEHOLDER, render, viewer
-from daskscope.report.page import find_page
+from daskscope.report.read_page import find_page
 from daskscope.testing import make_recording
 
 T = 1_700_000_000_000_000

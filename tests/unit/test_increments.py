@@ -11,7 +11,7 @@ import pytest
 
 from daskscope.analysis.running import increments
 from daskscope.analysis.running.increments import CATEGORIES, Increment, make_increment
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 #: An arbitrary time.
 T = 1_800_000_000_000_000

@@ -15,7 +15,7 @@ from daskscope.report import keys
 from daskscope.report.document import build
 from daskscope.storage.runs import parquet
 from daskscope.storage.runs.parquet import from_parquet, to_parquet
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 START, TASKS = 1_700_000_000_000_000, 150
 STATUSES = ("ok", "ok", "ok", "error", "retried", "cancelled", "killed")

@@ -11,7 +11,7 @@ from pathlib import Path
 import dask.config
 import pytest
 
-from daskscope.client.local_servers import announce, find_secret, split_secret, with_secret, withdraw
+from daskscope.client.local_server import announce, find_secret, split_secret, with_secret, withdraw
 from daskscope.client.server import configured_url, find_server
 from daskscope.client.token_exchange import forget
 from daskscope.collector.privacy import Scrubber

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.resources import MEASURES, cluster, memory, peaks_during, scheduler
-from daskscope.model.table import Strings
+from daskscope.model.recording import Strings
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording

@@ -16,7 +16,7 @@ from daskscope.analysis.compare.verdicts import (
     run_factors,
     smallest_p,
 )
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 
 
 def noisy(seed: int, rows: int, columns: int, spread: float = 0.1) -> Array:

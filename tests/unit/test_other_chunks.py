@@ -14,8 +14,7 @@ from daskscope.analysis.what_if.chunks import with_chunks
 from daskscope.analysis.what_if.from_recording import CannotReplay, Replayable, recorded_graph
 from daskscope.analysis.what_if.predict import Options, what_if
 from daskscope.errors import DaskscopeError
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings
+from daskscope.model.recording import Array, Recording, Strings
 from daskscope.testing import make_recording
 
 

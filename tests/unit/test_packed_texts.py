@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from daskscope.model import packed_texts
 from daskscope.model.packed_texts import PackedTexts
-from daskscope.model.table import Strings, Table, concatenate, object_array
+from daskscope.model.recording import Strings, Table, concatenate, object_array
 from daskscope.model.tables import TABLES
 from daskscope.storage.runs import parquet
 from daskscope.storage.runs.parquet import from_parquet, to_parquet
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 TEXTS = ["('x-1', 0)", "", "ü-2", "('x-1', 0)", "", "last"]
 

@@ -9,7 +9,7 @@ import pytest
 
 import daskscope
 from daskscope.model.recording import Recording
-from daskscope.report.page import find_page
+from daskscope.report.read_page import find_page
 from daskscope.testing import make_recording
 
 T = 1_700_000_000_000_000

@@ -22,12 +22,12 @@ from daskscope.cli.main import main
 from daskscope.client.record import open_recording
 from daskscope.errors import NewerFormat, RecordingError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.report import reader_flame, reader_stream
+from daskscope.report import read_report as reader_module
 from daskscope.report import stream as stream_module
 from daskscope.report.document import report_page
 from daskscope.report.html import END_TAG, PLAIN_REPORT_TAG, REPORT_TAG
-from daskscope.report.page import BLOCK, MAX_JSON, find_page
-from daskscope.report.reader import read_report
+from daskscope.report.read_page import BLOCK, MAX_JSON, find_page
+from daskscope.report.read_report import read_report
 from daskscope.report.source import content_kind
 from daskscope.testing import make_recording
 
@@ -403,8 +403,8 @@ def test_a_block_that_does_not_match_its_description_is_refused(path: Path, name
 
 def test_sizes_beyond_the_limits_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = path.read_bytes()
-    monkeypatch.setattr(reader_stream, "MAX_TASKS", 10)
+    monkeypatch.setattr(reader_module, "MAX_TASKS", 10)
     assert refused(path, data)
     monkeypatch.undo()
-    monkeypatch.setattr(reader_flame, "MAX_FRAMES", 3)
+    monkeypatch.setattr(reader_module, "MAX_FRAMES", 3)
     assert "too large" in refused(path, data)

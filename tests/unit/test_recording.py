@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from daskscope.errors import MissingExtra
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Lists, Strings, Table, object_array
+from daskscope.model.recording import Completeness, Lists, Recording, Strings, Table, object_array
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.limits import (
+from daskscope.analysis.running.rollup import RollUp, durations, roll_up, roll_up_all
+from daskscope.model.recording import Table
+from daskscope.model.untrusted import (
     LARGEST,
     MAX_BUCKETS,
     MAX_ENTITIES,
@@ -21,9 +23,7 @@ from daskscope.analysis.limits import (
     clean_name,
     clean_text,
 )
-from daskscope.analysis.running.rollup import RollUp, durations, roll_up, roll_up_all
-from daskscope.model.table import Table
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 
 T = 1_800_000_000_000_000
 

@@ -11,7 +11,7 @@ import pytest
 from daskscope import open_recording
 from daskscope.cli.main import main
 from daskscope.cli.open import load
-from daskscope.client import reports
+from daskscope.client import server
 from daskscope.errors import RecordingError
 from daskscope.report import source
 from daskscope.report.document import report_page
@@ -148,9 +148,9 @@ def test_a_compressed_report_is_uploaded_unpacked(report: Path, monkeypatch: pyt
         sent.append((data, filename))
         return {}
 
-    monkeypatch.setattr(reports, "find_server", lambda account: None)
-    monkeypatch.setattr(reports, "upload_report", upload)
-    reports.upload_file(report)
+    monkeypatch.setattr(server, "find_server", lambda account: None)
+    monkeypatch.setattr(server, "upload_report", upload)
+    server.upload_file(report)
     assert sent == [(PAGE, "run.html")]
 
 

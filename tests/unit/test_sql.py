@@ -11,7 +11,7 @@ from daskscope.cli.main import main
 from daskscope.storage.runs.parquet import to_parquet
 from daskscope.storage.sql.check import SqlError
 from daskscope.storage.sql.query import SqlColumn, SqlFiles, SqlLimits, SqlResult, parse_query, run_query
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
 

@@ -12,7 +12,7 @@ from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.main import main
 from daskscope.insights.story import Story, tell
-from daskscope.testing.factories import make_recording
+from daskscope.testing import make_recording
 from daskscope.wire.file import Row, frames_of_rows
 from daskscope.wire.layout import FILE_MAGIC
 

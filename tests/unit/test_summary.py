@@ -12,8 +12,7 @@ from daskscope.analysis.columns.grouping import combine, percentile
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.summary import Activity, Cluster, Computation, Prefix, Summary, TableCompleteness, summarise
 from daskscope.analysis.workers import Worker
-from daskscope.model.recording import Completeness
-from daskscope.model.table import Strings
+from daskscope.model.recording import Completeness, Strings
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 

@@ -20,8 +20,7 @@ from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import flat_strings, where
 from daskscope.analysis.columns.intervals import overlaps_us
 from daskscope.analysis.executions import CLOCK_NOISE_US
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.recording import Array, Recording
 
 UNKNOWN = -1
 #: Two chunk sizes must differ by this factor for a fit.

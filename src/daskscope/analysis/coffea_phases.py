@@ -15,8 +15,7 @@ import numpy as np
 
 from daskscope.analysis.columns.grouping import flat_strings, where
 from daskscope.analysis.executions import edge_rows
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.recording import Array, Recording
 
 #: The type of the result of a preprocess task.
 ACCUMULATOR = "set_accumulator"

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from daskscope.analysis.limits import parse_object
 from daskscope.model.recording import Recording
+from daskscope.model.untrusted import parse_object
 
 HOUR_S = 3600.0
 GIB = float(1 << 30)

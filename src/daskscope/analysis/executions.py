@@ -12,8 +12,7 @@ from daskscope.analysis.columns.bins import Bins, Cube, add_cubes, make_cube
 from daskscope.analysis.columns.grouping import counts as count_groups
 from daskscope.analysis.columns.grouping import product, steps, where
 from daskscope.analysis.columns.intervals import spread_all
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table, concatenate, empty_values, object_array
+from daskscope.model.recording import Array, Recording, Strings, Table, concatenate, empty_values, object_array
 
 #: Statuses of executions with a measured duration; a killed one has none.
 EXECUTED = ("ok", "error", "retried")

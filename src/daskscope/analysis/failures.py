@@ -9,8 +9,7 @@ import numpy as np
 
 from daskscope.analysis.columns.grouping import combine, rows_by_group, where
 from daskscope.analysis.executions import has_hidden_keys
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Recording, Table
 
 #: Higher counts of a row are invalid, and would overflow sums.
 MAX_COUNT = 2**40

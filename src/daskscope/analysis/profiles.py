@@ -12,9 +12,8 @@ import numpy as np
 from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import flat_strings, renumber, sums, where
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.limits import clean, clean_name, parse_object
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Recording, Table
+from daskscope.model.untrusted import clean, clean_name, parse_object
 
 Frame = tuple[str, str, int]
 Owner = Literal["user", "lib", "native", "dask"]

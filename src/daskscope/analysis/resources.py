@@ -9,8 +9,7 @@ import numpy as np
 
 from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import renumber, rows_by_group, steps, where
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
 
 #: Larger transfers are invalid, and would overflow sums.
 MAX_BYTES = 2**50

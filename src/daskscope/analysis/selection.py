@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from daskscope.analysis.columns.grouping import where
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Array, Lists, Strings, Table, Values
+from daskscope.model.recording import Array, Completeness, Lists, Recording, Strings, Table, Values
 
 #: End time of rows that have not ended.
 NEVER = np.iinfo(np.int64).max

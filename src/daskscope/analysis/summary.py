@@ -15,13 +15,12 @@ from daskscope.analysis.columns.grouping import combine, counts, percentile, row
 from daskscope.analysis.columns.intervals import sum_by_action
 from daskscope.analysis.executions import EXECUTED, recomputed_rows
 from daskscope.analysis.failures import Failure, failures
-from daskscope.analysis.limits import parse_object
 from daskscope.analysis.resources import peaks_during
 from daskscope.analysis.selection import since
 from daskscope.analysis.workers import Worker, workers
-from daskscope.model.recording import Recording
+from daskscope.model.recording import Recording, Table
 from daskscope.model.states import COMPUTATION_STATES, RunState
-from daskscope.model.table import Table
+from daskscope.model.untrusted import parse_object
 
 DISK = ("disk-read", "disk-write")
 FINE_METRIC_KEYS = ("context", "span", "prefix", "activity", "unit")

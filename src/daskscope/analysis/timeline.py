@@ -10,7 +10,7 @@ import numpy as np
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import overlaps_us, spread
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Table
 
 #: Number of steps that a chart of 1,000 pixels shows well.
 MAX_STEPS = 240

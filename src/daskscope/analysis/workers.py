@@ -10,8 +10,7 @@ import numpy as np
 from daskscope.analysis.columns.grouping import counts, renumber, steps, sums, where
 from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import EXECUTED, recomputed_rows
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
 
 #: Verdicts of workers that left unexpectedly, and a suggestion for each.
 LOST = {

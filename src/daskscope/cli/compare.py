@@ -13,9 +13,8 @@ from daskscope.analysis.compare.changes import Change, PrefixChange
 from daskscope.analysis.compare.comparison import LABELS, Comparison, compare_parts, percent_text, value_text
 from daskscope.analysis.compare.flame import largest_changes
 from daskscope.cli.output import Output, open_output, write, write_json, write_message
-from daskscope.cli.source import HELP
-from daskscope.cli.terminal import Column, escape
-from daskscope.client.compare import find_part
+from daskscope.cli.terminal import HELP, Column, escape
+from daskscope.client.analyse import find_part
 from daskscope.errors import DaskscopeError
 from daskscope.report.html import render_comparison
 

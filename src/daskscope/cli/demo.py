@@ -21,10 +21,9 @@ from daskscope import analytics, units
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_message
-from daskscope.cli.show_sections import EXPECTED, show_interpretation
-from daskscope.client.embedded_server import start
-from daskscope.client.local_servers import split_secret, with_secret
-from daskscope.client.reports import upload_file
+from daskscope.cli.show import EXPECTED, show_interpretation
+from daskscope.client.local_server import split_secret, start, with_secret
+from daskscope.client.server import upload_file
 from daskscope.collector.scheduler.claims import REGISTER
 from daskscope.errors import MissingExtra
 from daskscope.report.document import report_page

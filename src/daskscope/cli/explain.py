@@ -10,10 +10,9 @@ from daskscope import analytics
 from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.output import Output, open_output, write_json
-from daskscope.cli.source import HELP
-from daskscope.cli.terminal import escape
+from daskscope.cli.terminal import HELP, escape
+from daskscope.client.analyse import find_recording
 from daskscope.client.server import download_recording
-from daskscope.client.source import find_recording
 from daskscope.insights.story import Story, tell
 from daskscope.model.recording import Recording
 

@@ -7,13 +7,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from daskscope.cli.output import write
-from daskscope.cli.source import HELP
-from daskscope.client.source import find_recording
+from daskscope.cli.terminal import HELP
+from daskscope.client.analyse import find_recording
 from daskscope.errors import DaskscopeError
-from daskscope.exports import write_collapsed, write_csv, write_json, write_parquet, write_perfetto, write_speedscope
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES
 from daskscope.report.document import report_page
+from daskscope.report.exports import (
+    write_collapsed,
+    write_csv,
+    write_json,
+    write_parquet,
+    write_perfetto,
+    write_speedscope,
+)
 from daskscope.report.source import content_kind, unpacked
 
 #: Formats that write a directory with one file per table.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from daskscope.cli.output import write
 from daskscope.errors import RecordingError
-from daskscope.report.dask_report import read_dask_report
 from daskscope.report.html import PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.read_dask_report import read_dask_report
 from daskscope.report.source import unpacked
 from daskscope.units import counted
 from daskscope.wire.file import SUFFIX, frames_of_rows

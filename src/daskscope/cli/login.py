@@ -15,7 +15,7 @@ from daskscope.cli.output import write
 from daskscope.cli.terminal import escape
 from daskscope.client import credentials
 from daskscope.client.credentials import Credential
-from daskscope.client.local_servers import split_secret
+from daskscope.client.local_server import split_secret
 from daskscope.client.server import NO_SERVER, Server, configured_url
 from daskscope.errors import DaskscopeError, ServerError
 from daskscope.model.states import SCOPES

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from types import ModuleType
 
 import click
@@ -35,8 +36,9 @@ from daskscope.cli import (
     watch,
     what_if,
 )
-from daskscope.cli.expiry import warn_of_expiry
 from daskscope.cli.output import write_message
+from daskscope.client import credentials
+from daskscope.client.server import chosen_account, configured_url
 from daskscope.errors import DaskscopeError
 
 #: Every command, in the order of the help text. The module has the name of the command, with an underscore for a dash.
@@ -120,3 +122,25 @@ def command_name(module: ModuleType) -> str:
 def dask_scope(arguments: tuple[str, ...]) -> None:
     """Run a daskscope command, for example: dask scope show run.daskscope."""
     sys.exit(main(arguments, prog="dask scope"))
+
+
+#: As the server's lists: ``EXPIRES_SOON_US`` in ``storage.tokens``.
+SOON = timedelta(days=14)
+
+
+def warn_of_expiry(account: str) -> None:
+    """Write one line if the saved token for the configured server expires within two weeks."""
+    url = configured_url()
+    if not url or os.environ.get(credentials.ENVIRONMENT):
+        return
+    used = credentials.find_credential(url, chosen_account(url, account))
+    if used is None or not used.expires:
+        return
+    try:
+        expires = datetime.fromisoformat(used.expires.replace("Z", "+00:00"))
+    except ValueError:
+        return
+    left = expires - datetime.now(timezone.utc)
+    if timedelta(0) < left <= SOON:
+        command = f"daskscope login --server {used.server}"
+        write_message(f"your token expires on {expires:%Y-%m-%d}. Renew it with: {command}")

@@ -12,8 +12,8 @@ import daskscope
 from daskscope import __version__, analytics
 from daskscope.cli.explain import story_of
 from daskscope.cli.sql import query_paths
+from daskscope.client.analyse import find_recording
 from daskscope.client.server import ask_sql
-from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError, MissingExtra
 from daskscope.model.tables import TABLES
 

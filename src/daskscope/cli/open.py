@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from daskscope.cli.output import write_message
-from daskscope.cli.source import HELP
-from daskscope.client.source import find_recording
+from daskscope.cli.terminal import HELP
+from daskscope.client.analyse import find_recording
 from daskscope.errors import DaskscopeError
 from daskscope.report.document import report_page
-from daskscope.report.sandbox import frame_html, frame_policy, guard, sandbox_policy
+from daskscope.report.html import frame_html, frame_policy, guard, sandbox_policy
 from daskscope.report.source import check_report, content_kind, unpacked
 
 LOOPBACK = "127.0.0.1"

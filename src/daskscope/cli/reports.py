@@ -9,8 +9,7 @@ from typing import Any
 from daskscope import units
 from daskscope.cli.output import open_output, write, write_json
 from daskscope.cli.terminal import Cells, Column, escape, local_minute, split_cells
-from daskscope.client.reports import describe_upload, list_performance_reports, upload_file
-from daskscope.client.server import find_server
+from daskscope.client.server import describe_upload, find_server, list_performance_reports, upload_file
 
 #: The contents of uploaded HTML are unknown: it has no numbers.
 CELLS: Cells[dict[str, Any]] = [

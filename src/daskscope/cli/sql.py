@@ -13,10 +13,10 @@ from typing import Any
 from daskscope import units
 from daskscope.cli.output import open_output, write, write_json, write_message
 from daskscope.cli.terminal import Column, escape
+from daskscope.client.analyse import find_recording
 from daskscope.client.server import ask_sql
-from daskscope.client.source import find_recording
 from daskscope.errors import DaskscopeError
-from daskscope.exports import escape_formula
+from daskscope.report.exports import escape_formula
 from daskscope.storage.runs.parquet import to_parquet
 from daskscope.storage.sql.query import SqlFiles, SqlLimits, parse_query, run_query
 

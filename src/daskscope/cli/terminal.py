@@ -1,7 +1,7 @@
 """Lay out text for a terminal: escape, measure, shorten, wrap and align it.
 
 Keys, messages and names come from other people's programs. ``escape`` writes control characters, escape sequences,
-characters that change the writing direction and invisible characters the way Python does (``\\x1b``, ``\\u202e``).
+characters that change the writing direction and invisible characters the way Python does (``\x1b``, ``\u202e``).
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
+
+# Lay out text for a terminal: escape, measure, shorten, wrap and align it.
+#
+# Keys, messages and names come from other people's programs. ``escape`` writes control characters, escape sequences, characters
+# that change the writing direction and invisible characters the way Python does (``\x1b``, ``\u202e``).
 
 #: Control, format (bidi, zero width), lone surrogate, private, unassigned; line and paragraph separator.
 HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -141,3 +146,6 @@ def _character_width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+HELP = "recording file, directory of segments, report (.html, .html.gz), or a cluster on the server: its ID or the URL of its page"

@@ -12,10 +12,8 @@ from daskscope.analysis.summary import summarise
 from daskscope.analysis.time.critical_path import longest_computation
 from daskscope.analysis.what_if.predict import Prediction, WhatIf, wall_time
 from daskscope.cli.output import open_output, write, write_json
-from daskscope.cli.source import HELP
-from daskscope.cli.terminal import Column, escape
-from daskscope.client.source import find_recording
-from daskscope.client.what_if import what_if
+from daskscope.cli.terminal import HELP, Column, escape
+from daskscope.client.analyse import find_recording, what_if
 from daskscope.model.recording import Recording
 
 #: Computations that are tried if there is no prediction; a large one takes seconds.

@@ -20,8 +20,7 @@ from daskscope.analysis import resources
 from daskscope.client.connection import find_client
 from daskscope.client.record import record
 from daskscope.errors import DaskscopeError, MissingExtra
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.recording import Array, Recording
 from daskscope.wire.file import read_recording
 
 if TYPE_CHECKING:

@@ -31,15 +31,14 @@ from daskscope import units
 from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
-from daskscope.client.reports import describe_upload, upload_report
-from daskscope.client.server import configured_url, find_server, in_account
+from daskscope.client.server import configured_url, describe_upload, find_server, in_account, upload_report
 from daskscope.collector.arguments import without_arguments
 from daskscope.collector.privacy import Scrubber, bounded
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.report.document import report_page
-from daskscope.report.titles import title_of
+from daskscope.report.html import title_of
 from daskscope.wire.file import frames_of_rows, read_recording
 
 logger = logging.getLogger("daskscope")

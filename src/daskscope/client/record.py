@@ -11,6 +11,7 @@ import contextlib
 import logging
 import traceback
 import uuid
+from collections.abc import Awaitable
 from functools import partial
 from io import FileIO
 from pathlib import Path
@@ -19,11 +20,11 @@ from typing import Any
 
 import distributed
 
-from daskscope.client.calling_code import calling_code, can_send
+from daskscope.client.analyse import find_recording
 from daskscope.client.config import settings
-from daskscope.client.connection import call, find_client, install
-from daskscope.client.source import find_recording
+from daskscope.client.connection import call, calling_code, can_send, find_client, install
 from daskscope.collector.arguments import without_arguments
+from daskscope.collector.scheduler.recorder import METRIC_TOPIC
 from daskscope.collector.settings import Settings
 from daskscope.errors import ClusterError, RecordingError
 from daskscope.model.recording import Recording
@@ -269,3 +270,29 @@ def open_recording(path: str | Path) -> Recording:
     The ID of a cluster, or the URL of its page, opens its recording on the server.
     """
     return find_recording(path)
+
+
+def log_metric(
+    name: str,
+    value: float,
+    unit: str = "",
+    *,
+    client: distributed.Client | None = None,
+    span: str = "",
+    window: str = "",
+    **labels: Any,
+) -> Awaitable[None] | None:
+    """Record ``value`` under ``name``, from a client or from inside a task. Does nothing if the cluster is not recorded.
+
+    With an asynchronous client, await the result.
+    """
+    message = {"name": name, "value": float(value), "unit": unit, "labels": labels, "span": span, "window": window}
+    if client is None:
+        try:
+            worker = distributed.get_worker()
+        except ValueError:
+            pass
+        else:
+            worker.log_event(METRIC_TOPIC, message)
+            return None
+    return find_client(client).log_event(METRIC_TOPIC, message)  # type: ignore[no-any-return]

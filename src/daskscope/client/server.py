@@ -8,7 +8,7 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from urllib.parse import quote
 import dask.config
 
 from daskscope.client import credentials
-from daskscope.client.local_servers import find_secret, split_secret
+from daskscope.client.listing import Listing
+from daskscope.client.local_server import find_secret, split_secret
 from daskscope.client.server_address import (
     check_address,
     describe_answer,
@@ -26,9 +27,60 @@ from daskscope.client.server_address import (
     ignore_proxies,
 )
 from daskscope.collector.delivery.poster import error_code
-from daskscope.errors import ServerError
+from daskscope.errors import DaskscopeError, ServerError
 from daskscope.model.recording import Recording
+from daskscope.report.source import unpacked
 from daskscope.wire.file import read_recording
+
+COLUMNS = ("id", "title", "user", "created", "duration", "n_tasks", "n_errors", "private", "url")
+
+
+def upload_report(
+    server: Server,
+    data: bytes,
+    *,
+    filename: str,
+    private: bool | None = None,
+    title: str = "",
+    tags: Sequence[str] = (),
+    days_to_expire: int | None = None,
+) -> dict[str, Any]:
+    """Upload a recording or an HTML report; return the server's description of it, with its ``url``."""
+    query = {
+        "filename": Path(filename).name[:200],
+        "title": title[:200],
+        "visibility": {None: "", True: "private", False: "public"}[private],
+        "tags": ",".join(tags),
+        "days_to_expire": days_to_expire,
+    }
+    result: dict[str, Any] = server.call(
+        "POST", "reports", query, data=data, content="application/octet-stream", timeout=UPLOAD_TIMEOUT
+    )
+    return result
+
+
+def describe_upload(report: dict[str, Any]) -> str:
+    """Return the lines to print after an upload: the link, and who can see the report."""
+    account = report["account"]
+    audience = f"members of {account}" if report["private"] else f"anyone with the link (account {account})"
+    return f"Performance Report Available at: {report['url']}\nVisible to {audience}.\n"
+
+
+def upload_file(path: Path, account: str | None = None, **options: Any) -> dict[str, Any]:
+    """Upload a file: a recording, a daskscope report, or a report written by Dask."""
+    try:
+        with unpacked(path) as file:
+            data, name = file.read_bytes(), file.name
+    except OSError as error:
+        raise DaskscopeError(f"{path} cannot be read: {error.strerror}.") from None
+    return upload_report(find_server(account), data, filename=name, **options)
+
+
+def list_performance_reports(account: str | None = None) -> Listing:
+    """List the reports of an account, newest first: dicts with ``private``, ``filename``, ``url`` and more."""
+    items = find_server(account).items("reports")
+    return Listing(items, COLUMNS, "No reports yet. Create one: with daskscope.performance_report(): ...")
+
 
 TIMEOUT = 30.0
 #: A report of a million tasks takes seconds to upload and to render.

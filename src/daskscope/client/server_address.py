@@ -11,7 +11,7 @@ import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
 
-from daskscope.client.local_servers import LOOPBACK
+from daskscope.client.local_server import LOOPBACK
 from daskscope.collector.delivery.poster import error_code
 from daskscope.errors import ServerError
 

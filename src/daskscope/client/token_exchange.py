@@ -17,7 +17,7 @@ from typing import Any
 
 import dask.config
 
-from daskscope.client.local_servers import find_secret, split_secret
+from daskscope.client.local_server import find_secret, split_secret
 from daskscope.client.server import Server
 from daskscope.collector.delivery.leftovers import MAX_ADOPTED, find_leftovers
 from daskscope.collector.delivery.poster import Post, ServerReply, poster

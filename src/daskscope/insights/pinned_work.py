@@ -10,8 +10,8 @@ from daskscope import units
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED, inputs_of
 from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.limits import parse_object
 from daskscope.insights.rule import Rule
+from daskscope.model.untrusted import parse_object
 
 ADVICE = (
     "Leave out workers= and resources= of these tasks, name more workers, or set allow_other_workers=True. If they need a "

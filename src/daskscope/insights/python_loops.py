@@ -17,7 +17,7 @@ from daskscope.analysis.columns.grouping import flat_strings, where
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.profiles import owner
 from daskscope.insights.rule import Rule
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Table
 
 #: Shares of the samples of a prefix.
 MIN_SHARE = 0.2

@@ -10,8 +10,8 @@ import numpy as np
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import merge
 from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts
-from daskscope.analysis.limits import parse_object
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
+from daskscope.model.untrusted import parse_object
 
 #: Workers that left and were replaced this often flap.
 MIN_REPLACED = 3

@@ -9,7 +9,7 @@ import numpy as np
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED, input_nbytes
 from daskscope.analysis.facts import MIN_US, Facts
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Table
 
 #: Rows of a prefix that say what is usual; more of them change the median by little, and cost time.
 MAX_ROWS = 10_000

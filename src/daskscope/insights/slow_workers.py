@@ -13,7 +13,7 @@ from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.what_if.savings import MAX_TASKS, Change, with_durations
 from daskscope.insights.rule import Rule
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Table
 
 ADVICE = (
     "Look at its host: other programs, slower cores, a throttled or swapping machine, or storage that is far away. Replace it, or "

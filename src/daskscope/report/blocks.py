@@ -7,6 +7,7 @@ browsers have zlib and typed arrays built in.
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,8 +15,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from daskscope.analysis.columns.grouping import steps
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 from daskscope.report.schema import Block, DType
+
+#: More threads do not make documents faster, and each takes 8 MB of the memory that a process may use.
+MAX_THREADS = 4
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use, at most ``MAX_THREADS``."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)
+
 
 NUMPY: dict[DType, str] = {"u8": "u1", "u16": "<u2", "u32": "<u4", "f32": "<f4", "f64": "<f8", "mini": "<u2"}
 LEVEL = 6

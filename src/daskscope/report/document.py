@@ -28,10 +28,9 @@ from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks
-from daskscope.report.coffea import coffea_runs
 from daskscope.report.html import render
 from daskscope.report.stream import edges, stream
-from daskscope.report.tables import events, report_tables
+from daskscope.report.tables import coffea_runs, events, report_tables
 
 #: Steps listed of the critical path.
 MAX_STEPS = 500

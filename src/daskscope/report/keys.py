@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.model.packed_texts import PackedTexts
-from daskscope.model.table import Array
-from daskscope.report.blocks import Blocks
-from daskscope.report.cores import usable_cores
+from daskscope.model.recording import Array
+from daskscope.report.blocks import Blocks, usable_cores
 from daskscope.report.schema import Block
 
 GAP = "\0"

@@ -18,8 +18,8 @@ from typing import Literal
 from daskscope import units
 from daskscope.errors import DaskscopeError, NotARecording, RecordingError
 from daskscope.model.recording import Recording
-from daskscope.report.page import has_report
-from daskscope.report.reader import read_report
+from daskscope.report.read_page import has_report
+from daskscope.report.read_report import read_report
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
 

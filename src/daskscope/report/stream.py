@@ -13,8 +13,7 @@ import numpy as np
 from daskscope.analysis.columns.grouping import renumber, steps
 from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import find_ids
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
 from daskscope.report.blocks import Blocks, from_mini, mini, zigzag
 from daskscope.report.keys import keys
 from daskscope.report.schema import Block, Edges, Lane, Stream

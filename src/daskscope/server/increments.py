@@ -19,8 +19,7 @@ from daskscope.analysis.running.increments import TABLES, WINDOW_S, Increment, m
 from daskscope.analysis.running.rollup import BUCKET
 from daskscope.analysis.timeline import steps_of
 from daskscope.errors import WireError
-from daskscope.model.recording import Recording
-from daskscope.model.table import Table
+from daskscope.model.recording import Recording, Table
 from daskscope.server.documents import LISTED
 from daskscope.server.errors import bad_request
 from daskscope.server.services import Services

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from daskscope.analysis.limits import parse_object
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, lifetime
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
+from daskscope.model.untrusted import parse_object
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report

@@ -17,7 +17,7 @@ from typing import Any
 
 import uvicorn
 
-from daskscope.client.local_servers import announce, withdraw
+from daskscope.client.local_server import announce, withdraw
 from daskscope.server.http.protocol import MAX_HEADERS, LimitedProtocol
 from daskscope.server.http.routing import build_app
 from daskscope.server.jobs import Jobs

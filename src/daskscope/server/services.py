@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daskscope.client.local_servers import with_secret
+from daskscope.client.local_server import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
 from daskscope.server.caches import ClusterUsers, EarlierRuns, Outdated, Shared, TokenCache
 from daskscope.server.errors import public_message

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from daskscope.client.local_servers import LOOPBACK, data_directory
+from daskscope.client.local_server import LOOPBACK, data_directory
 from daskscope.errors import DaskscopeError
 
 ENVIRONMENT = "DASKSCOPE_SERVER_"

@@ -13,11 +13,11 @@ import numpy as np
 from daskscope.analysis.columns.intervals import day_shares
 from daskscope.analysis.compare.history import Usual
 from daskscope.analysis.cost import Cost, choose_prices, estimate
-from daskscope.analysis.limits import encodable
 from daskscope.analysis.running.rollup import Sums
 from daskscope.analysis.running.still_running import describe_state
 from daskscope.analysis.summary import call_line
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
+from daskscope.model.untrusted import encodable
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
 from daskscope.storage.catalog.clusters import Cluster

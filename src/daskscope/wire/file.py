@@ -16,8 +16,7 @@ import numpy as np
 
 from daskscope.errors import NewerFormat, NotARecording, RecordingError, WireError
 from daskscope.model.columns import Column
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Table, concatenate
+from daskscope.model.recording import Completeness, Recording, Table, concatenate
 from daskscope.model.tables import TABLES
 from daskscope.wire.decode import Frame, Header, Incomplete, read_frame
 from daskscope.wire.decode_columns import is_int64, parse_json

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.columns.grouping import product
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 
 #: The year 2255. Later times come from a broken clock and are cut, because sums of microseconds would overflow.
 LATEST = 2**53

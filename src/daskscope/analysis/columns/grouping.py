@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from daskscope.model.table import Array, Lists, Strings
+from daskscope.model.recording import Array, Lists, Strings
 
 #: Number of keys up to which an array with a slot per key is faster than sorting: 32 MB.
 MAX_DENSE = 2**22

@@ -9,7 +9,7 @@ import numpy as np
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import counts, flat_strings, is_dense, steps, sum_by, sums
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Strings, Table
 from daskscope.units import DAY
 
 

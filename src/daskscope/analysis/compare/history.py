@@ -14,7 +14,7 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.columns.grouping import percentile
 from daskscope.analysis.running.progress import MAX_RATIO, SHORT_US, SIMILAR_TASKS, EarlierRun, TimeLeft
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 
 #: The most recent earlier runs that count: older ones ran with other data and versions.
 MAX_RUNS = 20

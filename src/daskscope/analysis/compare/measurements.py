@@ -14,11 +14,11 @@ from daskscope.analysis import resources
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import percentile, rows_by_group, where
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.limits import parse_object
 from daskscope.analysis.summary import inside_block
 from daskscope.analysis.time.breakdown import CATEGORIES, Breakdown, breakdown
 from daskscope.analysis.time.waiting import cpu_share
 from daskscope.model.recording import Recording
+from daskscope.model.untrusted import parse_object
 
 #: Format of a stored baseline. A reader refuses later formats.
 FORMAT = 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.compare.measurements import Measured, PrefixTimes
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 
 #: Smaller changes are not named, even if they are proven: neighbours on a machine cause as much. With 5 %, identical code showed no
 #: difference in 96 to 97 of 100 comparisons, with 8 % in 97 to 98.

@@ -15,12 +15,11 @@ import numpy as np
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import spread, task_intervals
-from daskscope.analysis.limits import MAX_NAMES, OTHER, clean, clean_name, clean_text
 from daskscope.analysis.profiles import owner, profile
 from daskscope.analysis.resources import MAX_BYTES, SCHEDULER
 from daskscope.analysis.summary import DISK, without_internal
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
+from daskscope.model.untrusted import MAX_NAMES, OTHER, clean, clean_name, clean_text
 
 SECOND = 1_000_000
 #: Bars and sums by second cover this time at most.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 from daskscope import units
-from daskscope.analysis.limits import OTHER, clean, clean_name, parse_object
 from daskscope.analysis.running.rollup import Sums
 from daskscope.analysis.running.still_running import RunStatus, find_obstacle, list_needs
+from daskscope.model.untrusted import OTHER, clean, clean_name, parse_object
 from daskscope.units import DAY, MINUTE, SECOND
 
 #: Finished tasks that a computation, and each of its prefixes, needs for an estimate of its own.

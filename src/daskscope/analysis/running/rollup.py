@@ -2,7 +2,7 @@
 
 A server reads every batch once, when it arrives; every list and overview is made from these sums. They are additive: the
 roll-up of two batches is the sum of their roll-ups, in any order. A hostile batch cannot fill the catalog: surplus names
-become ``(other)``, and invalid times and sizes are cut (``analysis/limits.py``).
+become ``(other)``, and invalid times and sizes are cut (``model/untrusted.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.columns.intervals import task_intervals
-from daskscope.analysis.limits import (
+from daskscope.model.recording import Array, Strings, Table, object_array
+from daskscope.model.untrusted import (
     ALL_TEXTS,
     LARGEST,
     MAX_BUCKETS,
@@ -31,7 +32,6 @@ from daskscope.analysis.limits import (
     clean_name,
     clean_text,
 )
-from daskscope.model.table import Array, Strings, Table, object_array
 from daskscope.units import DAY, SECOND
 
 #: Width of a step of the timeline.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from daskscope import units
-from daskscope.analysis.limits import parse_object
 from daskscope.model.states import LIVE_STATES, RunState
+from daskscope.model.untrusted import parse_object
 
 #: Smaller clock differences are not reported: a batch may take as long to arrive.
 CLOCK_TOLERANCE_US = 5_000_000

@@ -15,8 +15,7 @@ from daskscope.analysis.time.idle import Idle
 from daskscope.analysis.time.idle import idle as explain_idle
 from daskscope.analysis.time.waiting import Waits, cpu_share, processes, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
 
 #: In display order. ``failed`` is wasted work: failed, killed or recomputed.
 CATEGORIES = ("cpu", "noncpu", "serialize", "disk", "transfer", "failed", "idle")

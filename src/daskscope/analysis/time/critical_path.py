@@ -16,8 +16,7 @@ import numpy as np
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import task_intervals, union_us
 from daskscope.analysis.executions import edge_rows
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Recording, Table
 
 #: Between the end of an execution and the start of its dependent, messages go to the scheduler and back: 2 to 7 ms. Its thread
 #: may start another execution meanwhile, which was not preferred to the dependent.

@@ -15,10 +15,9 @@ import numpy as np
 from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import steps, sums, where
 from daskscope.analysis.columns.intervals import Spread, merge, merge_all, spread, spread_all
-from daskscope.analysis.limits import parse_object
 from daskscope.analysis.workers import Lifetimes
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings
+from daskscope.model.recording import Array, Recording, Strings
+from daskscope.model.untrusted import parse_object
 
 #: In display order.
 REASONS = (

@@ -13,8 +13,7 @@ import numpy as np
 
 from daskscope.analysis.columns.grouping import flat_strings, steps, sums, where
 from daskscope.analysis.executions import call_names, cancelled_until_us
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Strings, Table
+from daskscope.model.recording import Array, Recording, Strings, Table
 
 #: Where the agent could not measure the CPU time of event loops and helpers, this much of a core counts as theirs.
 OWN_CPU_SHARE = 0.25

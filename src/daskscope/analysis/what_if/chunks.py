@@ -18,8 +18,7 @@ from daskscope.analysis.executions import input_nbytes
 from daskscope.analysis.what_if.from_recording import CannotReplay, Replayable
 from daskscope.analysis.what_if.graph import Submission, build_graph
 from daskscope.errors import DaskscopeError
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.recording import Array, Recording
 
 # What a chunk costs: the duration of a task is nearly a line, with a fixed part and a part per byte.
 #

@@ -11,13 +11,12 @@ import numpy as np
 from daskscope.analysis.columns.grouping import sums, where
 from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import EXECUTED, edge_rows, seceded_at_us
-from daskscope.analysis.limits import LARGEST, parse_object
 from daskscope.analysis.time.critical_path import ROUND_TRIP_US, last_inputs, longest_computation, previous_on_thread
 from daskscope.analysis.time.waiting import CORE, GIL, cpu_share, python_loop_shares, waiting_shares
 from daskscope.analysis.what_if.graph import MIN_CPU_SHARE, Graph, Overheads, Setup, Submission, build_graph
 from daskscope.analysis.workers import MAX_THREADS
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Table
+from daskscope.model.recording import Array, Recording, Table
+from daskscope.model.untrusted import LARGEST, parse_object
 
 #: Dask's default of ``distributed.scheduler.worker-saturation``.
 SATURATION = 1.1

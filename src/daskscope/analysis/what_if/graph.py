@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 
 #: Cores that other programs use, below which they don't count; and the part of the cores that they leave in any case.
 MIN_OTHERS, MIN_CORES_LEFT = 0.05, 0.1

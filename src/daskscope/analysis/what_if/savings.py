@@ -25,8 +25,7 @@ from daskscope.analysis.what_if.from_recording import (
 )
 from daskscope.analysis.what_if.graph import Overheads
 from daskscope.analysis.what_if.replay import replay
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array
+from daskscope.model.recording import Array, Recording
 
 Change: TypeAlias = Callable[[Replayable], Replayable]
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from daskscope.client.local_servers import LOOPBACK
+from daskscope.client.local_server import LOOPBACK
 from daskscope.model.states import SCOPES
 from daskscope.server.caches import Known, TokenCache
 from daskscope.server.errors import Refusal, forbidden, secret_needed, unauthorized

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import HTMLResponse, Response
 
-from daskscope.report.html import PLACEHOLDER, viewer
-from daskscope.report.sandbox import STILL, STYLE, frame_html, frame_policy, guard, sandbox_policy
+from daskscope.report.html import PLACEHOLDER, STILL, STYLE, frame_html, frame_policy, guard, sandbox_policy, viewer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from dask.utils import parse_timedelta
 
-from daskscope.analysis.limits import clean_text
+from daskscope.model.untrusted import clean_text
 from daskscope.server import documents
 from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http.routing import Call

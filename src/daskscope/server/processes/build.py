@@ -91,7 +91,7 @@ def _use_cores() -> None:
     """Let pyarrow decode several columns at a time; ``OMP_NUM_THREADS`` would limit it to one."""
     import pyarrow as pa
 
-    from daskscope.report.cores import usable_cores
+    from daskscope.report.blocks import usable_cores
 
     pa.set_cpu_count(usable_cores())
 

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 from starlette.responses import StreamingResponse
 
-from daskscope.analysis.limits import clean
 from daskscope.analysis.running.rollup import BUCKET
 from daskscope.analysis.running.still_running import ClientStatus
 from daskscope.analysis.running.still_running import explain as explanation_of
@@ -27,8 +26,9 @@ from daskscope.analysis.timeline import (
     sum_tasks,
     wanted_workers,
 )
+from daskscope.model.recording import Table
 from daskscope.model.states import RUN_STATES
-from daskscope.model.table import Table
+from daskscope.model.untrusted import clean
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
 from daskscope.server.documents import LISTED
 from daskscope.server.errors import bad_request, conflict, forbidden, unavailable
@@ -58,7 +58,7 @@ SORTS = {
 }
 
 
-class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+class ClustersQuery(msgspec.Struct, forbid_unknown_fields=True):
     since: Text = "7 days"
     user: Text = ""
     state: Text = ""
@@ -80,7 +80,7 @@ class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def list_clusters(call: Call) -> ClusterList:
-    query: ListQuery = call.query
+    query: ClustersQuery = call.query
     states = tuple(part for part in query.state.split(",") if part)
     if unknown := set(states) - set(RUN_STATES):
         raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(RUN_STATES)}.")
@@ -308,7 +308,7 @@ def _rounded(values: Any) -> list[float]:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/clusters", list_clusters, "read", "List clusters, newest first", query=ListQuery),
+    Route("GET", "/api/v1/clusters", list_clusters, "read", "List clusters, newest first", query=ClustersQuery),
     Route(
         "GET",
         "/api/v1/clusters/{cluster}",

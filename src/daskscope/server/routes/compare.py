@@ -153,14 +153,14 @@ class NewBaseline(msgspec.Struct, forbid_unknown_fields=True):
     runs: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=1_000)]
 
 
-class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+class BaselinesQuery(msgspec.Struct, forbid_unknown_fields=True):
     name: Text = ""
     limit: Limit = 100
     cursor: Place = ""
 
 
 def list_baselines(call: Call) -> BaselineList:
-    query: ListQuery = call.query
+    query: BaselinesQuery = call.query
     after = parameters.decode(query.cursor, str, str)
     place = (str(after[0]), str(after[1])) if after else None
     with call.services.archive.read() as tx:
@@ -234,7 +234,7 @@ ROUTES = [
         query=CompareQuery,
         heavy=True,
     ),
-    Route("GET", "/api/v1/baselines", list_baselines, "read", "List baselines of benchmarks", query=ListQuery),
+    Route("GET", "/api/v1/baselines", list_baselines, "read", "List baselines of benchmarks", query=BaselinesQuery),
     Route("GET", PATH, get_baseline, "read", "Return the baseline of a test"),
     Route("PUT", PATH, keep_baseline, "write", "Keep the baseline of a test", body=NewBaseline),
     Route("DELETE", PATH, delete_baseline, "write", "Delete the baseline of a test"),

@@ -134,7 +134,7 @@ def _change(before: list[PastRun], after: list[PastRun]) -> HistoryChange:
 MAX_EARLIER = 10
 
 
-class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+class ComputationsQuery(msgspec.Struct, forbid_unknown_fields=True):
     cluster_id: Text = ""
     since: Text = ""
     limit: Limit = 100
@@ -142,7 +142,7 @@ class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def list_computations(call: Call) -> dict[str, Any]:
-    query: ListQuery = call.query
+    query: ComputationsQuery = call.query
     run = run_of(call, query.cluster_id)
     after = parameters.decode(query.cursor, int, str, int)
     with call.services.archive.read() as tx:
@@ -185,7 +185,14 @@ ROUTES = [
         "read",
         "Return earlier runs of a computation's code, and when and why their duration changed",
     ),
-    Route("GET", "/api/v1/computations", list_computations, "read", "List computations, newest first", query=ListQuery),
+    Route(
+        "GET",
+        "/api/v1/computations",
+        list_computations,
+        "read",
+        "List computations, newest first",
+        query=ComputationsQuery,
+    ),
     Route(
         "GET",
         "/api/v1/clusters/{cluster}/computations/{computation}",

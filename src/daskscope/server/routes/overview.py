@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from daskscope.analysis.limits import LARGEST
 from daskscope.analysis.running.rollup import DAY_FIELDS
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
+from daskscope.model.untrusted import LARGEST
 from daskscope.server.contract import Day, Overview, Usage, UsageLine, WeekCell
 from daskscope.server.http.parameters import Text, since_us
 from daskscope.server.http.routing import Call, Route

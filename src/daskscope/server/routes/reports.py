@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from daskscope import units
-from daskscope.analysis.limits import clean
 from daskscope.errors import RecordingError, WireError
+from daskscope.model.untrusted import clean
 from daskscope.report.schema import Report
 from daskscope.server import documents
 from daskscope.server.contract import HostedReport
@@ -56,7 +56,7 @@ class UploadQuery(msgspec.Struct, forbid_unknown_fields=True):
     days_to_expire: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
 
 
-class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+class ReportsQuery(msgspec.Struct, forbid_unknown_fields=True):
     search: Text = ""
     tag: Text = ""
     since: Text = ""
@@ -237,7 +237,7 @@ def _put(call: Call, data: bytes, name: str) -> str:
 
 
 def list_reports(call: Call) -> dict[str, Any]:
-    query: ListQuery = call.query
+    query: ReportsQuery = call.query
     place = parameters.decode(query.cursor, int)
     with call.services.archive.read() as tx:
         rows = store.list_reports(
@@ -416,7 +416,7 @@ ROUTES = [
         "POST", "/api/v1/clusters/{cluster}/computations/{computation}/share", share, "write",
         "Create a report from a computation", body=NewShare, status=201, heavy=True,
     ),
-    Route("GET", "/api/v1/reports", list_reports, "read", "List reports, newest first", query=ListQuery),
+    Route("GET", "/api/v1/reports", list_reports, "read", "List reports, newest first", query=ReportsQuery),
     Route(
         "POST", "/api/v1/reports", upload_report, "write", "Upload a recording or an HTML report",
         query=UploadQuery, content=BYTES, status=201,

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from starlette.responses import Response
 
-from daskscope.model.table import Table
+from daskscope.model.recording import Table
 from daskscope.server import documents
 from daskscope.server.documents import HERE_NBYTES, LISTED, amount_here
 from daskscope.server.errors import Refusal, not_found, unavailable

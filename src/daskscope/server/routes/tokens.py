@@ -28,7 +28,7 @@ class IngestToken(msgspec.Struct, forbid_unknown_fields=True):
     cluster: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
-class ListQuery(msgspec.Struct, forbid_unknown_fields=True):
+class TokensQuery(msgspec.Struct, forbid_unknown_fields=True):
     include_inactive: bool = False
     everyone: bool = False
 
@@ -82,7 +82,7 @@ def create_ingest_token(call: Call) -> dict[str, Any]:
 
 
 def list_tokens(call: Call) -> dict[str, Any]:
-    query: ListQuery = call.query
+    query: TokensQuery = call.query
     if query.everyone and "admin" not in call.identity.scopes:
         raise forbidden("Only an owner of the account can list the tokens of others.")
     with call.services.archive.read() as tx:
@@ -131,7 +131,7 @@ def revoke_token(call: Call) -> dict[str, Any]:
 
 
 ROUTES = [
-    Route("GET", "/api/v1/tokens", list_tokens, "read", "List your tokens in this account", query=ListQuery),
+    Route("GET", "/api/v1/tokens", list_tokens, "read", "List your tokens in this account", query=TokensQuery),
     Route("POST", "/api/v1/tokens", create_token, "tokens", "Create a token; its secret is shown once", body=NewToken, status=201),
     Route("DELETE", "/api/v1/tokens/{token}", revoke_token, "read", "Revoke a token and all tokens created with it"),
     Route(

@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.engine.interfaces import Dialect
 
-from daskscope.analysis.limits import LARGEST
+from daskscope.model.untrusted import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.database import insert_for

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from daskscope.analysis.limits import clean_text
 from daskscope.analysis.running.rollup import BUCKET, BUCKET_FIELDS, Sums
 from daskscope.analysis.running.still_running import ClientStatus, RunStatus
 from daskscope.analysis.timeline import Steps, busy_threads, steps_of
+from daskscope.model.recording import Array
 from daskscope.model.states import LIVE_STATES, RunState
-from daskscope.model.table import Array
+from daskscope.model.untrusted import clean_text
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction
 from daskscope.storage.base.bulk import summed

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.limits import clean_text
+from daskscope.model.untrusted import clean_text
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction
 from daskscope.storage.base.bulk import among

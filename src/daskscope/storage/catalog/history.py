@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields, replace
 import sqlalchemy as sa
 
 from daskscope.analysis.compare.history import PastRun
-from daskscope.analysis.limits import parse_object
 from daskscope.analysis.running.progress import EarlierRun
 from daskscope.analysis.running.rollup import Sums
+from daskscope.model.untrusted import parse_object
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.database import of_row

@@ -10,8 +10,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from daskscope.analysis.limits import clean_text
 from daskscope.model.states import AuditAction
+from daskscope.model.untrusted import clean_text
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 

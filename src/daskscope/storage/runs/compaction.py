@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from daskscope.errors import WireError
-from daskscope.model.table import Table
+from daskscope.model.recording import Table
 from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskscope.analysis.columns.grouping import narrow
-from daskscope.analysis.limits import encodable
 from daskscope.model.columns import Column, TableDef
 from daskscope.model.packed_texts import PackedTexts
-from daskscope.model.table import Array, Lists, Strings, Table, Values, empty_values, object_array
+from daskscope.model.recording import Array, Lists, Strings, Table, Values, empty_values, object_array
 from daskscope.model.tables import TABLES
+from daskscope.model.untrusted import encodable
 
 ROW_GROUP = 20_000
 #: Row groups to read at once.

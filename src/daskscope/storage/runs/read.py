@@ -11,8 +11,7 @@ import sqlalchemy as sa
 
 from daskscope import units
 from daskscope.errors import DaskscopeError, WireError
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Table, concatenate
+from daskscope.model.recording import Completeness, Recording, Table, concatenate
 from daskscope.model.tables import TABLES
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction

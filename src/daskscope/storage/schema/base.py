@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Integer, MetaData, Text
 from sqlalchemy.types import TypeDecorator
 
-from daskscope.analysis.limits import clean_text
+from daskscope.model.untrusted import clean_text
 
 metadata = MetaData(
     naming_convention={

@@ -31,7 +31,7 @@ import msgspec
 from daskscope import units
 from daskscope.errors import MissingExtra, WireError
 from daskscope.model.columns import TableDef
-from daskscope.model.table import concatenate
+from daskscope.model.recording import concatenate
 from daskscope.model.tables import TABLES
 from daskscope.storage.sql.check import CheckedQuery, SqlError, check_query, check_text
 from daskscope.wire.decode import read_frame

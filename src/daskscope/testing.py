@@ -1,12 +1,15 @@
-"""Make columns, frames and recordings from literal rows; missing columns are filled in."""
+"""Factories for tests, of daskscope and of its users.
+
+No other package imports this one. Recordings are encoded and decoded by the real wire format, so that a test never sees one
+that could not have been written.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from daskscope.model.recording import Completeness, Recording
-from daskscope.model.table import Table, concatenate
+from daskscope.model.recording import Completeness, Recording, Table, concatenate
 from daskscope.model.tables import TABLES
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import Row, columns_of_rows, frames_of_rows
@@ -42,3 +45,6 @@ def _decode(frames: Iterable[bytes]) -> dict[str, Table]:
         table = read_frame(data).table()
         batches.setdefault(table.name, []).append(table)
     return {name: concatenate(TABLES[name], tables) for name, tables in batches.items()}
+
+
+__all__ = ["make_columns", "make_frames", "make_recording"]

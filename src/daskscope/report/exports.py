@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.limits import encodable
 from daskscope.analysis.profiles import Profile, collapsed, profile, tree
 from daskscope.analysis.summary import extent
 from daskscope.errors import MissingExtra
-from daskscope.model.recording import Recording
-from daskscope.model.table import Array, Lists, Strings, Table
+from daskscope.model.recording import Array, Lists, Recording, Strings, Table
+from daskscope.model.untrusted import encodable
 
 #: Rows converted to Python objects at a time.
 CHUNK = 50_000

@@ -1,7 +1,7 @@
 """Read the data of a page written by ``report/html.py`` without trusting it.
 
 A page may be cut off, damaged or hostile. Sizes are checked before memory is allocated. Invalid data raises ``ValueError``, or
-what Python itself raises on a wrong type; ``report/reader.py`` reports it to the user.
+what Python itself raises on a wrong type; ``report/read_report.py`` reports it to the user.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from daskscope.model.table import Array
+from daskscope.model.recording import Array
 from daskscope.report.blocks import NUMPY, decode
 from daskscope.report.html import BLOCK_TAG, END_TAG, PLAIN_REPORT_TAG, REPORT_TAG
 from daskscope.report.schema import Block
