@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 
 import daskscope
 from daskscope import Recording
-from daskscope.collector.loop_sampler import is_needed
+from daskscope.collector.profiles import is_needed
 
 
 def put_samples(io_loop: Any, name: str, count: int) -> None:

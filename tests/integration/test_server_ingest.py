@@ -18,9 +18,8 @@ from tests.processes import until
 from tests.samples import sample_frames, sample_tables
 from tests.services import Hosting
 
-from daskscope.collector.delivery.bodies import BodyLimits, limits_of
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
-from daskscope.collector.delivery.poster import poster
+from daskscope.collector.delivery.poster import BodyLimits, limits_of, poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool
 from daskscope.server.http.identity import Identity

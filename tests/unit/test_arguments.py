@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from daskscope.collector.aliases import Aliases
-from daskscope.collector.arguments import without_arguments
+from daskscope.collector.privacy import without_arguments
 
 
 @pytest.mark.parametrize(

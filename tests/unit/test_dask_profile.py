@@ -9,7 +9,7 @@ from typing import Any
 
 from distributed import profile
 
-from daskscope.collector.worker.dask_profile import DaskProfile, resolve_stacks
+from daskscope.collector.profiles import DaskProfile, resolve_stacks
 from daskscope.model.tables import PROFILES
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from daskscope.analysis.profiles import loops_note
-from daskscope.collector.loop_profile import MAX_BUCKETS, MAX_STACKS, LoopProfile
+from daskscope.collector.profiles import MAX_BUCKETS, MAX_STACKS, LoopProfile
 from daskscope.model.tables import PROFILES
 from daskscope.testing import make_recording
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskscope.collector.loop_sampler import LoopSampler, is_needed, loop_thread, read_stack
+from daskscope.collector.profiles import LoopSampler, is_needed, loop_thread, read_stack
 
 
 def outer(begun: threading.Event, end: threading.Event) -> None:

@@ -10,7 +10,6 @@ import pytest
 from tests.ingest_server import Server
 from tests.unit.test_sender import until
 
-from daskscope.collector.delivery.bodies import BodyLimits
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
 from daskscope.collector.delivery.pace import (
     FEW_S,
@@ -24,7 +23,7 @@ from daskscope.collector.delivery.pace import (
     WORKING_S,
     Pace,
 )
-from daskscope.collector.delivery.poster import poster
+from daskscope.collector.delivery.poster import BodyLimits, poster
 from daskscope.collector.delivery.sender import Sender
 from daskscope.collector.delivery.spool import Spool, read_bodies
 from daskscope.testing import make_columns

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from tests.example_secrets import Example, examples
 
-from daskscope.collector.key_secrets import scrub_keys
-from daskscope.collector.privacy import Scrubber, bounded
+from daskscope.collector.privacy import Scrubber, bounded, scrub_keys
 from daskscope.collector.secret_patterns import TOKENS
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from daskscope.collector.aliases import PLAIN, Aliases
-from daskscope.collector.scheduler.running import MAX_KEY, MAX_LISTED, longest_running
+from daskscope.collector.scheduler.workload import MAX_KEY, MAX_LISTED, longest_running
 
 NOW_S = 1_000_000.0
 

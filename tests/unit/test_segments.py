@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from daskscope.collector.delivery.bodies import BodyLimits
 from daskscope.collector.delivery.outbox import Sealed
+from daskscope.collector.delivery.poster import BodyLimits
 from daskscope.collector.delivery.spool import Segments, Spool, read_bodies
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from daskscope.collector.scheduler.work import Work
+from daskscope.collector.scheduler.workload import Work
 
 
 def scheduler(**values: Any) -> Any:

@@ -32,8 +32,7 @@ from daskscope.analysis.summary import Summary, summarise
 from daskscope.client.config import settings
 from daskscope.client.record import record
 from daskscope.client.server import configured_url, describe_upload, find_server, in_account, upload_report
-from daskscope.collector.arguments import without_arguments
-from daskscope.collector.privacy import Scrubber, bounded
+from daskscope.collector.privacy import Scrubber, bounded, without_arguments
 from daskscope.collector.settings import Settings
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording

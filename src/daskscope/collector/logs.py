@@ -18,8 +18,7 @@ from distributed.worker import get_worker
 
 from ..model.tables import LOGS
 from .aliases import PLAIN, Aliases
-from .arguments import without_arguments
-from .privacy import Scrubber, bounded
+from .privacy import Scrubber, bounded, without_arguments
 from .rows import Columns, empty
 
 MAX_LINES = 1_000

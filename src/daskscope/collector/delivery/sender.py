@@ -22,11 +22,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .bodies import Body, BodyLimits, fitting, halves, limits_of
 from .leftovers import cluster_of, leftovers, note_refusal
 from .outbox import FrameQueue, Sealed
 from .pace import URGENT, NoPace, Pace
-from .poster import Post, ServerReply, StackRequest
+from .poster import Body, BodyLimits, Post, ServerReply, StackRequest, fitting, halves, limits_of
 from .spool import Segments, Spool
 
 logger = logging.getLogger("daskscope")

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...wire.layout import FILE_MAGIC
-from .bodies import Body, BodyLimits, frames_of, grouped, halves
 from .leftovers import SUFFIX, SpoolLock, find_files
 from .outbox import Sealed
+from .poster import Body, BodyLimits, frames_of, grouped, halves
 from .private_directory import check_private
 
 logger = logging.getLogger("daskscope")

@@ -22,8 +22,7 @@ from typing import Any
 
 from ...wire.encode import Coded, CodedIntegers, Const, Delta, Gap, Ragged, Runs, Via, microseconds
 from ..aliases import PLAIN, Aliases
-from ..key_secrets import scrub_keys
-from ..privacy import Scrubber
+from ..privacy import Scrubber, scrub_keys
 
 #: The edges of a task with more dependencies than this are dropped: walking 100,000 would stall the event loop for 25 ms.
 MAX_DEPENDENCIES = 5_000

@@ -28,21 +28,19 @@ from ..delivery.sender import Sender
 from ..delivery.spool import Spool, spool_directory
 from ..guard import Guard, guarded, guarded_async
 from ..logs import LogCapture, shared
-from ..loop_profile import LoopProfile
 from ..privacy import Scrubber
+from ..profiles import LoopProfile, dask_timing
 from ..rows import Columns
 from ..settings import Settings
 from ..versions import find_in_thread
-from ..worker.dask_profile import dask_timing
 from .agents import Agents
 from .claims import Claims
 from .earlier import recall, remember
 from .executions import FULL_CHUNK, edge_columns, task_columns
 from .patches import Patches
 from .recorder import CONFIG_KEYS, Recorder
-from .rpc import RecorderRpc, is_recorded, say_farewell
-from .stack_answers import StackAnswers
-from .work import Work
+from .rpc import RecorderRpc, StackAnswers, is_recorded, say_farewell
+from .workload import Work
 
 logger = logging.getLogger("daskscope")
 

@@ -21,12 +21,10 @@ from .computations import Computations
 from .earlier import Earlier
 from .events import Simplifier, event_row, status_row
 from .executions import Chunk, Execution, build_executions
-from .failures import Failure, Failures, exception_text
-from .interrupted import Interrupted
+from .failures import Failure, Failures, Interrupted, exception_text
 from .members import Members
-from .running import longest_running
 from .samples import Heartbeats, scheduler_sample, unrunnable_needs, worker_sample, worker_status
-from .stall import Stall
+from .workload import Stall, longest_running
 
 #: Workers sampled per tick; with more workers, each tick samples the next 500.
 SAMPLES_PER_TICK = 500

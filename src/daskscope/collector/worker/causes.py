@@ -17,9 +17,8 @@ from typing import Any
 import distributed.worker
 
 from ..aliases import PLAIN, Aliases
-from ..arguments import without_arguments
 from ..fingerprint import from_exception, innermost, message_of
-from ..privacy import Scrubber, bounded
+from ..privacy import Scrubber, bounded, without_arguments
 
 MAX_PENDING = 500
 MAX_TRACEBACK = 20_000

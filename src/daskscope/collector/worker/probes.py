@@ -23,14 +23,13 @@ from ...model.tables import STACKS
 from ..aliases import PLAIN, Aliases
 from ..logs import LogCapture
 from ..logs import shared as shared_logs
-from ..loop_profile import LoopProfile
 from ..privacy import Scrubber
+from ..profiles import DaskProfile, LoopProfile, dask_timing
 from ..rows import Columns, empty
 from .actors import ActorCalls
 from .causes import CauseLog, Record, hook
 from .chunks import ChunkLog
 from .chunks import hook as chunk_hook
-from .dask_profile import DaskProfile, dask_timing
 from .kernel import ProcessReader
 from .sampler import MIN_INTERVAL_S, Sampler, current_frames, must_sample_from_loop, sampling_interval
 from .transfers import TransferLog
