@@ -21,9 +21,9 @@ import daskscope
 from benchmarks.coffea import processors
 from benchmarks.coffea.check import call, client, make_data
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.insights import coffea_chunk_size, coffea_opening
+from daskscope.insights.facts import Facts
 
 REPEATS = 3
 #: Slower than this is harm; two runs of the same size differ by less (median of three) even on a busy machine.

@@ -15,14 +15,14 @@ from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import breakdown
 from daskscope.analysis.critical_path import critical_path
 from daskscope.analysis.executions import counts, parallelism
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.increments import make_increment
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import fine_metrics
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, summarise
 from daskscope.analysis.what_if import what_if
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.rule_rows import WORKERS, S, T, by_rule
 
-from daskscope.analysis.facts import Finding
+from daskscope.insights.facts import Finding
 
 MIB = 1 << 20
 

@@ -10,10 +10,10 @@ from tests.coffea_rows import CHUNK, S, T, chunk, tables, task
 
 from daskscope.analysis.coffea import CoffeaRun, Fit, coffea_runs, fit
 from daskscope.analysis.coffea_phases import Phase, phases, uses_coffea
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.summary import extent
 from daskscope.insights import coffea_chunk_size, coffea_scaling, python_loops
+from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.rules import findings
 from daskscope.insights.scaling import wanted_workers
 from daskscope.model.recording import Recording

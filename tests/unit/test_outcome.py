@@ -10,9 +10,9 @@ import pytest
 
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.breakdown import breakdown
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts
+from daskscope.insights.story import Outcome, outcome
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.states import RUN_STATES
 from daskscope.model.tables import TABLES

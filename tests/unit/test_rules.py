@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from tests.rule_rows import CLUSTER, WORKERS, S, T, by_rule, task
 
 from daskscope import insights
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.summary import extent
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Rule
 from daskscope.insights.rules import RULES
 from daskscope.testing import make_recording
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.coffea import CoffeaRun
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_json, write_message
 from daskscope.cli.show_sections import show_errors, show_summary
 from daskscope.cli.source import HELP
 from daskscope.cli.terminal import escape
 from daskscope.client.source import find_recording
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.recording import Recording
 from daskscope.model.table import Table
 from daskscope.model.tables import TABLES

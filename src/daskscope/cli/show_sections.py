@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from daskscope import units
 from daskscope.analysis.coffea import Part
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.prefixes import Activity, Prefix
 from daskscope.analysis.summary import Cluster, Computation, Summary
 from daskscope.analysis.workers import Worker
 from daskscope.cli.output import Output
 from daskscope.cli.terminal import Cells, Column, escape, escape_lines, split_cells
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.states import VERDICT_TEXT
 from daskscope.report.coffea import headline
 

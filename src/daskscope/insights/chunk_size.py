@@ -11,11 +11,10 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.chunk_cost import MIN_TASKS, Line, fit_line
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.prefixes import Prefix
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.short_tasks import SHORT_US
 
 MIN_GAIN = 1.25

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, fit
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.list_schedule import makespan_us
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 MIN_GAIN = 1.25
 #: Sizes up to this factor away from those seen are considered.

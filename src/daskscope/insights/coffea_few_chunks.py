@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 CHUNKS_PER_THREAD = 2
 #: The busiest worker has this many times the mean number of chunks.

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 #: Share of the task time besides ``process()``.
 MIN_SHARE = 0.5

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.list_schedule import makespan_us
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.scaling import wanted_workers
 
 #: Workers wanted, by workers there were.

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 
 def check(facts: Facts) -> Iterator[Finding]:

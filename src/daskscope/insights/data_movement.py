@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.replayed_saving import Change
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 #: Share of thread time above which transfers or disk are worth a finding.
 DATA_SHARE = 0.2

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.failures import MAX_ERRORS, error_finding, failed_prefixes, were_retried
-from daskscope.insights.rule import Rule
 
 ADVICE = "The last lines of the traceback show what failed and where."
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding, Gain, error_line
 from daskscope.analysis.failures import Failure, retried_tasks
+from daskscope.insights.facts import Facts, Finding, Gain, error_line
 
 #: Errors listed one by one.
 MAX_ERRORS = 3

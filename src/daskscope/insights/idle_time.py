@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import IDLE, Facts, Finding
+from daskscope.insights.facts import IDLE, Facts, Finding
 
 WHEN = "From 5 % of thread time and 1 s."
 

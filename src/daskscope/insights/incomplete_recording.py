@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding, sentence
 from daskscope.analysis.summary import completeness, describe_gap, recording_gaps
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule, sentence
 
 
 def check(facts: Facts) -> Iterator[Finding]:

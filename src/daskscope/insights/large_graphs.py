@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import MIN_US, Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_US, Facts, Finding, Rule
 
 ADVICE = (
     "The graph is large, or has data in it. Use fewer, larger chunks, scatter large objects instead of passing them as arguments, "

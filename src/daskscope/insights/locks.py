@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.waiting import WHEN, waiting_finding
 
 ADVICE = "The profile shows which. Hold locks for a shorter time, or avoid them."

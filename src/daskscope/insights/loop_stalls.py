@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import MIN_US, Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_US, Facts, Finding, Rule
 
 ADVICE = (
     "Code that holds the interpreter lock for seconds, such as a large pickle or an extension, blocks messages and heartbeats. "

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding, describe_losses, sentence
 from daskscope.analysis.grouping import where
 from daskscope.analysis.workers import LOST, Worker
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule, describe_losses, sentence
 from daskscope.model.recording import Recording
 
 #: Executions that end this close to the end of their worker ended with it.

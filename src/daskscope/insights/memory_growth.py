@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import rows_by_group
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = (
     "Dask does not know what holds it: caches, global variables, or a library that does not return memory. Try "

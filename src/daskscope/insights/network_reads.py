@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.waiting import WHEN, waiting_finding
 
 ADVICE = "Read larger pieces at a time, use more threads per worker, or run the cluster closer to the data."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import MIN_US, Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_US, Facts, Finding, Rule
 
 ADVICE = "Check why workers did not start. Keep a minimum number of workers if the cluster scales by itself."
 

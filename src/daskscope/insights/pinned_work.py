@@ -8,10 +8,9 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED, inputs_of
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
 from daskscope.analysis.limits import parse_object
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = (
     "Leave out workers= and resources= of these tasks, name more workers, or set allow_other_workers=True. If they need a "

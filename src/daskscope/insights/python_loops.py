@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import flat_strings, where
 from daskscope.analysis.profiles import owner
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.model.table import Array, Table
 
 #: Shares of the samples of a prefix.

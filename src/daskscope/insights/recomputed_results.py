@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.workers import LOST
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = (
     "Retire workers, so that their results are moved first: client.retire_workers(), cluster.scale(), or --lifetime with "

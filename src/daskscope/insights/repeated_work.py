@@ -8,9 +8,8 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import has_hidden_keys, recomputed_rows
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = (
     "Call persist() on what both need, or compute both in one call: dask.compute(a, b). Dask forgets results as soon as nobody "

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import where
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.failures import MAX_ERRORS, describe_retries, error_finding, failed_prefixes, were_retried
-from daskscope.insights.rule import Rule
 from daskscope.model.recording import Recording
 
 ADVICE = "If the error recurs, look for an unreliable resource such as storage or the network."

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding, error_line
 from daskscope.analysis.failures import Failure
 from daskscope.analysis.grouping import where
+from daskscope.insights.facts import Facts, Finding, Rule, error_line
 from daskscope.insights.failures import MAX_ERRORS, failed_prefixes
-from daskscope.insights.rule import Rule
 
 ADVICE = "Every attempt fails with the same error, so retries only delay it. Leave out retries= until it is fixed."
 #: Retries per task that failed for good.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.insights import (
     busy_hosts,
     chunk_size,
@@ -58,7 +57,7 @@ from daskscope.insights import (
     unrunnable_tasks,
     warm_up,
 )
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 #: In the order of the documentation. Equally important findings are shown in this order.
 RULES: tuple[Rule, ...] = (

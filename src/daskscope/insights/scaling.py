@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts
 from daskscope.analysis.grouping import where
 from daskscope.analysis.intervals import merge
 from daskscope.analysis.limits import parse_object
+from daskscope.insights.facts import MIN_SHARE, MIN_US, Facts
 from daskscope.model.table import Array
 
 #: Workers that left and were replaced this often flap.

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.scaling import scaling_of
 
 ADVICE = "Raise maximum= of adapt(), or the quota, if the result is needed sooner. Workers that are as busy cost the same in total."

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.scaling import does_flap, is_late, scaling_of
 
 ADVICE = "Raise minimum= of adapt(), start workers before the work, or use hosts and images that start faster."

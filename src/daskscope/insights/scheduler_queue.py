@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.idle_time import WHEN, idle_finding
-from daskscope.insights.rule import Rule
 
 ADVICE = "The scheduler did not send them in time. Look at its CPU usage, and use fewer, larger tasks."
 

@@ -8,11 +8,10 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.facts import MIN_US, Facts, Finding
 from daskscope.analysis.grouping import rows_by_group, where
 from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.replayed_saving import with_durations
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_US, Facts, Finding, Rule
 
 ADVICE = "Split it into tasks that can run in parallel, for example with split_every= or a tree of partial results."
 #: Share of the run in which exactly one task computes.

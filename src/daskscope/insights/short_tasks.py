@@ -8,10 +8,9 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import percentile, where
 from daskscope.analysis.replayed_saving import without_overheads
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 SHORT_US = 10_000
 MANY_TASKS = 1_000

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope.analysis.executions import EXECUTED, input_nbytes
-from daskscope.analysis.facts import MIN_US, Facts
 from daskscope.analysis.grouping import where
+from daskscope.insights.facts import MIN_US, Facts
 from daskscope.model.table import Array, Table
 
 #: Rows of a prefix that say what is usual; more of them change the median by little, and cost time.

@@ -8,8 +8,7 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.bandwidth import pair_totals
-from daskscope.analysis.facts import MIN_SHARE, MIN_US, Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_SHARE, MIN_US, Facts, Finding, Rule
 
 ADVICE = "Look at the network between their hosts: another zone or rack, a shared link, or a host that is busy."
 #: Transfers that measure a bandwidth rather than a latency, and how many of them a pair needs.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.idle_time import WHEN, idle_finding
-from daskscope.insights.rule import Rule
 
 ADVICE = "Workers were busy fetching or deserializing inputs, or their event loops were blocked. Look at transfers and worker logs."
 

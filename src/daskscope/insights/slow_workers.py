@@ -9,10 +9,9 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import MAX_DENSE, where
 from daskscope.analysis.replayed_saving import MAX_TASKS, Change, with_durations
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.model.table import Array, Table
 
 ADVICE = (

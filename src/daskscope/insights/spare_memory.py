@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = "Use workers with less memory, or larger chunks and fewer tasks."
 #: Peak as a share of the limit, and the length of a run that shows it.

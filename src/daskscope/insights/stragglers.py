@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.intervals import alone_us
 from daskscope.analysis.replayed_saving import with_durations
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.skew import longest_executions
 
 #: A straggler takes more than 10 times the median of its prefix, more than 10 % of the run, and more than 1 s.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from daskscope.analysis.facts import Facts, Finding
+from daskscope.insights.facts import Facts, Finding, Rule
 from daskscope.insights.idle_time import WHEN, idle_finding
 from daskscope.insights.pinned_work import pinned_prefixes
-from daskscope.insights.rule import Rule
 
 ADVICE = "Restrictions or the location of data kept tasks on other workers. Remove restrictions, or spread the data."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from daskscope import units
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.replayed_saving import without_waiting
+from daskscope.insights.facts import Facts, Finding
 
 WHEN = "From 5 % of thread time and 1 s: less is within the error of the samples."
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.executions import EXECUTED, first_on_worker
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.grouping import rows_by_group, where
 from daskscope.analysis.replayed_saving import with_durations
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import Facts, Finding, Rule
 
 ADVICE = (
     "It imports modules, compiles code or opens connections. Import them when workers start (--preload), let Numba cache what it "

@@ -10,8 +10,8 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.bins import Bins
 from daskscope.analysis.coffea import CoffeaRun, event_rate
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.intervals import overlaps_us
+from daskscope.insights.facts import Facts
 from daskscope.report.coffea_schema import CoffeaRun as RunInReport
 
 _SAME = (
