@@ -20,12 +20,17 @@ from daskscope.insights.rules import RULES
 from daskscope.testing import make_recording
 
 
-def test_every_module_with_a_rule_is_listed_once_with_its_name() -> None:
+def test_every_rule_of_a_family_is_listed_once_with_its_name() -> None:
     modules = [
         importlib.import_module(f"daskscope.insights.{found.name}") for found in pkgutil.iter_modules(insights.__path__)
     ]
-    mine = {module.__name__.rpartition(".")[2]: module.RULE for module in modules if hasattr(module, "RULE")}
-    assert {name.replace("_", "-"): rule for name, rule in mine.items()} == {rule.id: rule for rule in RULES}
+    mine = {
+        (module.__name__.rpartition(".")[2] if name == "RULE" else name.lower()).replace("_", "-"): value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, Rule)
+    }
+    assert mine == {rule.id: rule for rule in RULES}
     assert len(RULES) == len(mine)
 
 

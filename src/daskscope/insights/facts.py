@@ -189,6 +189,15 @@ class Rule:
     check: Callable[[Facts], Iterator[Finding]]
 
 
+def at_least(share: float, of: str) -> str:
+    """Return a lower limit in words, for ``Rule.when``: a share of something, and ``MIN_US``."""
+    return f"{100 * share:g} % of {of} and {MIN_US / 1e6:g} s"
+
+
+#: The limit of ``Facts.is_relevant`` in words.
+RELEVANT = at_least(MIN_SHARE, "thread time")
+
+
 def gain(us: int, total_us: int, of: str, how: str, low_us: int = 0, high_us: int = 0) -> Gain | None:
     """Return a saving as a share of a total; None if either is zero."""
     if us <= 0 or total_us <= 0:
