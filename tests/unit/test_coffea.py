@@ -12,8 +12,9 @@ from daskscope.analysis.coffea import CoffeaRun, Fit, coffea_runs, fit
 from daskscope.analysis.coffea_phases import Phase, phases, uses_coffea
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.summary import extent
-from daskscope.insights import coffea_chunk_size, coffea_scaling, python_loops
+from daskscope.insights import coffea_chunk_size, coffea_scaling
 from daskscope.insights.facts import Facts, Finding
+from daskscope.insights.python_code import PYTHON_LOOPS
 from daskscope.insights.rules import findings
 from daskscope.insights.scaling import wanted_workers
 from daskscope.model.recording import Recording
@@ -284,13 +285,13 @@ NUMPY = "/lib/python3/site-packages/numpy/core/fromnumeric.py\tsum\t9"
 )
 def test_loops_of_python_code(rows: list[dict[str, Any]], expected: str | None) -> None:
     recording = make_recording({**tables(4), "profiles": rows})
-    found = [finding.title for finding in python_loops.check(Facts.of(recording, *extent(recording)))]
+    found = [finding.title for finding in PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))]
     assert found == ([] if expected is None else [expected])
 
 
 def test_a_loop_is_reported_with_its_line() -> None:
     recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 6)]})
-    (finding,) = python_loops.check(Facts.of(recording, *extent(recording)))
+    (finding,) = PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))
     assert finding.evidence == (
         "100 % of the samples: Samples in lines of your own code, in a loop, most of them below ana.py, line 7."
     )
