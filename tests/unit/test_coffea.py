@@ -12,7 +12,7 @@ from daskscope.analysis.coffea import CoffeaRun, Fit, coffea_runs, fit
 from daskscope.analysis.coffea_phases import Phase, phases, uses_coffea
 from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.summary import extent
-from daskscope.insights import coffea_chunk_size, coffea_scaling
+from daskscope.insights.coffea import COFFEA_CHUNK_SIZE, COFFEA_SCALING, chunk_sizes
 from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.python_code import PYTHON_LOOPS
 from daskscope.insights.rules import findings
@@ -216,13 +216,13 @@ def test_another_chunk_size_is_suggested_after_two_sizes() -> None:
     facts = Facts.of(recording, *extent(recording))
     one_file = replace(facts.coffea[0], file_parts=(replace(facts.coffea[0].file_parts[0], events=1_200_000),))
     facts.__dict__["coffea"] = (replace(one_file, events=1_200_000, threads=2),)
-    (finding,) = coffea_chunk_size.check(facts)
+    (finding,) = COFFEA_CHUNK_SIZE.check(facts)
     assert finding.advice == "Try chunksize=120,000. Predicted: 1.5 to 1.9 times as fast."
 
 
 def test_chunks_are_cut_as_coffea_cuts_them() -> None:
-    assert coffea_chunk_size.chunk_sizes([100, 45], 40) == [50, 50, 45]
-    assert coffea_chunk_size.chunk_sizes([3], 40) == [3]
+    assert chunk_sizes([100, 45], 40) == [50, 50, 45]
+    assert chunk_sizes([3], 40) == [3]
 
 
 def test_too_few_chunks_for_the_threads() -> None:
@@ -245,7 +245,7 @@ def test_scaling_that_wants_more_workers() -> None:
     recording = make_recording(rows)
     facts = Facts.of(recording, *extent(recording))
     assert wanted_workers(facts) == [(T + 2 * S, 8)]
-    (finding,) = coffea_scaling.check(facts)
+    (finding,) = COFFEA_SCALING.check(facts)
     assert finding.title == "Scaling wanted 8 workers for Dimuon, but had 1"
     assert finding.advice == "Allow more workers. Predicted with 8: 500 ms to 1.80 s."
 

@@ -25,7 +25,7 @@ def test_every_rule_of_a_family_is_listed_once_with_its_name() -> None:
         importlib.import_module(f"daskscope.insights.{found.name}") for found in pkgutil.iter_modules(insights.__path__)
     ]
     mine = {
-        (module.__name__.rpartition(".")[2] if name == "RULE" else name.lower()).replace("_", "-"): value
+        name.lower().replace("_", "-"): value
         for module in modules
         for name, value in vars(module).items()
         if isinstance(value, Rule)
