@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.coffea_rows import CHUNK, S, T, chunk, tables, task
@@ -14,7 +13,6 @@ from daskscope.analysis.list_schedule import makespan_us
 from daskscope.analysis.summary import extent
 from daskscope.insights.coffea import COFFEA_CHUNK_SIZE, COFFEA_SCALING, chunk_sizes
 from daskscope.insights.facts import Facts, Finding
-from daskscope.insights.python_code import PYTHON_LOOPS
 from daskscope.insights.rules import findings
 from daskscope.insights.scaling import wanted_workers
 from daskscope.model.recording import Recording
@@ -259,39 +257,3 @@ def test_retries_that_fail_again() -> None:
     failure |= {"cause_type": "ValueError", "cause_message": "bad", "fingerprint": "f", "count": 1}
     rows["exceptions"] = [{**failure, "will_retry": 1}, {**failure, "will_retry": 1}, {**failure, "will_retry": 0}]
     assert titles(make_recording(rows))[0] == "Retries of Dimuon failed again"
-
-
-def profile(stack: tuple[str, ...], count: int, looping: int = 0) -> dict[str, Any]:
-    row = {"kind": "compute", "prefix": "Dimuon", "worker": "a", "start_us": T, "stop_us": T + S}
-    return {**row, "stack": stack, "count": count, "looping": looping}
-
-
-USER = "/home/me/ana.py\tprocess\t7"
-AWKWARD = "/lib/python3/site-packages/awkward/highlevel.py\t__iter__\t9"
-NUMBA = "/lib/python3/site-packages/numba/core/compiler.py\tcompile\t9"
-NUMPY = "/lib/python3/site-packages/numpy/core/fromnumeric.py\tsum\t9"
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([profile((USER,), 150, 6)], "Dimuon spends its time in a Python loop"),
-        ([profile((USER,), 150, 0)], None),
-        ([profile((USER,), 30, 6), profile((USER, NUMPY), 200)], None),
-        ([profile((USER, AWKWARD), 100), profile((USER, NUMPY), 100)], "Dimuon iterates over awkward arrays"),
-        ([profile((USER, NUMBA), 150), profile((USER, NUMPY), 100)], "Dimuon spends its time compiling with Numba"),
-        ([profile((USER, AWKWARD), 60)], None),
-    ],
-)
-def test_loops_of_python_code(rows: list[dict[str, Any]], expected: str | None) -> None:
-    recording = make_recording({**tables(4), "profiles": rows})
-    found = [finding.title for finding in PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))]
-    assert found == ([] if expected is None else [expected])
-
-
-def test_a_loop_is_reported_with_its_line() -> None:
-    recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 6)]})
-    (finding,) = PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))
-    assert finding.evidence == (
-        "100 % of the samples: Samples in lines of your own code, in a loop, most of them below ana.py, line 7."
-    )

@@ -1,11 +1,11 @@
-"""The rule about chunks that are too small or too large."""
+"""The rules about chunks of another size, large graphs, work that is done again, and slow first executions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.rule_rows import WORKERS, S, T, by_rule
+from tests.rule_rows import WORKERS, S, T, by_rule, task
 
 from daskscope.insights.facts import Finding
 
@@ -79,3 +79,62 @@ def test_durations_that_vary_for_other_reasons() -> None:
 def test_chunks_that_would_not_fit_into_memory() -> None:
     workers = [{**worker, "memory_limit": 50 * MIB} for worker in WORKERS]
     assert found(0.5, 0.01, [1.0, 2.0, 3.0] * 32, workers=workers) is None
+
+
+class TestLargeGraphs:
+    def computation(self, graph_s: float) -> list[dict[str, Any]]:
+        return [{"computation": "c1", "seen_us": T, "tasks": 5_000, "graph_us": round(graph_s * S), "state": "done"}]
+
+    def test_a_graph_that_takes_long(self) -> None:
+        finding = by_rule(tasks=[task(0, 50)], computations=self.computation(20))["large-graphs"]
+        assert finding.title == "The scheduler spent 20 % of the run on unpacking graphs"
+        assert finding.evidence == "20.0 s in total; the largest one had 5,000 tasks and took 20.0 s."
+
+    def test_a_graph_that_does_not(self) -> None:
+        assert "large-graphs" not in by_rule(tasks=[task(0, 50)], computations=self.computation(2))
+
+
+class TestRepeatedWork:
+    def test_keys_of_an_earlier_computation(self) -> None:
+        tasks = [task(0, 20, "read", key="k"), task(20, 30, "sum"), task(40, 60, "read", key="k", computation="c2")]
+        finding = by_rule(tasks=tasks)["repeated-work"]
+        assert finding.title == "1 task ran again in another computation"
+        assert finding.evidence == "2 computations share keys; computing them again took 20.0 s, most of it in read."
+        assert finding.gain is not None
+        # 4 threads for 100 s.
+        assert (finding.gain.us, finding.gain.share) == (20 * S, 0.05)
+        assert (finding.gain.wall_low_us, finding.gain.wall_high_us) == (5 * S, 20 * S)
+
+    def test_a_key_that_was_lost_in_between_is_another_matter(self) -> None:
+        tasks = [task(0, 20, "read", key="k"), task(40, 60, "read", key="k")]
+        assert "repeated-work" not in by_rule(tasks=tasks)
+
+    def test_hidden_keys_are_no_evidence(self) -> None:
+        tasks = [task(n, n + 2, "read", key="g", group="g", computation=f"c{n}") for n in range(0, 60, 3)]
+        assert "repeated-work" not in by_rule(tasks=tasks)
+
+    def test_other_keys(self) -> None:
+        tasks = [task(0, 20, "read", key="k"), task(40, 60, "read", key="m", computation="c2")]
+        assert "repeated-work" not in by_rule(tasks=tasks)
+
+
+class TestWarmUp:
+    def tasks(self, first_s: float) -> list[dict[str, Any]]:
+        made = []
+        for worker in ("a", "b"):
+            made.append(task(0, first_s, worker=worker))
+            made += [task(first_s + n, first_s + n + 1, worker=worker) for n in range(5)]
+        return made
+
+    def test_slow_first_executions(self) -> None:
+        finding = by_rule(tasks=self.tasks(20.0))["warm-up"]
+        assert finding.title == "The first add on each worker took 20.0 s"
+        assert finding.evidence == "Later ones took 1.00 s (median). On 2 workers, that is 38.0 s in total."
+
+    def test_first_executions_as_fast_as_others(self) -> None:
+        assert "warm-up" not in by_rule(tasks=self.tasks(1.5))
+
+    def test_one_slow_worker(self) -> None:
+        tasks = [one for one in self.tasks(20.0) if one["worker"] == "a"]
+        tasks += [task(n, n + 1, worker="b") for n in range(6)]
+        assert "warm-up" not in by_rule(tasks=tasks)
