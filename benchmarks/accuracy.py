@@ -26,10 +26,10 @@ from distributed import Client, LocalCluster
 import daskscope
 from benchmarks.result import Result
 from benchmarks.task_log import LOG
-from daskscope.analysis.facts import Facts, Finding
-from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.rules import findings
+from daskscope.insights.story import Outcome, outcome
 from daskscope.model.recording import Recording
 
 #: The longest workload takes 30 s. Without a deadline, one that hangs keeps the others from being measured.

@@ -23,8 +23,8 @@ from benchmarks.insight_pairs import PAIRS, Pair, Side
 from benchmarks.insight_reasons import REASONS
 from benchmarks.kept_recordings import MAX_BYTES, keep
 from benchmarks.result import Result, at_most
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Recording
 

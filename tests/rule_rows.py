@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.rules import findings
 from daskscope.testing import make_recording
 

@@ -26,9 +26,9 @@ from benchmarks.coffea import data, processors
 from coffea import __version__ as coffea_version
 from coffea import processor
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.client.connection import can_send as can_send_code
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
 
 LocalCluster: Any = distributed.LocalCluster

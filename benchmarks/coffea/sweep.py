@@ -21,9 +21,9 @@ import daskscope
 from benchmarks.coffea import processors
 from benchmarks.coffea.check import call, client, make_data
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
-from daskscope.insights import coffea_chunk_size, coffea_opening
+from daskscope.insights.coffea import COFFEA_CHUNK_SIZE, COFFEA_OPENING
+from daskscope.insights.facts import Facts
 
 REPEATS = 3
 #: Slower than this is harm; two runs of the same size differ by less (median of three) even on a busy machine.
@@ -63,14 +63,14 @@ class Workload:
         run, recording = self.runs[size][0]
         facts = Facts.of(recording, *extent(recording))
         facts.__dict__["coffea"] = (run,)
-        for finding in coffea_opening.check(facts):
+        for finding in COFFEA_OPENING.check(facts):
             if found := _SIZE.search(finding.advice):
                 yield "opening", int(found[1].replace(",", ""))
         others = [other for other in self.sizes if other != size]
         nearest = min(others, key=lambda other: abs(other - size))
         facts = replace(facts)
         facts.__dict__["coffea"] = (self.runs[nearest][0][0], run)
-        for finding in coffea_chunk_size.check(facts):
+        for finding in COFFEA_CHUNK_SIZE.check(facts):
             if found := _SIZE.search(finding.advice):
                 yield "chunk size", int(found[1].replace(",", ""))
 

@@ -19,11 +19,11 @@ from tests.processes import Processes, until
 
 import daskscope
 from daskscope import DaskscopeError, Recording, analytics, units
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, recording_gaps, summarise
 from daskscope.client.connection import NFRAMES, CallingCode
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.report.read_page import find_page
 
 # Untyped in distributed.

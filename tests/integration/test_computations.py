@@ -19,9 +19,9 @@ from tests.processes import until
 import daskscope
 import daskscope.analytics
 from daskscope import Recording
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts
+from daskscope.insights.story import outcome
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster

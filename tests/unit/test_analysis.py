@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from daskscope.analysis import profiles, resources
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.executions import counts, parallelism
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.running.increments import make_increment
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, fine_metrics, summarise
 from daskscope.analysis.time.breakdown import breakdown
 from daskscope.analysis.time.critical_path import critical_path
 from daskscope.analysis.what_if.predict import what_if
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.columns import Column
 from daskscope.model.recording import Recording
 from daskscope.model.tables import TABLES

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.coffea_rows import CHUNK, S, T, chunk, tables, task
 
 from daskscope.analysis.coffea import CoffeaRun, Fit, coffea_runs, fit
 from daskscope.analysis.coffea_phases import Phase, phases, uses_coffea
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.summary import extent
 from daskscope.analysis.what_if.chunks import makespan_us
-from daskscope.insights import coffea_chunk_size, coffea_scaling, python_loops
+from daskscope.insights.coffea import COFFEA_CHUNK_SIZE, COFFEA_SCALING, chunk_sizes
+from daskscope.insights.facts import Facts, Finding
 from daskscope.insights.rules import findings
 from daskscope.insights.scaling import wanted_workers
 from daskscope.model.recording import Recording
@@ -215,13 +214,13 @@ def test_another_chunk_size_is_suggested_after_two_sizes() -> None:
     facts = Facts.of(recording, *extent(recording))
     one_file = replace(facts.coffea[0], file_parts=(replace(facts.coffea[0].file_parts[0], events=1_200_000),))
     facts.__dict__["coffea"] = (replace(one_file, events=1_200_000, threads=2),)
-    (finding,) = coffea_chunk_size.check(facts)
+    (finding,) = COFFEA_CHUNK_SIZE.check(facts)
     assert finding.advice == "Try chunksize=120,000. Predicted: 1.5 to 1.9 times as fast."
 
 
 def test_chunks_are_cut_as_coffea_cuts_them() -> None:
-    assert coffea_chunk_size.chunk_sizes([100, 45], 40) == [50, 50, 45]
-    assert coffea_chunk_size.chunk_sizes([3], 40) == [3]
+    assert chunk_sizes([100, 45], 40) == [50, 50, 45]
+    assert chunk_sizes([3], 40) == [3]
 
 
 def test_too_few_chunks_for_the_threads() -> None:
@@ -244,7 +243,7 @@ def test_scaling_that_wants_more_workers() -> None:
     recording = make_recording(rows)
     facts = Facts.of(recording, *extent(recording))
     assert wanted_workers(facts) == [(T + 2 * S, 8)]
-    (finding,) = coffea_scaling.check(facts)
+    (finding,) = COFFEA_SCALING.check(facts)
     assert finding.title == "Scaling wanted 8 workers for Dimuon, but had 1"
     assert finding.advice == "Allow more workers. Predicted with 8: 500 ms to 1.80 s."
 
@@ -258,39 +257,3 @@ def test_retries_that_fail_again() -> None:
     failure |= {"cause_type": "ValueError", "cause_message": "bad", "fingerprint": "f", "count": 1}
     rows["exceptions"] = [{**failure, "will_retry": 1}, {**failure, "will_retry": 1}, {**failure, "will_retry": 0}]
     assert titles(make_recording(rows))[0] == "Retries of Dimuon failed again"
-
-
-def profile(stack: tuple[str, ...], count: int, looping: int = 0) -> dict[str, Any]:
-    row = {"kind": "compute", "prefix": "Dimuon", "worker": "a", "start_us": T, "stop_us": T + S}
-    return {**row, "stack": stack, "count": count, "looping": looping}
-
-
-USER = "/home/me/ana.py\tprocess\t7"
-AWKWARD = "/lib/python3/site-packages/awkward/highlevel.py\t__iter__\t9"
-NUMBA = "/lib/python3/site-packages/numba/core/compiler.py\tcompile\t9"
-NUMPY = "/lib/python3/site-packages/numpy/core/fromnumeric.py\tsum\t9"
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([profile((USER,), 150, 6)], "Dimuon spends its time in a Python loop"),
-        ([profile((USER,), 150, 0)], None),
-        ([profile((USER,), 30, 6), profile((USER, NUMPY), 200)], None),
-        ([profile((USER, AWKWARD), 100), profile((USER, NUMPY), 100)], "Dimuon iterates over awkward arrays"),
-        ([profile((USER, NUMBA), 150), profile((USER, NUMPY), 100)], "Dimuon spends its time compiling with Numba"),
-        ([profile((USER, AWKWARD), 60)], None),
-    ],
-)
-def test_loops_of_python_code(rows: list[dict[str, Any]], expected: str | None) -> None:
-    recording = make_recording({**tables(4), "profiles": rows})
-    found = [finding.title for finding in python_loops.check(Facts.of(recording, *extent(recording)))]
-    assert found == ([] if expected is None else [expected])
-
-
-def test_a_loop_is_reported_with_its_line() -> None:
-    recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 6)]})
-    (finding,) = python_loops.check(Facts.of(recording, *extent(recording)))
-    assert finding.evidence == (
-        "100 % of the samples: Samples in lines of your own code, in a loop, most of them below ana.py, line 7."
-    )

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import extent, summarise
+from daskscope.insights.facts import Facts
+from daskscope.insights.story import outcome
 from daskscope.report import document
 from daskscope.report.document import build
 from daskscope.report.html import title_of

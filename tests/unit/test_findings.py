@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.facts import Facts, Finding, Gain, gain
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts, Finding, Gain, gain
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.tables import TABLES

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.insight_reasons import NOT_PROVOKED, REASONS
 from benchmarks.kept_recordings import MAX_BYTES
 
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import RULES, findings
 from daskscope.wire.file import read_recording
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.facts import Facts
-from daskscope.analysis.outcome import Outcome, outcome
 from daskscope.analysis.summary import extent
 from daskscope.analysis.time.breakdown import breakdown
+from daskscope.insights.facts import Facts
+from daskscope.insights.story import Outcome, outcome
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.states import RUN_STATES
 from daskscope.model.tables import TABLES

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.analysis.what_if.savings import (
     MAX_TASKS,
@@ -22,6 +21,7 @@ from daskscope.analysis.what_if.savings import (
     without_transfers,
     without_waiting,
 )
+from daskscope.insights.facts import Facts
 from daskscope.model.recording import Recording
 from daskscope.testing import make_recording
 

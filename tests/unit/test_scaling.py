@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.rule_rows import S, T, by_rule, task
 
-from daskscope.analysis.facts import Finding
+from daskscope.insights.facts import Finding
 
 RULES = {"scaling-lags", "scaling-flaps", "scaling-capped"}
 

@@ -1,13 +1,17 @@
-"""One task with more data than others, one that is slow for another reason, and workers that are slow at everything."""
+"""Tasks with more data than others, stragglers, tasks that run alone, and workers that are slow at everything."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.rule_rows import S, T, by_rule, task
 
-from daskscope.analysis.facts import Finding
+from daskscope.analysis.columns.intervals import alone_us
+from daskscope.insights.facts import Finding
 
 RULES = {"data-skew", "stragglers", "slow-workers"}
 MIB = 1 << 20
@@ -100,3 +104,37 @@ def test_differences_that_say_nothing(seconds: list[float], count: int) -> None:
 def test_one_long_task_does_not_make_its_worker_slow() -> None:
     tasks = [*work([1, 1, 1, 1]), task(20, 90, worker="w2", key="long")]
     assert "slow-workers" not in found(workers=workers(4), tasks=tasks)
+
+
+PARALLEL = [task(n / 10, n / 10 + 2, worker="ab"[n % 2], thread=n % 4) for n in range(40)]
+
+
+class TestSerialSections:
+    def test_a_reduction_that_runs_alone(self) -> None:
+        finding = by_rule(tasks=[*PARALLEL, task(10, 60, "merge")])["serial-sections"]
+        assert finding.title == "merge ran alone for 50 % of the run"
+        assert finding.gain is not None
+        assert (finding.gain.us, finding.gain.of) == (50 * S, "run")
+
+    def test_a_reduction_beside_others(self) -> None:
+        beside = [task(10, 60, worker="b", key=f"other-{n}", thread=n) for n in range(4)]
+        assert "serial-sections" not in by_rule(tasks=[*PARALLEL, *beside, task(10, 60, "merge")])
+
+    def test_an_execution_that_ends_before_it_starts(self) -> None:
+        starts, stops = np.array([0, 5, 20]), np.array([30, 40, 10])
+        assert [alone_us(starts, stops, row) for row in range(3)] == [5, 10, 0]
+
+    def test_a_single_task_is_no_section(self) -> None:
+        assert "serial-sections" not in by_rule(tasks=[task(10, 60, "merge")])
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), min_size=1, max_size=12))
+def test_the_time_alone_is_that_of_counting_second_by_second(spans: list[tuple[int, int]]) -> None:
+    starts = np.array([start for start, _ in spans])
+    stops = starts + np.array([length for _, length in spans])
+    expected = [0] * len(spans)
+    for second in range(50):
+        running = [n for n in range(len(spans)) if starts[n] <= second < stops[n]]
+        if len(running) == 1:
+            expected[running[0]] += 1
+    assert [alone_us(starts, stops, row) for row in range(len(spans))] == expected

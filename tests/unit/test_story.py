@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.main import main
+from daskscope.insights.facts import Facts
 from daskscope.insights.story import Story, tell
 from daskscope.testing import make_recording
 from daskscope.wire.file import Row, frames_of_rows

@@ -18,7 +18,6 @@ import distributed
 
 import daskscope
 from daskscope import analytics, units
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import Summary, extent, summarise
 from daskscope.cli.output import is_terminal, open_output, write, write_message
 from daskscope.cli.show import EXPECTED, show_interpretation
@@ -26,6 +25,7 @@ from daskscope.client.local_server import split_secret, start, with_secret
 from daskscope.client.server import upload_file
 from daskscope.collector.scheduler.claims import REGISTER
 from daskscope.errors import MissingExtra
+from daskscope.insights.facts import Facts
 from daskscope.report.document import report_page
 from daskscope.wire.file import read_recording
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from daskscope import analytics
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.summary import extent
 from daskscope.cli.output import Output, open_output, write_json
 from daskscope.cli.terminal import HELP, escape
 from daskscope.client.analyse import find_recording
 from daskscope.client.server import download_recording
+from daskscope.insights.facts import Facts
 from daskscope.insights.story import Story, tell
 from daskscope.model.recording import Recording
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, Part
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.summary import Activity, Cluster, Computation, Prefix, Summary, extent, summarise
 from daskscope.analysis.workers import Worker
 from daskscope.cli.output import Output, is_terminal, open_output, write, write_json, write_message
 from daskscope.cli.terminal import HELP, Cells, Column, escape, escape_lines, split_cells
 from daskscope.client.analyse import find_recording
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.recording import Recording, Table
 from daskscope.model.states import VERDICT_TEXT
 from daskscope.model.tables import TABLES

@@ -16,15 +16,15 @@ from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.cost import Cost, recorded_cost
 from daskscope.analysis.executions import counts, parallelism
-from daskscope.analysis.facts import Facts
 from daskscope.analysis.failures import Failure
-from daskscope.analysis.outcome import outcome
 from daskscope.analysis.selection import since
 from daskscope.analysis.summary import Summary, computation_states, extent, fine_metrics, is_open, summarise
 from daskscope.analysis.time.breakdown import Breakdown, breakdown
 from daskscope.analysis.time.critical_path import CriticalPath, critical_path
 from daskscope.analysis.workers import LOST, Worker
+from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
+from daskscope.insights.story import outcome
 from daskscope.model.recording import Recording
 from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks

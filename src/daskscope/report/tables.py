@@ -17,7 +17,7 @@ from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, event_rate
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.intervals import overlaps_us
-from daskscope.analysis.facts import Facts
+from daskscope.insights.facts import Facts
 from daskscope.model.recording import Completeness, Recording, Table
 from daskscope.model.untrusted import LARGEST, parse_object
 from daskscope.report.blocks import Blocks

@@ -1,4 +1,4 @@
-"""Tasks that a restriction keeps on one worker, and tasks that stay there for another reason."""
+"""The rules about tasks that wait at other workers: a restriction keeps them on one worker, or they stay for another reason."""
 
 from __future__ import annotations
 

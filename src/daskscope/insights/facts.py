@@ -1,9 +1,9 @@
-"""Input of the rules and the headline (``Facts``), and their output (``Finding``)."""
+"""Input of the rules and the headline (``Facts``), a rule (``Rule``), and its output (``Finding``)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -173,6 +173,28 @@ class Facts:
         if change is not None and self.replayed is not None:
             high = min(high, self.replayed.max_saving_us(change, self.run_us))
         return replace(found, wall_low_us=min(low, high), wall_high_us=high, cost_high=high * self.cost_per_us)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. ``check`` yields findings, and nothing if it is unsure."""
+
+    id: str
+    title: str
+    #: Why it matters.
+    why: str
+    #: When the rule speaks, with the source of each number.
+    when: str
+    check: Callable[[Facts], Iterator[Finding]]
+
+
+def at_least(share: float, of: str) -> str:
+    """Return a lower limit in words, for ``Rule.when``: a share of something, and ``MIN_US``."""
+    return f"{100 * share:g} % of {of} and {MIN_US / 1e6:g} s"
+
+
+#: The limit of ``Facts.is_relevant`` in words.
+RELEVANT = at_least(MIN_SHARE, "thread time")
 
 
 def gain(us: int, total_us: int, of: str, how: str, low_us: int = 0, high_us: int = 0) -> Gain | None:

@@ -1,12 +1,8 @@
-"""Tasks spend their time in loops of Python code, in iterating awkward arrays, or in compiling with Numba.
-
-A thread is sampled where it gives up the interpreter lock, and a loop of Python code does so at its backward jump. Vectorized
-code calls a library from a line of the user, but is never sampled at a jump (0 of 697 samples), a loop in 4 to 6 % and a
-comprehension in 94 to 97 % of the samples of its line.
-"""
+"""Rules about Python code: slow loops in tasks, and code that blocks an event loop."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -14,13 +10,12 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.columns.grouping import flat_strings, where
-from daskscope.analysis.facts import Facts, Finding
 from daskscope.analysis.profiles import owner
-from daskscope.insights.rule import Rule
+from daskscope.insights.facts import MIN_US, Facts, Finding, Rule, at_least
 from daskscope.model.recording import Array, Table
 
 #: Shares of the samples of a prefix.
-MIN_SHARE = 0.2
+MIN_LOOPING = 0.2
 MIN_COMPILING = 0.5
 #: Share of jumps among the samples that end in the user's code, and how many of those there must be.
 MIN_JUMPS = 0.02
@@ -43,7 +38,13 @@ class Samples:
     compiling: int
 
 
-def check(facts: Facts) -> Iterator[Finding]:
+def _python_loops(facts: Facts) -> Iterator[Finding]:
+    """Find prefixes whose tasks spend their time in loops, in iterating awkward arrays, or in compiling with Numba.
+
+    A thread is sampled where it gives up the interpreter lock, and a loop of Python code does so at its backward jump. Vectorized
+    code calls a library from a line of the user, but is never sampled at a jump (0 of 697 samples), a loop in 4 to 6 % and a
+    comprehension in 94 to 97 % of the samples of its line.
+    """
     frames = _frames(flat_strings(facts.recording["profiles"].lists("stack")).values)
     by_prefix = _by_prefix(facts, frames)
     for one in facts.longest_prefixes:
@@ -51,8 +52,8 @@ def check(facts: Facts) -> Iterator[Finding]:
         if samples is None or samples.total < MIN_SAMPLES or not facts.is_relevant(us):
             continue
         line = _hottest_line(facts, prefix, frames)
-        if samples.iterating > MIN_SHARE * samples.total:
-            yield _finding(
+        if samples.iterating > MIN_LOOPING * samples.total:
+            yield _loop_finding(
                 facts,
                 f"{prefix} iterates over awkward arrays",
                 samples.iterating / samples.total,
@@ -61,7 +62,7 @@ def check(facts: Facts) -> Iterator[Finding]:
                 "Use array operations instead of a loop over events, or a function compiled by Numba.",
             )
         elif samples.compiling > MIN_COMPILING * samples.total:
-            yield _finding(
+            yield _loop_finding(
                 facts,
                 f"{prefix} spends its time compiling with Numba",
                 samples.compiling / samples.total,
@@ -70,11 +71,11 @@ def check(facts: Facts) -> Iterator[Finding]:
                 "Use @njit(cache=True), or declare the signature so that it is compiled once.",
             )
         elif (
-            samples.user > MIN_SHARE * samples.total
+            samples.user > MIN_LOOPING * samples.total
             and samples.user >= MIN_SAMPLES
             and samples.jumps >= MIN_JUMPS * samples.user
         ):
-            yield _finding(
+            yield _loop_finding(
                 facts,
                 f"{prefix} spends its time in a Python loop",
                 samples.user / samples.total,
@@ -84,7 +85,7 @@ def check(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _finding(facts: Facts, title: str, share: float, us: int, evidence: str, advice: str) -> Finding:
+def _loop_finding(facts: Facts, title: str, share: float, us: int, evidence: str, advice: str) -> Finding:
     saved = facts.thread_time(round(share * us), "compute time of these samples")
     return facts.finding(
         "python loop", title, f"{units.percent(share)} of the samples: {evidence}", advice, "profile", saved
@@ -155,10 +156,55 @@ def _holds(table: Table, rows: Array, wanted: Array) -> Array:
     return result
 
 
-RULE = Rule(
+PYTHON_LOOPS = Rule(
     "python-loops",
     "Tasks spend their time in Python loops",
     "Array operations and compiled code are 10 to 100 times faster than a loop.",
     "From 20 % of at least 100 samples, with backward jumps in 2 % of them: vectorized code has none in 697 samples.",
-    check,
+    _python_loops,
+)
+
+
+# ---------------------------------------------------------------- event loops
+
+#: As distributed logs it.
+MESSAGE = re.compile(r"Event loop was unresponsive in (\w+) for (?:about )?([0-9.]+)\s*s")
+#: Share of the run.
+MIN_STALLED = 0.05
+
+
+def _loop_stalls(facts: Facts) -> Iterator[Finding]:
+    stalled: dict[str, list[float]] = {}
+    for worker, message, repeats in facts.recording["logs"].records("worker", "message", "repeats"):
+        if found := MESSAGE.search(message):
+            # Messages that differ only in numbers are recorded once.
+            stalled.setdefault(worker, []).extend([float(found[2])] * max(1, repeats))
+    if not stalled:
+        return
+    worker, seconds = max(stalled.items(), key=lambda one: sum(one[1]))
+    us = min(round(sum(seconds) * 1e6), facts.run_us)
+    if us < max(MIN_US, MIN_STALLED * facts.run_us):
+        return
+    names = {one.worker: one.name or one.worker for one in facts.workers}
+    others = (
+        f" {units.counted(len(stalled) - 1, 'other process', 'other processes')} had such stalls, too."
+        if len(stalled) > 1
+        else ""
+    )
+    yield facts.finding(
+        "overhead",
+        f"The event loop of {names.get(worker, 'the scheduler')} was blocked for {units.duration(us)}",
+        f"{units.counted(len(seconds), 'time')}, {units.duration(max(seconds) * 1e6)} at most.{others}",
+        "Code that holds the interpreter lock for seconds, such as a large pickle or an extension, blocks messages and heartbeats. "
+        "Look at the profile of the event loop. On a scheduler, use fewer and larger tasks.",
+        "logs",
+    )
+
+
+LOOP_STALLS = Rule(
+    "loop-stalls",
+    "Event loops are blocked",
+    "A scheduler or worker whose event loop is blocked answers nobody, and may be taken for lost.",
+    f"From {at_least(MIN_STALLED, 'the run')}, in one process, by the lines that Dask logs after 3 s.",
+    _loop_stalls,
 )

@@ -1,4 +1,4 @@
-"""The rule about pairs of workers with a slow connection."""
+"""The rules about moving data: pairs of workers with a slow connection."""
 
 from __future__ import annotations
 

@@ -1,0 +1,64 @@
+"""The rules about loops of Python code, and about event loops that are blocked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.coffea_rows import tables
+from tests.rule_rows import S, T, by_rule, task
+
+from daskscope.analysis.summary import extent
+from daskscope.insights.facts import Facts
+from daskscope.insights.python_code import PYTHON_LOOPS
+from daskscope.testing import make_recording
+
+
+def profile(stack: tuple[str, ...], count: int, looping: int = 0) -> dict[str, Any]:
+    row = {"kind": "compute", "prefix": "Dimuon", "worker": "a", "start_us": T, "stop_us": T + S}
+    return {**row, "stack": stack, "count": count, "looping": looping}
+
+
+USER = "/home/me/ana.py\tprocess\t7"
+AWKWARD = "/lib/python3/site-packages/awkward/highlevel.py\t__iter__\t9"
+NUMBA = "/lib/python3/site-packages/numba/core/compiler.py\tcompile\t9"
+NUMPY = "/lib/python3/site-packages/numpy/core/fromnumeric.py\tsum\t9"
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([profile((USER,), 150, 6)], "Dimuon spends its time in a Python loop"),
+        ([profile((USER,), 150, 0)], None),
+        ([profile((USER,), 30, 6), profile((USER, NUMPY), 200)], None),
+        ([profile((USER, AWKWARD), 100), profile((USER, NUMPY), 100)], "Dimuon iterates over awkward arrays"),
+        ([profile((USER, NUMBA), 150), profile((USER, NUMPY), 100)], "Dimuon spends its time compiling with Numba"),
+        ([profile((USER, AWKWARD), 60)], None),
+    ],
+)
+def test_loops_of_python_code(rows: list[dict[str, Any]], expected: str | None) -> None:
+    recording = make_recording({**tables(4), "profiles": rows})
+    found = [finding.title for finding in PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))]
+    assert found == ([] if expected is None else [expected])
+
+
+def test_a_loop_is_reported_with_its_line() -> None:
+    recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 6)]})
+    (finding,) = PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))
+    assert finding.evidence == (
+        "100 % of the samples: Samples in lines of your own code, in a loop, most of them below ana.py, line 7."
+    )
+
+
+class TestLoopStalls:
+    def log(self, seconds: float) -> list[dict[str, Any]]:
+        text = f"Event loop was unresponsive in Worker for {seconds:.2f}s.  This is often caused by long-running GIL-holding"
+        return [{"time_us": T, "worker": "a", "message": text, "level": 30}] * 2
+
+    def test_an_event_loop_that_was_blocked(self) -> None:
+        finding = by_rule(tasks=[task(0, 50)], logs=self.log(4.5))["loop-stalls"]
+        assert finding.title == "The event loop of a was blocked for 9.00 s"
+        assert finding.evidence == "2 times, 4.50 s at most."
+
+    def test_a_short_stall(self) -> None:
+        assert "loop-stalls" not in by_rule(tasks=[task(0, 50)], logs=self.log(1.0))
