@@ -22,7 +22,8 @@ from tests.services import ACCESS, BUCKET, Hosting, Postgres
 from daskscope.server import documents
 from daskscope.server.jobs import Jobs
 from daskscope.server.processes.build import Job
-from daskscope.server.processes.child import Storage, memory_attempts
+from daskscope.server.processes.child import memory_attempts
+from daskscope.server.settings import Storage
 from daskscope.storage import schema
 
 VIEW = "/api/v1/clusters/c/view"

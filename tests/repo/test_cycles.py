@@ -1,4 +1,4 @@
-"""No module imports itself by way of others, not even with an import inside of a function."""
+"""No module and no package imports itself by way of others, not even with an import inside of a function."""
 
 from __future__ import annotations
 
@@ -65,19 +65,49 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def test_no_module_is_part_of_a_cycle() -> None:
+def imports() -> dict[str, set[str]]:
+    """Return the modules that each module imports."""
     paths = {module_of(path): path for path in PACKAGE.rglob("*.py")}
     modules = frozenset(paths)
-    graph = {
+    return {
         name: {other for other in imports_of(path, modules) if other in modules and not name.startswith(f"{other}.")}
         for name, path in paths.items()
     }
 
+
+def siblings(graph: dict[str, set[str]], parent: str) -> dict[str, set[str]]:
+    """Return which modules and packages directly in a package import which others, with everything that packages contain."""
+    depth = parent.count(".") + 2
+    inside: dict[str, set[str]] = {}
+    for name, others in graph.items():
+        if name.startswith(f"{parent}."):
+            mine = ".".join(name.split(".")[:depth])
+            found = {".".join(other.split(".")[:depth]) for other in others if other.startswith(f"{parent}.")}
+            inside.setdefault(mine, set()).update(found - {mine})
+    return inside
+
+
+def test_no_module_is_part_of_a_cycle() -> None:
+    graph = imports()
     assert len(graph) > 100
     assert cycles(graph) == []
+
+
+def test_no_package_is_part_of_a_cycle() -> None:
+    graph = imports()
+    parents = sorted({module_of(path) for path in PACKAGE.rglob("__init__.py")})
+    assert {"daskscope", "daskscope.server", "daskscope.storage"} <= set(parents)
+    assert {parent: found for parent in parents if (found := cycles(siblings(graph, parent)))} == {}
 
 
 def test_a_cycle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}
 
     assert cycles(graph) == [["a", "b", "c"]]
+
+
+def test_a_cycle_of_packages_is_found() -> None:
+    graph = {"a.b.one": {"a.c.one"}, "a.c.one": set(), "a.c.two": {"a.b.two"}, "a.b.two": set()}
+
+    assert cycles(graph) == []
+    assert cycles(siblings(graph, "a")) == [["a.b", "a.c"]]

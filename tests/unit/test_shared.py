@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from daskscope.server.caches import OneAtATime, Shared
-from daskscope.server.ingest.limits import MemoryBudget
+from daskscope.server.processes.child import MemoryBudget
 
 
 @dataclass(frozen=True)

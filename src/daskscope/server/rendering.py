@@ -21,7 +21,7 @@ from daskscope.model.untrusted import parse_object
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
-from daskscope.server.processes.child import Storage
+from daskscope.server.settings import Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import StoreAway, new_path, open_store
 from daskscope.storage.base.database import Database, DatabaseError, InvalidInput, StorageError, detail_of

@@ -18,15 +18,15 @@ from daskscope.client.local_server import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
 from daskscope.server.caches import ClusterUsers, EarlierRuns, Outdated, Shared, TokenCache
 from daskscope.server.errors import public_message
-from daskscope.server.ingest.limits import Arriving, InFlight, MemoryBudget, NewNames, Quotas, StorageQuota
+from daskscope.server.ingest.limits import Arriving, InFlight, NewNames, Quotas, StorageQuota
 from daskscope.server.ingest.parsing import Parsing
 from daskscope.server.ingest.writer import Writer
 from daskscope.server.live import Live
 from daskscope.server.monitoring import Check, Counters
 from daskscope.server.pools import Pools
-from daskscope.server.processes.child import ChildProcesses, Storage
+from daskscope.server.processes.child import ChildProcesses, MemoryBudget
 from daskscope.server.rendering import Subject
-from daskscope.server.settings import Settings, SettingsError
+from daskscope.server.settings import Settings, SettingsError, Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import open_store
 from daskscope.storage.base.database import Database, StorageError, detail_of, explained_damage

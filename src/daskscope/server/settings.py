@@ -11,11 +11,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from daskscope.client.local_server import LOOPBACK, data_directory
 from daskscope.errors import DaskscopeError
 
 ENVIRONMENT = "DASKSCOPE_SERVER_"
 MIB = 1024 * 1024
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """How to reach the storage of the server."""
+
+    database: str
+    database_timeout: int
+    store: str
+    store_endpoint: str
+    masters: list[bytes]
 
 
 class SettingsError(DaskscopeError):

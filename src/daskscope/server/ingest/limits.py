@@ -169,39 +169,6 @@ class InFlight:
                 self._nbytes -= held
 
 
-class MemoryBudget:
-    """Memory for work that needs much of it. Work that does not fit waits for other work to end.
-
-    An account that has some gets no more than half of it: two queries of one account would keep those of all others waiting.
-    """
-
-    def __init__(self, nbytes: int) -> None:
-        self.nbytes = nbytes
-        self._used: Counter[int] = Counter()
-        self._changed = threading.Condition()
-
-    @contextmanager
-    def reserve(self, nbytes: int, account: int) -> Iterator[None]:
-        """Reserve memory for an account during a block. What needs more than there is runs alone."""
-        amount = min(nbytes, self.nbytes)
-
-        def has_room() -> bool:
-            mine = self._used[account]
-            return self._used.total() + amount <= self.nbytes and (not mine or mine + amount <= self.nbytes // 2)
-
-        with self._changed:
-            self._changed.wait_for(has_room)
-            self._used[account] += amount
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._used[account] -= amount
-                # Drop zeros: accounts come and go.
-                self._used += Counter()
-                self._changed.notify_all()
-
-
 @dataclass
 class Arriving:
     """Bytes of uploads in progress, by account."""

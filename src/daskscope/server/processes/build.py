@@ -15,7 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, run_job
+from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, run_job
+from daskscope.server.settings import Storage
 
 #: The module that a process runs.
 MODULE = "daskscope.server.processes.build"

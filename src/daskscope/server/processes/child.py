@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -44,16 +45,6 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
 
 
-class Storage(msgspec.Struct, frozen=True):
-    """How to reach the storage of the server."""
-
-    database: str
-    database_timeout: int
-    store: str
-    store_endpoint: str
-    masters: list[bytes]
-
-
 def memory_attempts(wanted: int, nbytes: int) -> list[int]:
     """Return the memory to try a job with. Rows besides tasks, such as events and samples, are not in the estimate."""
     return [wanted, nbytes] if wanted < nbytes else [nbytes]
@@ -64,6 +55,39 @@ def take_child_cpu_s() -> float:
     seconds: float = getattr(_used, "seconds", 0.0)
     _used.seconds = 0.0
     return seconds
+
+
+class MemoryBudget:
+    """Memory for work that needs much of it. Work that does not fit waits for other work to end.
+
+    An account that has some gets no more than half of it: two queries of one account would keep those of all others waiting.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self._used: Counter[int] = Counter()
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def reserve(self, nbytes: int, account: int) -> Iterator[None]:
+        """Reserve memory for an account during a block. What needs more than there is runs alone."""
+        amount = min(nbytes, self.nbytes)
+
+        def has_room() -> bool:
+            mine = self._used[account]
+            return self._used.total() + amount <= self.nbytes and (not mine or mine + amount <= self.nbytes // 2)
+
+        with self._changed:
+            self._changed.wait_for(has_room)
+            self._used[account] += amount
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._used[account] -= amount
+                # Drop zeros: accounts come and go.
+                self._used += Counter()
+                self._changed.notify_all()
 
 
 class Child:

@@ -14,7 +14,8 @@ from typing import Literal
 import msgspec
 
 from daskscope.errors import DaskscopeError
-from daskscope.server.processes.child import ENVIRONMENT, NICE, ChildProcesses, Storage, run_job
+from daskscope.server.processes.child import ENVIRONMENT, NICE, ChildProcesses, run_job
+from daskscope.server.settings import Storage
 from daskscope.storage.base.blobs import StoreAway
 from daskscope.storage.runs.compaction import Compacted
 

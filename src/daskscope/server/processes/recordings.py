@@ -21,9 +21,9 @@ from daskscope import units
 from daskscope.analysis.compare.comparison import Part, compare_parts
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Completeness, Recording
-from daskscope.server.ingest.limits import MemoryBudget
-from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, memory_attempts, run_job
+from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, MemoryBudget, memory_attempts, run_job
 from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
+from daskscope.server.settings import Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.runs.read import Amount, RunTooLarge, read_snapshot
 from daskscope.wire.file import frames_of_table

@@ -17,8 +17,9 @@ from daskscope import units
 from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if.predict import Options, WhatIf, what_if
 from daskscope.errors import DaskscopeError
-from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, Storage, run_job
+from daskscope.server.processes.child import ENVIRONMENT, ChildProcesses, run_job
 from daskscope.server.rendering import JobError, Subject, describe_error, open_archive, raise_again, read
+from daskscope.server.settings import Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.runs.read import Amount
 
