@@ -1,1 +1,1 @@
-"""Rules that look at the facts of a run and yield findings: one rule per module, listed in ``rules``."""
+"""Rules that look at the facts of a run and yield findings, in families; ``rules`` has their order."""
