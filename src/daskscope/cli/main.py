@@ -41,31 +41,14 @@ from daskscope.client import credentials
 from daskscope.client.server import chosen_account, configured_url
 from daskscope.errors import DaskscopeError
 
-#: Every command, in the order of the help text. The module has the name of the command, with an underscore for a dash.
-COMMANDS: list[ModuleType] = [
-    demo,
-    watch,
-    serve,
-    login,
-    account,
-    ls,
-    show,
-    compare,
-    explain,
-    sql,
-    what_if,
-    reports,
-    open,
-    export,
-    import_,
-    preview,
-    mcp,
-    token,
-    top,
-    user,
-    audit,
-    doctor,
-]
+#: Every command, in the groups and the order of the help text. A module has the name of its command, with an underscore for a dash.
+GROUPS: dict[str, list[ModuleType]] = {
+    "record": [demo, watch, serve, preview],
+    "look": [ls, top, show, explain, compare, what_if, sql, open, export, import_, mcp],
+    "team": [login, account, reports, token],
+    "administer": [user, audit, doctor],
+}
+COMMANDS: list[ModuleType] = [module for modules in GROUPS.values() for module in modules]
 
 #: Commands that always use the configured server.
 USE_SERVER: list[ModuleType] = [account, ls, explain, reports, token, top, user, audit]
@@ -99,15 +82,34 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "daskscope") -> int:
     return code
 
 
+class GroupedParser(argparse.ArgumentParser):
+    """A parser whose help lists the commands in groups. argparse has one list."""
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        for title, modules in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments(argparse.Action([], command_name(one), help=summary(one)) for one in modules)
+            formatter.end_section()
+        return f"{super().format_help()}\n{formatter.format_help()}"
+
+
+def summary(module: ModuleType) -> str:
+    """Return what a command does, in one sentence."""
+    return (module.__doc__ or "").splitlines()[0]
+
+
 def build_parser(prog: str = "daskscope") -> argparse.ArgumentParser:
     """Return the parser with all commands."""
-    parser = argparse.ArgumentParser(prog=prog, description="The flight recorder for Dask.")
+    usage = f"{prog} [-h] [--version] COMMAND ..."
+    parser = GroupedParser(prog=prog, usage=usage, description="The flight recorder for Dask.")
     parser.add_argument("--version", action="version", version=f"daskscope {__version__}")
     parser.set_defaults(run=None)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    commands = parser.add_subparsers(
+        prog=prog, metavar="COMMAND", parser_class=argparse.ArgumentParser, help=argparse.SUPPRESS
+    )
     for module in COMMANDS:
-        text = (module.__doc__ or "").splitlines()[0]
-        command = commands.add_parser(command_name(module), help=text, description=text)
+        command = commands.add_parser(command_name(module), description=summary(module))
         module.configure(command)
         command.set_defaults(run=module.run)
     return parser
