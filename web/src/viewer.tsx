@@ -1,7 +1,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { switchTheme } from "./charts/theme";
-import { moment } from "./model/format";
+import { count, moment } from "./model/format";
 import { ModelContext, ParamContext, useModel, useView } from "./model/hooks";
 import type { Model } from "./model/model";
 import type { View } from "./model/nav";
@@ -20,12 +20,12 @@ import { Tables } from "./pages/tables";
 import { TaskGroups } from "./pages/task-groups";
 import { TaskStreamPage } from "./pages/task-stream";
 import { Workers } from "./pages/workers";
-import { Rail } from "./rail";
+import { Icon } from "./widgets/icon";
 import { Toasts } from "./widgets/toast";
 import { ViewerHelp } from "./widgets/viewer-help";
 import { listenForKeys } from "./widgets/viewer-keys";
 import { ViewerPalette } from "./widgets/viewer-palette";
-import { viewName } from "./widgets/views";
+import { viewGroups, viewName } from "./widgets/views";
 
 const PAGES: Record<View, FunctionComponent> = {
   overview: Overview,
@@ -94,5 +94,55 @@ function Content({ main }: { main?: preact.RefObject<HTMLElement | null> }) {
         {location.href} · created {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
       </p>
     </main>
+  );
+}
+
+function Rail() {
+  const model = useModel();
+  const view = useView();
+  const { report } = model;
+  const counts: Partial<Record<View, number>> = {
+    workers: report.workers.length,
+    errors: report.errors.length,
+    groups: report.groups.length,
+    events: report.events_of,
+    code: report.computations.length,
+  };
+  return (
+    <nav class="rail" aria-label="Views">
+      <div class="inner">
+        {viewGroups(report).map(([title, views]) => (
+          <RailGroup key={title} title={title}>
+            {views.map(({ view: v, name, icon }) => (
+              <a
+                key={v}
+                href={model.nav.href(v)}
+                aria-current={v === view ? "page" : undefined}
+                data-testid={`nav-${v}`}
+                onClick={(e) => {
+                  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
+                  e.preventDefault();
+                  model.nav.go(v);
+                }}
+              >
+                <Icon name={icon} />
+                {name}
+                {counts[v] ? <span class={v === "errors" ? "n bad" : "n"}>{count(counts[v])}</span> : null}
+              </a>
+            ))}
+          </RailGroup>
+        ))}
+        <div class="foot">{report.statement}</div>
+      </div>
+    </nav>
+  );
+}
+
+function RailGroup({ title, children }: { title: string; children: preact.ComponentChildren }) {
+  return (
+    <>
+      <h2>{title}</h2>
+      {children}
+    </>
   );
 }

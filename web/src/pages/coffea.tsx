@@ -1,14 +1,15 @@
+import { useMemo } from "preact/hooks";
 import type { CoffeaRun } from "../api/schema.gen";
 import { count, counted, duration, frequency, NOTHING, nbytes, percent, UNKNOWN } from "../model/format";
-import { useModel, useParam } from "../model/hooks";
+import { useBinCenters, useModel, useParam, useSettledSelection } from "../model/hooks";
 import { type BarRow, BarRows } from "../widgets/bar-rows";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
 import { Pick } from "../widgets/inputs";
 import { type Metric, MetricStrip } from "../widgets/metric-strip";
+import { type PlotSeries, TimePlot } from "../widgets/plot";
 import { Scatter } from "../widgets/scatter";
 import { TimeRuler } from "../widgets/time-ruler";
 import { CoffeaColumns, CoffeaParts } from "./coffea-parts";
-import { CoffeaTime } from "./coffea-time";
 
 const PHASES = { preprocess: "Preprocess", process: "Process", merge: "Merge" } as const;
 
@@ -163,5 +164,37 @@ function FitText({ run }: { run: CoffeaRun }) {
     <span>
       A chunk takes {duration(run.fit.fixed_us)}, and {million} per million events.
     </span>
+  );
+}
+
+/** Event rate and workers over time. */
+function CoffeaTime({ run }: { run: CoffeaRun }) {
+  const { b0, b1 } = useSettledSelection();
+  const x = useBinCenters();
+  const rate = useMemo(
+    (): PlotSeries[] => [{ label: "events per second", values: run.event_rate.slice(b0, b1), colour: "--act-cpu" }],
+    [run, b0, b1],
+  );
+  const workers = useMemo(
+    (): PlotSeries[] => [
+      { label: "workers", values: run.worker_count.slice(b0, b1), colour: "--act-transfer", stepped: true },
+    ],
+    [run, b0, b1],
+  );
+  return (
+    <div class="cols mt">
+      <Panel title="Event rate over time" class="c7">
+        <TimePlot label="Events per second over time" x={x} series={rate} format={frequency} height={180} />
+      </Panel>
+      <Panel title="Workers over time" class="c5">
+        <TimePlot
+          label="Workers over time"
+          x={x}
+          series={workers}
+          format={(v) => String(Math.round(v * 10) / 10)}
+          height={180}
+        />
+      </Panel>
+    </div>
   );
 }

@@ -5,7 +5,6 @@ import { switchTheme } from "../charts/theme";
 import { Brand, Icon } from "../widgets/icon";
 import { Toasts } from "../widgets/toast";
 import { takesKeys } from "../widgets/viewer-keys";
-import { AppHelp } from "./app-help";
 import { AppPalette } from "./app-palette";
 import { useTeam } from "./context";
 import { Link } from "./link";
@@ -153,5 +152,49 @@ export function AppShell({ section, children }: { section: string; children: Com
       <AppHelp open={dialog === "help"} onClose={() => open((now) => (now === "help" ? "" : now))} />
       <Toasts />
     </>
+  );
+}
+
+/** Keyboard shortcuts of the app. Reports have their own help. */
+function AppHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open && !ref.current?.open) ref.current?.showModal();
+    if (!open && ref.current?.open) ref.current.close();
+  }, [open]);
+  return (
+    <dialog class="palette help" ref={ref} onClose={onClose} aria-label="Keyboard shortcuts">
+      <h2>Keyboard shortcuts</h2>
+      <dl class="kv">
+        {SECTIONS.map(([id, name, letter]) => (
+          <>
+            <dt key={id}>
+              <kbd>G</kbd> <kbd>{letter.toUpperCase()}</kbd>
+            </dt>
+            <dd>{name}</dd>
+          </>
+        ))}
+        <dt>
+          <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>
+        </dt>
+        <dd>Search</dd>
+        <dt>
+          <kbd>T</kbd>
+        </dt>
+        <dd>Switch theme</dd>
+        <dt>
+          <kbd>?</kbd>
+        </dt>
+        <dd>Keyboard shortcuts</dd>
+      </dl>
+      <p class="pfoot">
+        <span>
+          Reports have more shortcuts: press <kbd>?</kbd> there.
+        </span>
+        <button type="button" class="btn sm push" onClick={() => ref.current?.close()}>
+          Close
+        </button>
+      </p>
+    </dialog>
   );
 }

@@ -1,4 +1,6 @@
 import type { Cluster, ClusterList } from "../api/server.gen";
+import { RUN_STATES } from "../api/states.gen";
+import { capital } from "../model/activity";
 import { count } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty } from "../widgets/basics";
@@ -8,7 +10,6 @@ import { Pick, Search } from "../widgets/inputs";
 import { ActionButton } from "./action-button";
 import { COLUMNS } from "./cluster-columns";
 import { ClusterRows } from "./cluster-rows";
-import { StateFilter } from "./cluster-state-filter";
 import { connectSnippet } from "./connect-snippet";
 import { useTeam } from "./context";
 import { LoadError, Loaded } from "./loaded";
@@ -138,5 +139,36 @@ function NoClusters({ filtered, period, clear }: { filtered: boolean; period: st
     <Empty title="No clusters recorded yet" snippet={connectSnippet()}>
       Run this in a notebook or script that has a Dask client:
     </Empty>
+  );
+}
+
+interface Props {
+  /** Number of clusters by state. */
+  states: Readonly<Record<string, number>>;
+  state: string;
+  onChange: (state: string) => void;
+}
+
+/** Buttons that filter clusters by state, for states that any cluster is in. */
+function StateFilter({ states, state, onChange }: Props) {
+  const total = Object.values(states).reduce((a, b) => a + b, 0);
+  return (
+    <div class="seg" role="group" aria-label="State">
+      <button type="button" aria-pressed={state === ""} onClick={() => onChange("")}>
+        All<em>{count(total)}</em>
+      </button>
+      {RUN_STATES.filter((id) => states[id] || id === state).map((id) => (
+        <button
+          type="button"
+          key={id}
+          aria-pressed={state === id}
+          onClick={() => onChange(id)}
+          data-testid={`state-${id}`}
+        >
+          {capital(id)}
+          <em>{count(states[id] ?? 0)}</em>
+        </button>
+      ))}
+    </div>
   );
 }

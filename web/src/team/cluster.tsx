@@ -1,7 +1,8 @@
 import type { Page } from "../api/server";
 import type { Computation, Explanation, OneCluster } from "../api/server.gen";
 import { Panel } from "../widgets/basics";
-import { CloseCluster, EditCluster } from "./cluster-actions";
+import { toast } from "../widgets/toast";
+import { ActionButton } from "./action-button";
 import { ComputationTable } from "./cluster-computations";
 import { ClusterDetails } from "./cluster-details";
 import { ClusterMetrics } from "./cluster-metrics";
@@ -11,7 +12,9 @@ import { ClusterProgress } from "./cluster-progress";
 import { ClusterRunning } from "./cluster-running";
 import { isBusy, outcome } from "./cluster-text";
 import { WorkerTable } from "./cluster-workers";
-import { useTeam, useTitle } from "./context";
+import { useCan, useTeam, useTitle } from "./context";
+import { EditDialog, parseTags } from "./edit-dialog";
+import { Field } from "./field";
 import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
@@ -181,5 +184,48 @@ function Summary({ id }: { id: string }) {
         )}
       </Loaded>
     </main>
+  );
+}
+
+/** Whether the user can change a cluster: the member who recorded it and owners can. */
+function useCanChange(c: OneCluster): boolean {
+  const { me } = useTeam();
+  const canAdmin = useCan("admin");
+  return useCan("write") && (canAdmin || c.user === me.user);
+}
+
+function EditCluster({ cluster: c, done }: { cluster: OneCluster; done: () => void }) {
+  const { api } = useTeam();
+  const canChange = useCanChange(c);
+  if (!canChange) return null;
+  const save = ({ name, tags }: Record<string, string>) =>
+    api.send("PATCH", `clusters/${encodeURIComponent(c.id)}`, { name, tags: parseTags(tags ?? "") }).then(done);
+  return (
+    <EditDialog title="Name and tags" button="Edit" label="Edit name and tags" save={save} testid="edit-cluster">
+      <Field label="Name" name="name" value={c.name} optional />
+      <Field
+        label="Tags"
+        name="tags"
+        value={c.tags.join(", ")}
+        hint="Separate tags with commas. Prices can depend on tags."
+        optional
+      />
+    </EditDialog>
+  );
+}
+
+function CloseCluster({ cluster: c }: { cluster: OneCluster }) {
+  const { api } = useTeam();
+  const canChange = useCanChange(c);
+  if (!canChange || !isLive(c)) return null;
+  const run = async () => {
+    if (!confirm(`Shut down ${c.name || c.id}? Its workers stop and results in memory are lost.`)) return;
+    await api.send("POST", `clusters/${encodeURIComponent(c.id)}/close`);
+    toast("Shutdown requested");
+  };
+  return (
+    <ActionButton run={run} testid="close-cluster">
+      Close cluster
+    </ActionButton>
   );
 }

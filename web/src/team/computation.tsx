@@ -1,20 +1,21 @@
 import { useState } from "preact/hooks";
-import type { OneComputation } from "../api/server.gen";
+import type { AccountPreferences, HostedReport, OneComputation, UsualDuration } from "../api/server.gen";
 import { count, counted } from "../model/format";
-import { StatePill } from "../widgets/icon";
+import { copy } from "../widgets/clipboard";
+import { Icon, Pill, StatePill } from "../widgets/icon";
+import { toast } from "../widgets/toast";
 import { callText } from "./cluster-text";
 import { HistoryOfComputation } from "./computation-history";
 import { useCan, useTeam } from "./context";
 import { EarlierRuns } from "./earlier-runs";
+import { EditDialog } from "./edit-dialog";
 import { LiveView } from "./lazy-live-view";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { ReportViewer } from "./report-viewer";
-import { useLive } from "./resources";
-import { ShareComputation } from "./share-computation";
+import { useLive, useResource } from "./resources";
 import { SourceCode } from "./source-code";
 import { Ago, seconds } from "./time-text";
-import { UsualDurationText } from "./usual-duration";
 
 /** Compare the duration with the median of the earlier finished runs; empty if there are none. */
 export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
@@ -111,5 +112,76 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
         tasks={found.value?.n_tasks ?? 0}
       />
     </>
+  );
+}
+
+/** What the sentence is based on. */
+export function howKnown({ runs, left }: UsualDuration): string {
+  const from = `From ${counted(runs, "earlier run")} of this code`;
+  return left
+    ? `${from}. Time left: from those that took longer than this run so far, and later from the pace of its tasks`
+    : from;
+}
+
+/** How long a running computation usually takes and what is left, in one sentence. Shows nothing without earlier runs. */
+function UsualDurationText({ usual }: { usual: UsualDuration | null }) {
+  if (!usual) return null;
+  return (
+    <p class="usual" title={howKnown(usual)} data-testid="usual">
+      {usual.state === "slower" && <Pill state="warn">Slow</Pill>} {usual.sentence}
+    </p>
+  );
+}
+
+/** A button that makes a report of a computation after asking who can see it, and copies its link. */
+function ShareComputation({ path }: { path: string }) {
+  const { api } = useTeam();
+  const share = async ({ visibility }: Record<string, string>) => {
+    const report = await api.send<HostedReport>("POST", `${path}/share`, { visibility });
+    copy(report.url, "Link copied");
+    toast("Report added to Reports");
+  };
+  return (
+    <EditDialog
+      title="Share report"
+      button={
+        <>
+          <Icon name="share" />
+          Share report
+        </>
+      }
+      label="Share report"
+      submit="Share"
+      save={share}
+      testid="share"
+    >
+      <Audience />
+    </EditDialog>
+  );
+}
+
+/** Who can see the report; the account's preference comes first. */
+function Audience() {
+  const { api, account } = useTeam();
+  const preferences = useResource<AccountPreferences>(() => api.get("preferences"), [account]);
+  return (
+    <Loaded from={preferences} lines={2}>
+      {(p) => (
+        <fieldset class="choices">
+          <legend>Who can see it?</legend>
+          <label class="check">
+            <input type="radio" name="visibility" value="private" defaultChecked={p.visibility === "private"} /> Members
+            of {account}
+          </label>
+          <label class="check">
+            <input type="radio" name="visibility" value="public" defaultChecked={p.visibility === "public"} /> Anyone
+            with the link
+          </label>
+          <small class="faint">
+            The report contains code and error messages. It stays when the cluster is deleted.
+          </small>
+        </fieldset>
+      )}
+    </Loaded>
   );
 }

@@ -1,17 +1,19 @@
 import { useState } from "preact/hooks";
-import type { ErrorState, OneError } from "../api/server.gen";
-import { counted } from "../model/format";
+import type { ErrorState, Failure, OneComputation, OneError } from "../api/server.gen";
+import { count, counted } from "../model/format";
+import { Panel } from "../widgets/basics";
+import { CardTable } from "../widgets/card-table";
 import { Traceback } from "../widgets/traceback";
 import { ActionButton } from "./action-button";
 import { useCan, useTeam, useTitle } from "./context";
-import { ErrorCode } from "./error-code";
-import { ErrorMetrics } from "./error-metrics";
-import { Occurrences } from "./error-occurrences";
 import { ErrorSidebar } from "./error-sidebar";
 import { Link } from "./link";
 import { Loaded } from "./loaded";
 import { ErrorPill } from "./pills";
-import { useLive } from "./resources";
+import { useLive, useResource } from "./resources";
+import { ScrollRegion } from "./scroll-region";
+import { SourceCode } from "./source-code";
+import { Ago, minute } from "./time-text";
 
 /** The page of an error group: traceback, occurrences, common properties and actions. */
 export function ErrorPage({ fingerprint }: { fingerprint: string }) {
@@ -111,5 +113,120 @@ function ErrorActions({ state, mark }: ActionProps) {
         </ActionButton>
       )}
     </div>
+  );
+}
+
+/** The code of the failed computation, if it was recorded. */
+function ErrorCode({ failure: f }: { failure: Failure }) {
+  const { api, account } = useTeam();
+  const found = useResource<OneComputation>(
+    () => api.get(`clusters/${encodeURIComponent(f.cluster_id)}/computations/${encodeURIComponent(f.computation_id)}`),
+    [account, f.cluster_id, f.computation_id],
+  );
+  if (!found.value?.code) return null;
+  return (
+    <Panel
+      title="Failed computation"
+      note={found.value.code_file}
+      right={<Link to={[account, "clusters", f.cluster_id, "computations", f.computation_id]}>Open</Link>}
+      class="mt"
+      testid="error-code"
+    >
+      <SourceCode code={found.value.code} hot={found.value.code_line} />
+    </Panel>
+  );
+}
+
+function ErrorMetrics({ group: g }: { group: OneError }) {
+  return (
+    <dl class="panel metrics eq mt">
+      {[
+        ["Occurrences", count(g.count), `${count(g.latest.length)} shown below`],
+        ["Clusters", count(g.n_clusters), ""],
+        ["Users", count(g.users.length), g.users.slice(0, 4).join(", ")],
+      ].map(([label, value, note]) => (
+        <div class="metric" key={label}>
+          <dt>{label}</dt>
+          <dd class="v">{value}</dd>
+          <dd class="s" title={note}>
+            {note}
+          </dd>
+        </div>
+      ))}
+      <div class="metric">
+        <dt>First seen</dt>
+        <dd class="v">
+          <Ago at={g.first_seen} />
+        </dd>
+        <dd class="s">{minute(g.first_seen)}</dd>
+      </div>
+      <div class="metric">
+        <dt>Last seen</dt>
+        <dd class="v">
+          <Ago at={g.last_seen} />
+        </dd>
+        <dd class="s">{minute(g.last_seen)}</dd>
+      </div>
+    </dl>
+  );
+}
+
+interface Props {
+  failures: readonly Failure[];
+  selected: number;
+  onSelect: (index: number) => void;
+}
+
+/** The latest occurrences of an error. A button shows the traceback of an occurrence. */
+function Occurrences({ failures, selected, onSelect }: Props) {
+  const { account } = useTeam();
+  return (
+    <Panel title="Occurrences" class="mt">
+      <ScrollRegion label="Occurrences">
+        <CardTable>
+          <thead>
+            <tr>
+              <th>Cluster</th>
+              <th>Prefix</th>
+              <th>User</th>
+              <th class="num">Count</th>
+              <th class="num">Time</th>
+              <th />
+            </tr>
+          </thead>
+          <tbody>
+            {failures.map((f, i) => (
+              <tr key={f.id} class={i === selected ? "sel" : ""}>
+                <td>
+                  {f.computation_id ? (
+                    <Link to={[account, "clusters", f.cluster_id, "computations", f.computation_id]}>
+                      {f.cluster_name || f.cluster_id}
+                    </Link>
+                  ) : (
+                    <Link to={[account, "clusters", f.cluster_id]}>{f.cluster_name || f.cluster_id}</Link>
+                  )}
+                </td>
+                <td class="mono">{f.prefix}</td>
+                <td>{f.user}</td>
+                <td class="num">
+                  {count(f.count)}
+                  {f.will_retry ? " (retried)" : ""}
+                </td>
+                <td class="num">
+                  <Ago at={f.time} />
+                </td>
+                <td>
+                  {f.traceback && (
+                    <button type="button" class="link" onClick={() => onSelect(i)}>
+                      Show traceback
+                    </button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </CardTable>
+      </ScrollRegion>
+    </Panel>
   );
 }

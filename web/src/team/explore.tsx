@@ -1,13 +1,16 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError } from "../api/server";
-import type { SqlAnswer } from "../api/server.gen";
+import type { SqlAnswer, SqlTables } from "../api/server.gen";
+import { quantity } from "../model/format";
 import { useParam } from "../model/hooks";
-import { EXAMPLES } from "../model/sql";
-import { Failed, Loading, Panel, ViewHead } from "../widgets/basics";
+import { EXAMPLES, readText, type SqlRow, sqlBars, sqlColumns } from "../model/sql";
+import { BarRows } from "../widgets/bar-rows";
+import { Empty, Failed, Loading, Panel, ViewHead } from "../widgets/basics";
 import { Pick } from "../widgets/inputs";
+import { DataTable } from "../widgets/table";
 import { useTeam } from "./context";
-import { ExploreResult } from "./explore-result";
-import { ExploreTables } from "./explore-tables";
+import { Loaded } from "./loaded";
+import { useResource } from "./resources";
 import { SavedQueries } from "./saved-queries";
 
 const PERIODS = [
@@ -98,5 +101,87 @@ export function Explore() {
         </div>
       </div>
     </main>
+  );
+}
+
+/** The tables that a query can read, with their columns. */
+function ExploreTables() {
+  const { api, account } = useTeam();
+  const tables = useResource<SqlTables>(() => api.get("sql/tables"), [account]);
+  return (
+    <Panel title="Tables" note="one row of each table is …" testid="sql-tables">
+      <Loaded from={tables}>
+        {(found) => (
+          <div class="sqltables">
+            {found.tables.map((table) => (
+              <details key={table.name}>
+                <summary>
+                  <code>{table.name}</code> <span class="faint">{table.row}</span>
+                </summary>
+                <dl>
+                  {table.columns.map((column) => (
+                    <div key={column.name}>
+                      <dt>
+                        <code>{column.name}</code> <span class="faint">{column.kind}</span>
+                      </dt>
+                      <dd>{column.meaning}</dd>
+                    </div>
+                  ))}
+                </dl>
+              </details>
+            ))}
+          </div>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+/** The rows of a query, as a chart where that makes sense, and as a table. */
+function ExploreResult({ answer }: { answer: SqlAnswer }) {
+  const columns = useMemo(() => sqlColumns(answer), [answer]);
+  const chart = useMemo(() => sqlBars(answer), [answer]);
+  const places = useMemo(() => new Map(answer.rows.map((row, place) => [row as SqlRow, place])), [answer]);
+  if (answer.rows.length === 0)
+    return (
+      <Panel class="mt" testid="sql-result">
+        <Empty title="No rows">{readText(answer)}</Empty>
+      </Panel>
+    );
+  return (
+    <>
+      {chart && (
+        <Panel class="mt" title={chart.head} testid="sql-chart">
+          <BarRows
+            max={Math.max(...chart.bars.map((bar) => bar.value))}
+            rows={chart.bars.map((bar, place) => ({
+              key: String(place),
+              name: <span title={bar.name}>{bar.name || "empty"}</span>,
+              text: quantity(bar.value, ""),
+              parts: [
+                { key: "value", value: bar.value, class: "a-cpu", title: `${bar.name}: ${quantity(bar.value, "")}` },
+              ],
+            }))}
+          />
+        </Panel>
+      )}
+      <Panel class="mt" testid="sql-result">
+        <DataTable<SqlRow>
+          name="sql"
+          label="Rows of the query"
+          title="Rows"
+          note={
+            <>
+              {answer.is_cut && "(there are more) "}
+              {readText(answer)}
+            </>
+          }
+          rows={answer.rows}
+          columns={columns}
+          rowKey={(row) => String(places.get(row))}
+          rowTestid="sql-row"
+        />
+      </Panel>
+    </>
   );
 }

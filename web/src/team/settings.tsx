@@ -1,11 +1,17 @@
+import type { BrowserSession } from "../api/server.gen";
+import { Panel } from "../widgets/basics";
+import { ActionButton } from "./action-button";
 import { useCan, useTeam } from "./context";
+import { Loaded } from "./loaded";
+import { useResource } from "./resources";
+import { ScrollRegion } from "./scroll-region";
 import { SignInOff, YourAccount } from "./settings-account";
 import { AuditLog } from "./settings-audit";
 import { Members } from "./settings-members";
 import { Preferences } from "./settings-preferences";
-import { Sessions } from "./settings-sessions";
 import { Tokens } from "./settings-tokens";
 import { Users } from "./settings-users";
+import { Ago } from "./time-text";
 
 /** Members, tokens, sessions, prices and retention; users and the audit log. Viewers see them without buttons. */
 export function Settings() {
@@ -48,5 +54,58 @@ export function Settings() {
         )}
       </div>
     </main>
+  );
+}
+
+/** The browsers in which the user is signed in. */
+function Sessions() {
+  const { api } = useTeam();
+  const sessions = useResource<{ items: BrowserSession[] }>(() => api.get("me/sessions"), []);
+  return (
+    <Panel title="Your sessions" note="Browsers in which you are signed in" class="mt" testid="sessions">
+      <Loaded from={sessions}>
+        {({ items }) => (
+          <ScrollRegion label="Sessions">
+            <table class="data">
+              <thead>
+                <tr>
+                  <th>Browser</th>
+                  <th>Address</th>
+                  <th class="num">Signed in</th>
+                  <th />
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((s) => (
+                  <tr key={s.id} data-testid="session-row">
+                    <td>
+                      <span class="cut" title={s.agent}>
+                        {s.agent || "unknown"}
+                      </span>
+                    </td>
+                    <td class="mono">{s.address}</td>
+                    <td class="num">
+                      <Ago at={s.created} now="just now" />
+                    </td>
+                    <td class="acts">
+                      {s.current ? (
+                        "this one"
+                      ) : (
+                        <ActionButton
+                          class="sm"
+                          run={() => api.send("DELETE", `me/sessions/${s.id}`).then(sessions.reload)}
+                        >
+                          End
+                        </ActionButton>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </ScrollRegion>
+        )}
+      </Loaded>
+    </Panel>
   );
 }

@@ -1,13 +1,14 @@
 import { useMemo, useState } from "preact/hooks";
 import type { History } from "../api/server.gen";
-import { duration } from "../model/format";
+import { clock, count, duration } from "../model/format";
 import { Empty, Panel } from "../widgets/basics";
 import { Plot, type PlotSeries } from "../widgets/plot";
+import { DataTable } from "../widgets/table";
+import type { ViewColumn } from "../widgets/table-rows";
 import { useTeam } from "./context";
 import { Loaded } from "./loaded";
 import { PlotKey } from "./plot-key";
 import { useLive } from "./resources";
-import { number, WorkerHistoryTable } from "./worker-history-table";
 
 /** Workers over time: connected, wanted by the scheduler, and their busy threads. */
 export function WorkerHistory({ id }: { id: string }) {
@@ -84,5 +85,68 @@ function WorkerHistoryCharts({ h }: { h: History }) {
         <Plot label="Busy threads and all threads" x={x} series={threads} format={number} height={150} />
       </div>
     </div>
+  );
+}
+
+// Two digits, because axis labels in quarters of a worker would otherwise be rounded to uneven steps.
+const number = (v: number): string =>
+  v >= 100 || Number.isInteger(v) ? count(Math.round(v)) : String(Number(v.toFixed(2)));
+
+interface Step {
+  at: number;
+  workers: number;
+  wanted: number | null;
+  busy: number;
+  threads: number;
+  tasks: number;
+  errors: number;
+}
+
+function WorkerHistoryTable({ h }: { h: History }) {
+  const rows = useMemo<Step[]>(
+    () =>
+      h.workers.map((workers, i) => ({
+        at: h.edges[i] * 1e6,
+        workers,
+        wanted: h.wanted[i],
+        busy: h.busy[i],
+        threads: h.threads[i],
+        tasks: h.tasks[i],
+        errors: h.errors[i],
+      })),
+    [h],
+  );
+  const columns: ViewColumn<Step>[] = [
+    { id: "at", head: "Start", num: true, value: (s) => s.at, cell: (s) => clock(s.at, 1e6) },
+    { id: "workers", head: "Workers", num: true, value: (s) => s.workers, cell: (s) => number(s.workers) },
+    {
+      id: "wanted",
+      head: "Wanted",
+      num: true,
+      value: (s) => s.wanted ?? -1,
+      cell: (s) => (s.wanted === null ? <span class="faint">–</span> : count(s.wanted)),
+    },
+    { id: "busy", head: "Busy threads", num: true, value: (s) => s.busy, cell: (s) => number(s.busy) },
+    { id: "threads", head: "Threads", num: true, value: (s) => s.threads, cell: (s) => number(s.threads) },
+    { id: "tasks", head: "Finished tasks", num: true, value: (s) => s.tasks, cell: (s) => count(s.tasks) },
+    {
+      id: "errors",
+      head: "Errors",
+      num: true,
+      value: (s) => s.errors,
+      cell: (s) => <span class={s.errors ? "bad" : "zero"}>{count(s.errors)}</span>,
+    },
+  ];
+  return (
+    <DataTable
+      label="Workers over time"
+      name="history"
+      title="Steps"
+      rows={rows}
+      columns={columns}
+      rowKey={(s) => String(s.at)}
+      sort={{ id: "at", down: false }}
+      empty=""
+    />
   );
 }

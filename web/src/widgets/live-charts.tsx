@@ -1,10 +1,11 @@
-import { useMemo } from "preact/hooks";
-import type { LiveSeries } from "../charts/live-plot";
-import { count, nbytes } from "../model/format";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { drawLivePlot, type LiveSeries } from "../charts/live-plot";
+import { clock, count, nbytes } from "../model/format";
 import type { LiveRun } from "../model/live-run";
-import type { Totals } from "../model/live-workers";
-import { LivePlot } from "./live-plot";
-import { LiveWorkerMemory } from "./live-workers";
+import type { LiveWorker, Totals } from "../model/live-workers";
+import { BarRows } from "./bar-rows";
+import { Panel } from "./basics";
+import { useThemeVersion, useWidth } from "./use-canvas";
 import type { LiveRange } from "./use-live-range";
 
 /** Points of a line of sums. */
@@ -76,4 +77,105 @@ export function LiveCharts({ run, version, range }: Props) {
       </div>
     </div>
   );
+}
+
+const MAX_ROWS = 12;
+
+/** Memory of each worker now, fullest first. */
+function LiveWorkerMemory({ workers }: { workers: readonly LiveWorker[] }) {
+  const share = (worker: LiveWorker) => worker.memory / (worker.memory_limit || Number.POSITIVE_INFINITY);
+  const sorted = [...workers].sort((a, b) => share(b) - share(a) || b.memory - a.memory);
+  const rows = sorted.slice(0, MAX_ROWS).map((worker) => {
+    const managed = Math.min(worker.managed, worker.memory);
+    const limit = worker.memory_limit ? ` of ${nbytes(worker.memory_limit)}` : "";
+    return {
+      key: worker.worker,
+      name: (
+        <span title={worker.worker}>
+          {worker.name || worker.worker}
+          {worker.paused && <span class="warn"> paused</span>}
+        </span>
+      ),
+      text: `${nbytes(worker.memory)}${limit}`,
+      parts: [
+        { key: "managed", value: managed, colour: "--mem-managed", title: `Results: ${nbytes(managed)}` },
+        {
+          key: "unmanaged",
+          value: worker.memory - managed,
+          colour: "--mem-unmanaged",
+          title: `Unmanaged: ${nbytes(worker.memory - managed)}`,
+        },
+        { key: "spilled", value: worker.spilled, colour: "--act-disk", title: `Spilled: ${nbytes(worker.spilled)}` },
+      ],
+    };
+  });
+  const max = Math.max(1, ...sorted.map((worker) => Math.max(worker.memory_limit, worker.memory + worker.spilled)));
+  return (
+    <Panel
+      title="Memory by worker"
+      testid="live-worker-memory"
+      foot={sorted.length > MAX_ROWS ? `${MAX_ROWS} of ${count(sorted.length)} workers, fullest first` : undefined}
+    >
+      {rows.length === 0 ? <p class="callout">No workers are connected.</p> : <BarRows rows={rows} max={max} />}
+    </Panel>
+  );
+}
+
+interface LivePlotProps {
+  title: string;
+  series: readonly LiveSeries[];
+  range: LiveRange;
+  format: (value: number) => string;
+  testid: string;
+}
+
+const PLOT_HEIGHT = 118;
+
+/** Lines over the shown time. The legend has the latest values, or those at the pointer. */
+function LivePlot({ title, series, range, format, testid }: LivePlotProps) {
+  const [box, width] = useWidth<HTMLDivElement>();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useThemeVersion();
+  const [hover, setHover] = useState<number | null>(null);
+  const { t0, t1 } = range;
+  useLayoutEffect(() => {
+    if (canvas.current && width > 1) drawLivePlot(canvas.current, width, PLOT_HEIGHT, series, t0, t1, format);
+  }, [series, t0, t1, width, theme]);
+  const at = hover === null ? t1 : t0 + hover * (t1 - t0);
+  const texts = series.map((line) => `${line.label} ${valueAt(line, at, format)}`);
+  return (
+    <Panel
+      title={title}
+      class="c4"
+      testid={testid}
+      right={
+        <div class="plotkey">
+          {hover !== null && <span class="faint">{clock(at, 1e6)}</span>}
+          {series.map((line, i) => (
+            <span key={line.label}>
+              <i style={{ borderTop: `2px ${line.dash ? "dashed" : "solid"} var(${line.colour})` }} />
+              {texts[i]}
+            </span>
+          ))}
+        </div>
+      }
+    >
+      <div class="liveplot" ref={box}>
+        <canvas
+          ref={canvas}
+          role="img"
+          aria-label={`${title} over time. ${texts.join(", ")}.`}
+          onPointerMove={(event) => setHover(event.offsetX / Math.max(1, width))}
+          onPointerLeave={() => setHover(null)}
+        />
+      </div>
+    </Panel>
+  );
+}
+
+/** Return the last value up to a time as text. */
+function valueAt({ x, y }: LiveSeries, t: number, format: (value: number) => string): string {
+  let last = -1;
+  for (let i = 0; i < x.length && x[i] <= t; i++) last = i;
+  return last < 0 ? "–" : format(y[last]);
 }

@@ -1,14 +1,15 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { surface } from "../charts/canvas";
 import { drawTicks } from "../charts/ruler";
-import { drawGutter } from "../charts/stream/decorations";
-import { laneHeight, layOut } from "../charts/stream/layout";
+import { drawGutter, losses } from "../charts/stream/decorations";
+import { type LaneLayout, laneHeight, layOut } from "../charts/stream/layout";
+import { sumByTwo } from "../model/cube";
 import { clock } from "../model/format";
-import { useAsync, useModel, useNav } from "../model/hooks";
-import { LossLabels } from "./loss-labels";
-import { frameStyle, laneY, taskFrame, tooltipPosition } from "./task-frame";
+import { useAsync, useFromCube, useModel, useNav, useSelection, useSettledSelection } from "../model/hooks";
+import { verdictText } from "../model/model";
+import type { TaskDetail } from "../model/stream";
+import type { Selection } from "../model/time";
 import { TaskTip } from "./task-tip";
-import { useBusyShares } from "./use-busy-shares";
 import { useCanvas, useCrosshair, useThemeVersion, useWidth } from "./use-canvas";
 import { useStreamDrawing } from "./use-stream-drawing";
 import { useStreamPointer } from "./use-stream-pointer";
@@ -138,4 +139,94 @@ export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, se
       </p>
     </>
   );
+}
+
+/** Return the busy share of each worker in the selected time. */
+function useBusyShares(): Float64Array | null {
+  const selection = useSettledSelection();
+  const model = useModel();
+  return useFromCube(
+    "time_by_worker",
+    (cube) => {
+      const idle = cube.keys.category.indexOf("idle");
+      const sums = sumByTwo(cube, "worker", "category", "us", selection);
+      const at = new Map(cube.keys.worker.map((w, i) => [w, i]));
+      return Float64Array.from(model.report.workers, (w) => {
+        const row = sums[at.get(w.worker) ?? -1];
+        const all = row ? row.reduce((a, b) => a + b, 0) : 0;
+        return all > 0 ? (all - (row[idle] ?? 0)) / all : Number.NaN;
+      });
+    },
+    [selection.b0, selection.b1],
+  );
+}
+
+/** Labels of the workers that were lost in the selected time. */
+function LossLabels({ layout, width, scroll }: { layout: LaneLayout; width: number; scroll: number }) {
+  const model = useModel();
+  const selection = useSelection();
+  return (
+    <>
+      {losses(width, layout, model, selection).map(({ group, worker, x }) =>
+        group.height >= 14 && x < width - 40 ? (
+          <span
+            class="lossmark"
+            key={group.worker}
+            style={{
+              left: `${x + 8}px`,
+              top: `${group.y - scroll + group.height / 2 - 8}px`,
+              maxWidth: `${width - x - 8}px`,
+            }}
+          >
+            {x < width - 240
+              ? `${worker.name || worker.worker} ${verdictText(worker)} at ${clock(model.stopOf(worker))}`
+              : "lost"}
+          </span>
+        ) : null,
+      )}
+    </>
+  );
+}
+
+interface Frame {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+const frameStyle = (frame: Frame) =>
+  Object.fromEntries(Object.entries(frame).map(([name, value]) => [name, `${value}px`]));
+
+/** Screen position of the tooltip: below the frame. */
+function tooltipPosition(canvas: HTMLCanvasElement | null, frame: Frame): { x: number; y: number } {
+  const box = canvas?.getBoundingClientRect();
+  return {
+    x: (box?.left ?? 0) + frame.left + Math.min(frame.width, 120),
+    y: (box?.top ?? 0) + frame.top + frame.height,
+  };
+}
+
+/** Return the y position of a lane, -1 if it has no row. */
+function laneY(layout: LaneLayout, lane: number): number {
+  const rows = layout.rows;
+  for (let r = 0; r < rows.length; r += 3) if (lane >= rows[r + 1] && lane < rows[r + 1] + rows[r + 2]) return rows[r];
+  return -1;
+}
+
+/** Return the frame around the bars of a task, null if they are out of view. */
+function taskFrame(
+  task: TaskDetail,
+  layout: LaneLayout,
+  s: Selection,
+  tick: number,
+  width: number,
+  scroll: number,
+): Frame | null {
+  const y = laneY(layout, task.lane);
+  const x = (t: number) => Math.max(0, Math.min(width, ((t * tick - s.t0) / (s.t1 - s.t0)) * width));
+  const from = x(Math.min(...task.parts.map((p) => p.start)));
+  const to = x(Math.max(...task.parts.map((p) => p.stop)));
+  if (y < 0 || (to <= 0 && from <= 0) || from >= width) return null;
+  return { left: from - 2, width: Math.max(2, to - from) + 3, top: y - scroll - 2, height: layout.rowHeight + 3 };
 }

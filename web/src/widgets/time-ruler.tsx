@@ -1,15 +1,15 @@
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { CATEGORIES } from "../api/schema.gen";
-import { drawRuler } from "../charts/ruler";
-import { clock, duration } from "../model/format";
-import { useActivity, useModel, useSelection } from "../model/hooks";
+import { drawRuler, type RulerData } from "../charts/ruler";
+import { overTime, total } from "../model/cube";
+import { clock, count, duration } from "../model/format";
+import { useActivity, useCube, useModel, useSelection } from "../model/hooks";
 import { setHover } from "../model/hover";
+import { isLost } from "../model/model";
 import { pan, type Selection, select, wholeRun, zoom } from "../model/time";
 import { ActivityChip } from "./activity-panels";
 import { Icon, type IconName } from "./icon";
-import { SelectionText } from "./selection-text";
 import { useCanvas, useCrosshair } from "./use-canvas";
-import { useRulerData } from "./use-ruler-data";
 
 const LEGEND = [
   ["cpu", "compute"],
@@ -148,5 +148,48 @@ export function TimeRuler({ joined = false }: { joined?: boolean }) {
         </div>
       </div>
     </section>
+  );
+}
+
+function useRulerData(): RulerData | null {
+  const model = useModel();
+  const cube = useCube("time_by_prefix");
+  return useMemo(() => {
+    if (!cube) return null;
+    const all = overTime(cube, "category", "us", model.axis.bins);
+    const series = CATEGORIES.map((name) => all[cube.keys.category.indexOf(name)] ?? new Float64Array(model.axis.bins));
+    let capacity = 0;
+    for (let b = 0; b < model.axis.bins; b++)
+      capacity = Math.max(
+        capacity,
+        series.reduce((sum, s) => sum + s[b], 0),
+      );
+    const marks = model.report.workers.filter(isLost).map((w) => ({ t: model.stopOf(w), colour: "--st-lost" }));
+    return { series, capacity, marks };
+  }, [cube, model]);
+}
+
+/** The selection as text: range, duration and number of tasks. */
+function SelectionText() {
+  const model = useModel();
+  const selection = useSelection();
+  const cube = useCube("counts");
+  const inside = useMemo(
+    () => (cube && !selection.whole ? total(cube, "count", selection) : model.report.totals.tasks),
+    [cube, selection.b0, selection.b1, selection.whole],
+  );
+  const step = Math.min(100_000, Math.max(1, (selection.t1 - selection.t0) / 20));
+  const coarse = !selection.whole && selection.t1 - selection.t0 < 4 * model.axis.width;
+  return (
+    <span data-testid="selection-text" style="display:flex;gap:12px;flex-wrap:wrap">
+      <b>{selection.whole ? "Whole run" : `${clock(selection.t0, step)} to ${clock(selection.t1, step)}`}</b>
+      <span>{duration(selection.t1 - selection.t0)}</span>
+      <span>
+        {count(inside)} of {count(model.report.totals.tasks)} tasks
+      </span>
+      {coarse && (
+        <span title="Totals are stored in bins of this duration">accurate to {duration(model.axis.width)}</span>
+      )}
+    </span>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { linkSecret } from "../../src/team/public-pages";
 import { detailText } from "../../src/team/settings-audit";
-import { linkSecret } from "../../src/team/sign-in-by-link";
 
 test("a sign-in link has its kind and its secret behind the hash", () => {
   expect(linkSecret("#sign-in:abc_-1")).toEqual({ setsPassword: false, secret: "abc_-1" });

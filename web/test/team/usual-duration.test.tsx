@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { UsualDuration } from "../../src/api/server.gen";
-import { howKnown } from "../../src/team/usual-duration";
+import { howKnown } from "../../src/team/computation";
 
 const usual = (runs: number, left: UsualDuration["left"] = null) => ({ runs, left }) as UsualDuration;
 
