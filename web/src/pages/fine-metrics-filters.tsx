@@ -1,7 +1,7 @@
 import { joinList, splitList, unitsOf } from "../model/fine-metrics";
 import { useCube, useModel, useParam } from "../model/hooks";
 import { Pick, Seg } from "../widgets/inputs";
-import { MultiPick } from "../widgets/multi-pick";
+import { MultiPick } from "../widgets/popover";
 
 /** The filters of the page, stored in the URL. */
 export function useFilters() {

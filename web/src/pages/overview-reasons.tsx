@@ -1,7 +1,7 @@
 import type { Category, Reason } from "../api/schema.gen";
+import { type BinRange, type CubeData, sumBy } from "../model/cube";
 import { duration, shares } from "../model/format";
 import { useFromCube, useModel, useSettledSelection } from "../model/hooks";
-import { byLength, reasonsIn } from "../model/reasons";
 
 /** Why tasks waited in the whole run, and why threads were idle in the selected time. */
 export function Reasons() {
@@ -76,4 +76,15 @@ function ReasonList({ title, note, swatch, reasons }: ListProps) {
       </tbody>
     </table>
   );
+}
+
+/** Return the reasons in the selected time, longest first. Reasons without time there are left out. */
+export function reasonsIn(cube: CubeData, reasons: readonly Reason[], range: BinRange): Reason[] {
+  const us = sumBy(cube, "reason", "us", range);
+  const label = new Map(reasons.map((r) => [r.reason, r.label]));
+  return byLength(cube.keys.reason.map((reason, i) => ({ reason, label: label.get(reason) ?? reason, us: us[i] })));
+}
+
+export function byLength(reasons: readonly Reason[]): Reason[] {
+  return reasons.filter((r) => r.us > 0).sort((a, b) => b.us - a.us);
 }

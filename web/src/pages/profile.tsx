@@ -4,11 +4,10 @@ import { count, duration, percent } from "../model/format";
 import { useModel, useParam } from "../model/hooks";
 import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { FlameGraph } from "../widgets/flame-graph";
-import { CODE_OWNERS, FlameLegend } from "../widgets/flame-panel";
+import { CODE_OWNERS, FlameLegend, useFlame } from "../widgets/flame-panel";
 import { Pick, Search, Seg } from "../widgets/inputs";
 import { DataTable } from "../widgets/table";
 import { TimeRuler } from "../widgets/time-ruler";
-import { useFlame } from "../widgets/use-flame";
 
 export function Profile() {
   const model = useModel();

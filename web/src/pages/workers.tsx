@@ -10,8 +10,7 @@ import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { TimePlot } from "../widgets/plot";
 import { DataTable } from "../widgets/table";
 import { TimeRuler } from "../widgets/time-ruler";
-import { PeakBar, Uptime, Verdict } from "./worker-cells";
-import { WorkerDetail } from "./worker-detail";
+import { PeakBar, Uptime, Verdict, WorkerDetail } from "./worker-detail";
 
 export function Workers() {
   const model = useModel();

@@ -4,7 +4,6 @@ import type { Cluster, ErrorGroup, HostedReport } from "../api/server.gen";
 import { ago } from "../model/format";
 import { type Command, CommandPalette, commonCommands } from "../widgets/command-palette";
 import { useTeam } from "./context";
-import { SECTIONS } from "./sections";
 
 /** Search for sections, clusters, errors, reports and actions. */
 export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: () => void; onHelp: () => void }) {
@@ -90,3 +89,14 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
     />
   );
 }
+
+/** Sections of the app: path, name, and the key after G that opens it. */
+export const SECTIONS = [
+  ["", "Home", "h"],
+  ["clusters", "Clusters", "c"],
+  ["errors", "Errors", "e"],
+  ["reports", "Reports", "r"],
+  ["usage", "Usage", "u"],
+  ["explore", "Explore", "x"],
+  ["settings", "Settings", "s"],
+] as const;

@@ -5,10 +5,9 @@ import { switchTheme } from "../charts/theme";
 import { Brand, Icon } from "../widgets/icon";
 import { Toasts } from "../widgets/toast";
 import { takesKeys } from "../widgets/viewer-keys";
-import { AppPalette } from "./app-palette";
+import { AppPalette, SECTIONS } from "./app-palette";
 import { useTeam } from "./context";
 import { Link } from "./link";
-import { SECTIONS } from "./sections";
 
 /** The top bar with the sections, and the page below it. */
 export function AppShell({ section, children }: { section: string; children: ComponentChildren }) {

@@ -4,14 +4,15 @@ import { capital } from "../model/activity";
 import { count } from "../model/format";
 import { useParam } from "../model/hooks";
 import { Empty } from "../widgets/basics";
-import { ColumnMenu } from "../widgets/column-menu";
 import { Icon } from "../widgets/icon";
 import { Pick, Search } from "../widgets/inputs";
+import { ColumnMenu } from "../widgets/popover";
 import { ActionButton } from "./action-button";
 import { COLUMNS } from "./cluster-columns";
 import { ClusterRows } from "./cluster-rows";
 import { connectSnippet } from "./connect-snippet";
 import { useTeam } from "./context";
+import { Link } from "./link";
 import { LoadError, Loaded } from "./loaded";
 import { useLive, usePages } from "./resources";
 import { useDebouncedText } from "./use-time";
@@ -170,5 +171,22 @@ function StateFilter({ states, state, onChange }: Props) {
         </button>
       ))}
     </div>
+  );
+}
+
+export function Clusters() {
+  const { account } = useTeam();
+  return (
+    <main class="wide" data-testid="page-clusters">
+      <div class="viewhead">
+        <h1>Clusters</h1>
+        <div class="right">
+          <Link to={[account, "compare"]} class="btn sm" testid="compare-link">
+            Compare runs
+          </Link>
+        </div>
+      </div>
+      <ClusterTable name="all" />
+    </main>
   );
 }

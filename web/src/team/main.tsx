@@ -16,7 +16,7 @@ import { Router } from "../model/router";
 import { Empty, Failed, Panel } from "../widgets/basics";
 import { AppShell } from "./app-shell";
 import { CLUSTER_TABS, ClusterPage } from "./cluster";
-import { Clusters } from "./clusters";
+import { Clusters } from "./cluster-table";
 import { ComputationPage } from "./computation";
 import { type Team, TeamContext, useRouter } from "./context";
 import { ErrorPage } from "./error";

@@ -1,4 +1,3 @@
-import { axisTicks } from "../model/ticks";
 import { useWidth } from "./use-canvas";
 
 interface Props {
@@ -51,4 +50,12 @@ export function Scatter({ label, points, line, formatX, formatY, height = 260 }:
       </svg>
     </div>
   );
+}
+
+/** Return round numbers from 0 up to a maximum, about five of them. */
+export function axisTicks(max: number): number[] {
+  if (!(max > 0) || !Number.isFinite(max)) return [0];
+  const size = 10 ** Math.floor(Math.log10(max / 4));
+  const step = [1, 2, 5, 10].map((n) => n * size).find((n) => max / n <= 5) ?? 10 * size;
+  return Array.from({ length: Math.floor(max / step) + 1 }, (_, i) => i * step);
 }

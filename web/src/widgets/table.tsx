@@ -3,9 +3,9 @@ import { count } from "../model/format";
 import { useParam } from "../model/hooks";
 import { type Column, filterRows, type Sort, sortRows, toCsv, toJson } from "../model/rows";
 import { copy, download } from "./clipboard";
-import { ColumnMenu } from "./column-menu";
 import { Icon } from "./icon";
 import { Search } from "./inputs";
+import { ColumnMenu } from "./popover";
 import { type TableProps, TableRows } from "./table-rows";
 
 /** Sort order in the URL: the column ID, with a minus for descending. */
