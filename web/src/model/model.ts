@@ -2,7 +2,7 @@ import type { Cube, Report, Worker } from "../api/schema.gen";
 import { Columns, type Source } from "../api/source";
 import { LOST_VERDICTS, VERDICT_TEXT } from "../api/states.gen";
 import { type CubeData, loadCube } from "./cube";
-import { Nav, VIEWS } from "./nav";
+import { Nav, VIEWS } from "./page/nav";
 import type { TaskStream } from "./stream";
 import type { Axis } from "./time";
 

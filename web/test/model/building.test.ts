@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { estimatedShare, expectedSeconds } from "../../src/team/report-viewer";
+import { estimatedShare, expectedSeconds } from "../../src/app/reports/report-viewer";
 
 test("small reports need no progress bar", () => {
   expect(expectedSeconds(0)).toBe(0);
