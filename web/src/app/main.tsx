@@ -1,10 +1,4 @@
-import "../styles/tokens.css";
-import "../styles/parts.css";
-import "../styles/narrow.css";
-import "../styles/viewer.css";
-import "../styles/team.css";
-import "../styles/cards.css";
-import "../styles/progress.css";
+import "./styles";
 import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { rootPath } from "../api/page-secret";

@@ -1,8 +1,4 @@
-import "../styles/tokens.css";
-import "../styles/parts.css";
-import "../styles/narrow.css";
-import "../styles/viewer.css";
-import "../styles/cards.css";
+import "./styles";
 import { render } from "preact";
 import { embeddedComparison, loadReport, pickSource } from "../api/source";
 import { StreamClient, warmUp } from "../charts/stream/client";
