@@ -9,7 +9,7 @@ import { ParamContext } from "../model/page/hooks";
 import { Router } from "../model/page/router";
 import { Empty, Failed, Panel } from "../widgets/basics";
 import { ErrorPage } from "./errors/error";
-import { Errors } from "./errors/errors";
+import { ErrorGroups } from "./errors/errors";
 import { Home } from "./home/home";
 import { ReportPage } from "./reports/report";
 import { Reports } from "./reports/reports";
@@ -37,7 +37,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
   const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
   if (section === "clusters" && tab) return [section, <ClusterPage id={id} tab={tab} key={id} />];
   if (section === "compare") return [section, <CompareSection />];
-  if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <Errors />];
+  if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <ErrorGroups />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];
   if (section === "explore") return [section, <ExplorePage />];

@@ -9,7 +9,7 @@ import { Search } from "../widgets/controls/inputs";
 import { FlameGraph } from "../widgets/flame/flame-graph";
 import { Plot } from "../widgets/plots/plot";
 import { CardTable } from "../widgets/table/card-table";
-import { ComparedPrefixes, Verdict } from "../widgets/table/compared-prefixes";
+import { ChangeVerdict, ComparedPrefixes } from "../widgets/table/compared-prefixes";
 
 /** A comparison as a page of its own. */
 export function ComparisonPage({ comparison }: { comparison: Comparison }) {
@@ -115,7 +115,7 @@ function Changes({ label, rows, verdicts = false }: { label: string; rows: reado
             <td class="num">{changeText(change)}</td>
             {verdicts && (
               <td>
-                <Verdict verdict={change.verdict} />
+                <ChangeVerdict verdict={change.verdict} />
               </td>
             )}
           </tr>

@@ -6,7 +6,7 @@ import { startTheme } from "../charts/theme";
 import { Model } from "../model/model";
 import { ComparisonPage } from "./comparison";
 import { NoReport } from "./no-report";
-import { App } from "./report-file";
+import { ReportFile } from "./report-file";
 
 async function start(): Promise<void> {
   warmUp();
@@ -36,7 +36,7 @@ async function start(): Promise<void> {
     const model = new Model(report, source, new StreamClient(source, report));
     // Let the worker decompress while the page is built. This saves 100 ms until the first paint with 400 lanes.
     await new Promise((resolve) => setTimeout(resolve, 0));
-    render(<App model={model} />, root);
+    render(<ReportFile model={model} />, root);
   } catch (error) {
     render(<NoReport problem={error instanceof Error ? error.message : String(error)} />, root);
     document.documentElement.dataset.ready = "1";

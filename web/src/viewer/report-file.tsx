@@ -6,7 +6,7 @@ import { Brand, Icon } from "../widgets/icon";
 import { Viewer } from "./viewer";
 
 /** A report as a standalone page. */
-export function App({ model }: { model: Model }) {
+export function ReportFile({ model }: { model: Model }) {
   const main = useRef<HTMLElement>(null);
   return (
     <Viewer model={model} main={main}>

@@ -20,7 +20,7 @@ import { Overview } from "./overview/overview";
 import { Profile } from "./profile";
 import { Tables } from "./tables";
 import { TaskGroups } from "./task-groups";
-import { TaskStreamPage } from "./task-stream";
+import { TaskStreamPage } from "./task-stream-page";
 import { listenForKeys } from "./viewer-keys";
 import { ViewerPalette } from "./viewer-palette";
 import { viewEntries, viewGroups, viewName } from "./views";
@@ -172,10 +172,10 @@ function ViewerHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
         <h2 id="help-title">Keyboard shortcuts</h2>
         <dl>
           {KEYS.map(([keys, text]) => (
-            <Row key={text} keys={keys} text={text} />
+            <ShortcutRow key={text} keys={keys} text={text} />
           ))}
           {viewEntries(report).map((e) => (
-            <Row key={e.view} keys={["G", e.key.toUpperCase()]} text={e.name} />
+            <ShortcutRow key={e.view} keys={["G", e.key.toUpperCase()]} text={e.name} />
           ))}
         </dl>
         <p style="margin-top:16px;text-align:right">
@@ -188,7 +188,7 @@ function ViewerHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
   );
 }
 
-function Row({ keys, text }: { keys: readonly string[]; text: string }) {
+function ShortcutRow({ keys, text }: { keys: readonly string[]; text: string }) {
   return (
     <>
       <dt>

@@ -31,7 +31,7 @@ const EMPTY: Record<string, string> = {
 };
 
 /** Error groups, newest first. */
-export function Errors() {
+export function ErrorGroups() {
   const { api, account } = useTeam();
   const [state, setState] = useParam("state", "open,regressed");
   const [find, setFind] = useParam("q");
@@ -51,7 +51,7 @@ export function Errors() {
         <h1>Errors</h1>
         <span class="note">Grouped by cause</span>
       </div>
-      {state === "open,regressed" && !search && groups.value && <Answer items={items} more={more} />}
+      {state === "open,regressed" && !search && groups.value && <OpenErrors items={items} more={more} />}
       <Panel>
         <div class="filters">
           <Search label="Type, message or traceback" value={find} onInput={setFind} testid="error-search" />
@@ -141,7 +141,7 @@ export function Errors() {
 }
 
 /** The open error groups in a sentence. */
-function Answer({ items, more }: { items: readonly ListedError[]; more: boolean }) {
+function OpenErrors({ items, more }: { items: readonly ListedError[]; more: boolean }) {
   if (items.length === 0)
     return (
       <p class="answer lead" data-testid="answer">

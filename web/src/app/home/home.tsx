@@ -31,13 +31,13 @@ export function Home() {
   return (
     <main class="wide" data-testid="page-home">
       <Loaded from={overview} lines={8}>
-        {(o) => (Object.values(o.states).reduce((a, b) => a + b, 0) === 0 ? <NoClusters /> : <Dashboard o={o} />)}
+        {(o) => (Object.values(o.states).reduce((a, b) => a + b, 0) === 0 ? <FirstSteps /> : <Dashboard o={o} />)}
       </Loaded>
     </main>
   );
 }
 
-function NoClusters() {
+function FirstSteps() {
   const { me } = useTeam();
   return (
     <Panel>

@@ -48,13 +48,13 @@ export function ClusterProgress({ id }: { id: string }) {
       }
     >
       {value.items.map((one) => (
-        <Row key={one.id} one={one} cluster={id} />
+        <ProgressRow key={one.id} one={one} cluster={id} />
       ))}
     </Panel>
   );
 }
 
-function Row({ one, cluster }: { one: ComputationProgress; cluster: string }) {
+function ProgressRow({ one, cluster }: { one: ComputationProgress; cluster: string }) {
   const { account } = useTeam();
   return (
     <details class="progress-row" data-testid="progress-row">

@@ -73,7 +73,7 @@ export function ComputationTable({
   );
 }
 
-export function PrefixTable({ prefixes }: { prefixes: readonly Prefix[] }) {
+export function ClusterPrefixTable({ prefixes }: { prefixes: readonly Prefix[] }) {
   const columns: ViewColumn<Prefix>[] = [
     {
       id: "prefix",

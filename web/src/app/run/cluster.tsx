@@ -16,9 +16,9 @@ import { ClusterMetrics } from "./cluster-metrics";
 import { ClusterPictures } from "./cluster-pictures";
 import { ClusterProgress } from "./cluster-progress";
 import { ClusterRunning } from "./cluster-running";
-import { ComputationTable, PrefixTable, WorkerTable } from "./cluster-tables";
+import { ClusterPrefixTable, ComputationTable, WorkerTable } from "./cluster-tables";
 import { isBusy, outcome } from "./cluster-text";
-import { LiveView } from "./lazy-live-view";
+import { LazyLiveView } from "./lazy-live-view";
 import { WorkerHistory } from "./worker-history";
 
 export const CLUSTER_TABS = ["summary", "live", "report"] as const;
@@ -69,7 +69,7 @@ function Live({ id }: { id: string }) {
   useTitle(`Live · ${id}`);
   return (
     <main class="wide" data-testid="page-live">
-      <LiveView cluster={id} detailed />
+      <LazyLiveView cluster={id} detailed />
     </main>
   );
 }
@@ -141,7 +141,7 @@ function Summary({ id }: { id: string }) {
             <div class="stack">
               {isLive(c) && <ClusterProgress id={id} />}
               <ClusterMetrics c={c} />
-              {isLive(c) && <LiveView cluster={id} />}
+              {isLive(c) && <LazyLiveView cluster={id} />}
               {isLive(c) && <ClusterRunning id={id} />}
               {c.why && (isLive(c) || c.state === "lost") && c.why.evidence.length > 0 && (
                 <Panel title={isLive(c) ? "Why it is running" : "How it ended"} testid="evidence">
@@ -167,7 +167,7 @@ function Summary({ id }: { id: string }) {
               <div class="cols">
                 <div class="c7">
                   <Panel>
-                    <PrefixTable prefixes={c.prefixes} />
+                    <ClusterPrefixTable prefixes={c.prefixes} />
                   </Panel>
                 </div>
                 <div class="c5">

@@ -15,7 +15,7 @@ import { useLive, useResource } from "../shell/resources";
 import { callText } from "./cluster-text";
 import { HistoryOfComputation } from "./computation-history";
 import { EarlierRuns } from "./earlier-runs";
-import { LiveView } from "./lazy-live-view";
+import { LazyLiveView } from "./lazy-live-view";
 
 /** Compare the duration with the median of the earlier finished runs; empty if there are none. */
 export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
@@ -101,7 +101,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
       </div>
       {found.value?.state === "running" && (
         <div class="wide headroom">
-          <LiveView cluster={cluster} computation={id} detailed />
+          <LazyLiveView cluster={cluster} computation={id} detailed />
         </div>
       )}
       <ReportViewer

@@ -33,7 +33,7 @@ export function LiveDetails({ run, version, range }: Props) {
           <Activities run={run} version={version} from={from} to={to} />
         </div>
       </div>
-      <Errors run={run} />
+      <LiveErrors run={run} />
       <Stacks run={run} version={version} from={from} to={to} />
     </>
   );
@@ -113,7 +113,7 @@ function Activities({ run, version, from, to }: Seconds) {
   );
 }
 
-function Errors({ run }: { run: LiveRun }) {
+function LiveErrors({ run }: { run: LiveRun }) {
   const { account } = useTeam();
   const errors = [...run.errors.values()].reverse();
   if (errors.length === 0) return null;

@@ -42,7 +42,7 @@ export function LiveView({ cluster, computation = "", detailed = false }: Props)
       <section class="panel streampanel" aria-label="Live task stream">
         <div class="phead">
           <h2>Task stream</h2>
-          <Legend names={run.prefixes} />
+          <LiveLegend names={run.prefixes} />
           <div class="right">
             <Seg
               label="Shown time"
@@ -77,7 +77,7 @@ export function LiveView({ cluster, computation = "", detailed = false }: Props)
   );
 }
 
-function Legend({ names }: { names: readonly string[] }) {
+function LiveLegend({ names }: { names: readonly string[] }) {
   return (
     <ul class="keylist">
       {names.slice(0, MAX_PREFIXES).map((name, i) => (

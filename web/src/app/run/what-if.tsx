@@ -150,7 +150,7 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
           </div>
         </Panel>
         <Loaded from={found} lines={6}>
-          {(answer) => <Answer answer={answer} />}
+          {(answer) => <Prediction answer={answer} />}
         </Loaded>
       </main>
     </>
@@ -195,7 +195,7 @@ function Without(props: { label: string; title?: string; value: string; onChange
   );
 }
 
-function Answer({ answer }: { answer: WhatIf }) {
+function Prediction({ answer }: { answer: WhatIf }) {
   if (answer.reason)
     return (
       <Panel class="mt" testid="what-if-reason">

@@ -34,7 +34,7 @@ export function FineMetrics() {
     <>
       <ViewHead title="Fine metrics" note="Measured by workers while they execute, fetch and send" />
       <TimeRuler />
-      <Panel class="mt" foot={rows && <Legend rows={rows} hits={hits} />}>
+      <Panel class="mt" foot={rows && <MetricLegend rows={rows} hits={hits} />}>
         <FilterBar filters={filters} activities={activities} />
       </Panel>
       {!rows ? (
@@ -49,7 +49,7 @@ export function FineMetrics() {
 }
 
 /** The colours of the bars, and how many inputs were in memory. */
-function Legend({ rows, hits }: { rows: readonly MetricSum[]; hits: HitRate | null }) {
+function MetricLegend({ rows, hits }: { rows: readonly MetricSum[]; hits: HitRate | null }) {
   return (
     <>
       <ul class="keylist" data-testid="fine-legend">

@@ -38,7 +38,7 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
       }
     >
       <p class="callout" style="border:0;padding-top:0">
-        <Verdict worker={w} /> {w.evidence}
+        <WorkerVerdict worker={w} /> {w.evidence}
       </p>
       <dl class="kv">
         {facts.map(([k, v]) => (
@@ -93,7 +93,7 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
   );
 }
 
-export function Verdict({ worker }: { worker: Worker }) {
+export function WorkerVerdict({ worker }: { worker: Worker }) {
   if (!worker.verdict) return <Pill state="finished">connected</Pill>;
   return <Pill state={isLost(worker) ? "lost" : "idle"}>{verdictText(worker)}</Pill>;
 }

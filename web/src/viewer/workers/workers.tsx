@@ -10,7 +10,7 @@ import { Loading, Panel, ViewHead } from "../../widgets/basics";
 import { TimePlot } from "../../widgets/plots/plot";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { DataTable } from "../../widgets/table/table";
-import { PeakBar, Uptime, Verdict, WorkerDetail } from "./worker-detail";
+import { PeakBar, Uptime, WorkerDetail, WorkerVerdict } from "./worker-detail";
 
 export function Workers() {
   const model = useModel();
@@ -72,7 +72,7 @@ export function Workers() {
                 id: "verdict",
                 head: "Status",
                 value: (w) => verdictText(w) || "connected",
-                cell: (w) => <Verdict worker={w} />,
+                cell: (w) => <WorkerVerdict worker={w} />,
               },
               {
                 id: "start",

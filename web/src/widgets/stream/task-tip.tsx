@@ -21,16 +21,16 @@ export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: nu
       </h4>
       <dl>
         {detail.parts.map((part, i) => (
-          <Row
+          <TipRow
             key={i}
             label={report.stream.actions[part.action] ?? ""}
             text={duration((part.stop - part.start) * tick)}
           />
         ))}
-        <Row label="Started" text={clock(detail.start * tick, 1000)} />
-        {detail.nbytes >= 0 && <Row label="Output" text={nbytes(detail.nbytes)} />}
-        {worker && <Row label="Worker" text={worker.name || worker.worker} />}
-        {status && status !== "ok" && <Row label="Status" text={status} />}
+        <TipRow label="Started" text={clock(detail.start * tick, 1000)} />
+        {detail.nbytes >= 0 && <TipRow label="Output" text={nbytes(detail.nbytes)} />}
+        {worker && <TipRow label="Worker" text={worker.name || worker.worker} />}
+        {status && status !== "ok" && <TipRow label="Status" text={status} />}
       </dl>
     </div>
   );
@@ -41,7 +41,7 @@ function useModelParts() {
   return { report: model.report, colour: (prefix: string) => model.colour(prefix) };
 }
 
-function Row({ label, text }: { label: string; text: string }) {
+function TipRow({ label, text }: { label: string; text: string }) {
   return (
     <>
       <dt>{label}</dt>

@@ -5,7 +5,7 @@ import { Panel } from "../basics";
 import { CardTable } from "./card-table";
 
 /** A verdict; only proven ones have a colour. */
-export function Verdict({ verdict }: { verdict: ComparedPrefix["verdict"] }) {
+export function ChangeVerdict({ verdict }: { verdict: ComparedPrefix["verdict"] }) {
   if (verdict === "slower") return <span class="pill erred">slower</span>;
   if (verdict === "faster") return <span class="pill finished">faster</span>;
   return <span class="faint">{verdict}</span>;
@@ -41,7 +41,7 @@ export function ComparedPrefixes({ prefixes }: { prefixes: readonly ComparedPref
               <td class="num">{changeText(p.cpu)}</td>
               <td class="num">{step(p.total_us, duration)}</td>
               <td>
-                <Verdict verdict={p.verdict} />
+                <ChangeVerdict verdict={p.verdict} />
               </td>
             </tr>
           ))}
