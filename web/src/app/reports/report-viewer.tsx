@@ -90,7 +90,7 @@ export function ReportViewer({
 const SHOWN_AFTER_S = 1;
 
 /** Placeholder until a report arrives. For a large one, it says how long building it usually takes. */
-function Building({ tasks }: { tasks: number }) {
+export function Building({ tasks }: { tasks: number }) {
   const [elapsed, setElapsed] = useState(0);
   useEffect(() => {
     const began = Date.now();
