@@ -19,7 +19,7 @@ PAGE = ROOT / "src" / "daskscope" / "report" / "viewer.html"
 APP = ROOT / "src" / "daskscope" / "server" / "static"
 #: The digest of the sources that the pages were built from.
 STAMP = WEB / ".built-for"
-GENERATED = ("node_modules", "dist", "dist-team", STAMP.name, "__pycache__")
+GENERATED = ("node_modules", "dist", "dist-app", STAMP.name, "__pycache__")
 
 NO_NPM = (
     "The web pages cannot be built: there is no npm. Run scripts/install, which installs Node into .venv, or install Node "
@@ -39,7 +39,7 @@ def sources_digest() -> str:
 
 def is_built() -> bool:
     """Return whether the package has its pages. A source distribution brings them, and no stamp."""
-    if not (PAGE.exists() and (APP / "team.html").exists()):
+    if not (PAGE.exists() and (APP / "app.html").exists()):
         return False
     return not STAMP.exists() or STAMP.read_text() == sources_digest()
 
@@ -57,7 +57,7 @@ def build() -> None:
     _run(npm, "run", "--silent", "build", environment=environment)
     shutil.copyfile(WEB / "dist" / "viewer.html", PAGE)
     shutil.rmtree(APP, ignore_errors=True)
-    shutil.copytree(WEB / "dist-team", APP)
+    shutil.copytree(WEB / "dist-app", APP)
     STAMP.write_text(sources_digest())
 
 

@@ -35,14 +35,3 @@ def test_a_large_report_has_a_progress_bar_until_it_is_there(
     held[0].continue_()
     expect(page.get_by_test_id("building")).to_have_count(0, timeout=30_000)
     expect(page.locator(".inline-err")).to_have_count(0)
-
-
-def test_a_small_report_has_none(eight_task_page: Page) -> None:
-    page = eight_task_page
-    held: list[Route] = []
-    page.route(re.compile("/view/report.json"), lambda route: held.append(route))
-    page.goto("/ours/clusters/eight/report")
-    expect(page.get_by_role("heading", name="Loading")).to_be_visible()
-    page.wait_for_timeout(1_500)
-    expect(page.get_by_role("heading", name="Loading")).to_be_visible()
-    assert page.get_by_test_id("building").count() == 0

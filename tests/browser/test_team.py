@@ -123,13 +123,6 @@ class TestKeyQuestions:
         expect(page.get_by_test_id("evidence")).to_contain_text("idle-timeout")
 
 
-def test_the_first_line_states_open_errors_and_cost(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/ours/errors")
-    expect(page.get_by_test_id("answer")).to_contain_text(re.compile("open error groups?\\."))
-    page.goto(f"{server.url}/ours/usage?by=cluster")
-    expect(page.get_by_test_id("answer")).to_contain_text(re.compile("in the last 30 days"))
-
-
 @pytest.mark.parametrize("by", ["day", "user", "cluster", "prefix"])
 def test_usage_is_a_chart_above_the_table(page: Page, server: HostedServer, by: str) -> None:
     page.goto(f"{server.url}/ours/usage?by={by}")
@@ -142,13 +135,6 @@ def test_usage_is_a_chart_above_the_table(page: Page, server: HostedServer, by: 
         expect(chart.locator(".barrows li").first).to_be_visible()
     top, table = chart.bounding_box(), page.locator(".tablebox").bounding_box()
     assert top and table and top["y"] < table["y"]
-
-
-def test_usage_shows_cluster_names(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/ours/usage?by=cluster")
-    expect(page.get_by_test_id("page-usage").get_by_role("link", name="other cluster")).to_have_attribute(
-        "href", "/ours/clusters/done"
-    )
 
 
 def test_the_column_menu_closes_with_escape_and_with_a_click_elsewhere(page: Page, server: HostedServer) -> None:
@@ -283,14 +269,6 @@ def test_a_failed_save_shows_the_error_and_keeps_the_input(context: BrowserConte
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_an_empty_account_shows_how_to_start(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/empty")
-    expect(page.get_by_text("No clusters recorded yet")).to_be_visible()
-    expect(page.locator(".snippet")).to_contain_text(server.url)
-    page.goto(f"{server.url}/empty/reports")
-    expect(page.get_by_text("No reports yet")).to_be_visible()
-
-
 def test_viewers_see_no_buttons_that_change_data(browser: Browser, server: HostedServer) -> None:
     with browser.new_context() as context:
         sign_in(context, server, "vera")
@@ -411,13 +389,6 @@ def test_a_member_cannot_change_the_cluster_of_another(browser: Browser, server:
         expect(page.get_by_test_id("edit-cluster")).to_have_count(0)
 
 
-def test_a_new_token_expires_in_90_days_and_one_that_expires_soon_is_marked(page: Page, server: HostedServer) -> None:
-    server.make_token("olga", "ours", expires_us=server.services.archive.clock() + 5 * 86_400_000_000)
-    page.goto(f"{server.url}/ours/settings")
-    expect(page.get_by_test_id("token-days")).to_have_value("90")
-    expect(page.get_by_test_id("token-row").filter(has_text="soon")).to_have_count(1)
-
-
 def test_hostile_names_are_shown_as_text(page: Page, server: HostedServer) -> None:
     token = server.make_token("olga", "ours")
     # A computation whose ID contains a slash has no page.
@@ -511,12 +482,6 @@ def test_a_cluster_shows_its_activity_before_its_tables(page: Page, server: Host
     page.get_by_test_id("stream-row").first.click()
     expect(page.get_by_test_id("view-stream")).to_be_visible()
     assert "#stream?item=" in page.url
-
-
-def test_an_error_shows_the_code_of_the_computation(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/ours/errors")
-    page.get_by_test_id("error-row").first.get_by_role("link").click()
-    expect(page.get_by_test_id("error-code")).to_contain_text("compute()")
 
 
 def test_usage_includes_idle_clusters(page: Page, server: HostedServer) -> None:

@@ -17,7 +17,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("daskscope/report/viewer.html", "daskscope/server/static/team.html")
+PAGES = ("daskscope/report/viewer.html", "daskscope/server/static/app.html")
 
 
 @pytest.fixture

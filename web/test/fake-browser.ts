@@ -29,6 +29,7 @@ export function fakeBrowser(start: string): FakeBrowser {
   };
   const resolve = (url: string) => new URL(url, browser.location.href).href.replace("http://host", "");
   vi.stubGlobal("location", {
+    origin: "http://host",
     get pathname() {
       return browser.location.pathname;
     },

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Cube } from "../src/api/schema.gen";
 import { Columns, type Source } from "../src/api/source";
 import { loadCube, sumBy } from "../src/model/cube";
-import { ago, count, dollars, duration, frequency, moment, nbytes, percent, quantity } from "../src/model/format";
+import { ago, count, dollars, duration, frequency, moment, nbytes, percent, quantity } from "../src/model/text/format";
 
 /** Expected values, also checked against Python by tests/contract/test_cubes.py. */
 interface Golden {

@@ -1,5 +1,5 @@
 import { changeStep, type FlameNode } from "../model/flame";
-import { percent } from "../model/format";
+import { percent } from "../model/text/format";
 import { surface, truncate } from "./canvas";
 import { css, font } from "./theme";
 

@@ -1,4 +1,4 @@
-import type { LiveLane } from "../model/live-lanes";
+import type { LiveLane } from "../model/live/live-lanes";
 import { surface, truncate } from "./canvas";
 import { drawTicks } from "./ruler";
 import { palette } from "./stream/decorations";

@@ -1,4 +1,4 @@
-import { clock } from "../model/format";
+import { clock } from "../model/text/format";
 import { type Axis, type Selection, tickStep } from "../model/time";
 import { hatch, surface } from "./canvas";
 import { css, font } from "./theme";

@@ -1,5 +1,5 @@
 import type { Category, ComparedChange } from "../api/schema.gen";
-import { NOTHING, percent } from "./format";
+import { NOTHING, percent } from "./text/format";
 
 export const CATEGORY_LABELS: Readonly<Record<Category, string>> = {
   cpu: "CPU",

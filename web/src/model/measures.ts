@@ -1,4 +1,4 @@
-import { count, duration, nbytes, percent } from "./format";
+import { count, duration, nbytes, percent } from "./text/format";
 
 const NAMES: Record<string, string> = {
   process: "Process memory",

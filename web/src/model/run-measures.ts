@@ -1,5 +1,5 @@
 import type { ComputationHistory, HistoryRun } from "../api/server.gen";
-import { count, counted, dollars, durationOrDash, nbytes, UNKNOWN } from "./format";
+import { count, counted, dollars, durationOrDash, nbytes, UNKNOWN } from "./text/format";
 
 /** Numbers of a run, and their names. */
 export const RUN_MEASURES = [

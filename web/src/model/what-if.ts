@@ -1,5 +1,5 @@
 import type { PredictedCluster } from "../api/server.gen";
-import { count, counted, duration } from "./format";
+import { count, counted, duration } from "./text/format";
 
 type Times = Pick<PredictedCluster, "workers" | "duration" | "max_duration">;
 

@@ -2,13 +2,13 @@ import { useMemo } from "preact/hooks";
 import type { Category } from "../api/schema.gen";
 import { ACTIVITY_NAMES, capital } from "../model/activity";
 import { type CubeData, overTime, sumBy } from "../model/cube";
-import { count, counted, duration, percent } from "../model/format";
-import { useActivity, useCube, useModel, useSettledSelection } from "../model/hooks";
-import { type BarRow, BarRows } from "./bar-rows";
+import { useActivity, useCube, useModel, useSettledSelection } from "../model/page/hooks";
+import { count, counted, duration, percent } from "../model/text/format";
+import { type BarRow, BarRows } from "./bars/bar-rows";
 import { Loading, Panel } from "./basics";
 import { Icon } from "./icon";
-import { Plot } from "./plot";
-import { PrefixName } from "./prefix-name";
+import { Plot } from "./plots/plot";
+import { PrefixName } from "./table/prefix-name";
 
 const MAX_ROWS = 8;
 

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { shortFile } from "../model/flame";
-import { type Frame, fold, packages, parseTraceback } from "../model/traceback";
+import { type Frame, fold, packages, parseTraceback } from "../model/text/traceback";
 import { Panel } from "./basics";
 import { copy } from "./clipboard";
+import { Seg } from "./controls/inputs";
 import { Icon } from "./icon";
-import { Seg } from "./inputs";
 
 /** A traceback with the message and the innermost frame first. Library frames are collapsed. */
 export function Traceback({

@@ -1,7 +1,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { onTheme } from "../charts/theme";
-import { onHover } from "../model/hover";
+import { onHover } from "../model/page/hover";
 
 /** Return the width of an element, updated when it changes. */
 export function useWidth<T extends HTMLElement>(): [RefObject<T | null>, number] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { eventParser } from "../../src/api/events";
+import { eventParser } from "../../src/api/server";
 
 function parsed(...parts: string[]): [string, string][] {
   const found: [string, string][] = [];

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { Lane } from "../../src/api/schema.gen";
+import { firstIn, neighbour } from "../../src/charts/stream/engine";
 import { laneHeight, layOut } from "../../src/charts/stream/layout";
 import { buildMip, halve, type Mip } from "../../src/charts/stream/mip";
 import { paint } from "../../src/charts/stream/paint";
-import { firstIn, neighbour } from "../../src/charts/stream/task-steps";
 import { BAR_STYLE, barStyles, decodeStream, type StreamView } from "../../src/model/stream";
 
 const lane = (first: number, count: number): Lane => ({ worker: 0, thread: 0, first, count, tasks: 0 });

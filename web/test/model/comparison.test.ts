@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { changeText, quantityText } from "../../src/model/comparison";
 import { changeStep, differential, type Stacks } from "../../src/model/flame";
-import { duration } from "../../src/model/format";
+import { duration } from "../../src/model/text/format";
 
 const stacks: Stacks = {
   frames: [

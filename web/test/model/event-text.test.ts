@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { eventText, rawDetail } from "../../src/model/event-text";
+import { eventText, rawDetail } from "../../src/model/text/event-text";
 
 const text = (kind: string, detail: unknown, worker = "") =>
   eventText({ kind, text: typeof detail === "string" ? detail : JSON.stringify(detail), worker: "tcp://1" }, worker);

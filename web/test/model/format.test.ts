@@ -15,7 +15,7 @@ import {
   quantity,
   shares,
   span,
-} from "../../src/model/format";
+} from "../../src/model/text/format";
 
 const SECOND = 1e6;
 const MINUTE = 60 * SECOND;

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { onHover, setHover } from "../../src/model/hover";
+import { onHover, setHover } from "../../src/model/page/hover";
 
 afterEach(() => setHover(null));
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Column, Increment } from "../../src/api/increments";
 import type { IncrementHeader, IncrementWorker } from "../../src/api/server.gen";
-import { barAt, MAX_BARS } from "../../src/model/live-lanes";
-import { LiveRun } from "../../src/model/live-run";
+import { barAt, MAX_BARS } from "../../src/model/live/live-lanes";
+import { LiveRun } from "../../src/model/live/live-run";
 
 const SECOND = 1e6;
 

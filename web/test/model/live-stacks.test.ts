@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Column } from "../../src/api/increments";
-import { LiveStacks } from "../../src/model/live-stacks";
+import { LiveStacks } from "../../src/model/live/live-stacks";
 
 type Frame = [string, string, number, string];
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sharedLength } from "../../src/model/names";
+import { sharedLength } from "../../src/model/model";
 
 test.each([
   [["SLURMCluster-1", "SLURMCluster-12"], 13],

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Nav, parseHash, toHash, VIEWS } from "../../src/model/nav";
+import { Nav, parseHash, toHash, VIEWS } from "../../src/model/page/nav";
 import { select, wholeRun } from "../../src/model/time";
 import { fakeBrowser } from "../fake-browser";
 

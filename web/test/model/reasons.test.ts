@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { CubeData } from "../../src/model/cube";
-import { byLength, reasonsIn } from "../../src/model/reasons";
+import { byLength, reasonsIn } from "../../src/viewer/overview/overview-reasons";
 
 /** 5 µs of "no task" in bin 0, 30 µs of "few tasks" and 1 µs of "no task" in bin 2. */
 const cube: CubeData = {

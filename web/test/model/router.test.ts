@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Router } from "../../src/model/router";
+import { Router } from "../../src/model/page/router";
 import { fakeBrowser } from "../fake-browser";
 
 afterEach(() => void vi.unstubAllGlobals());

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SqlAnswer } from "../../src/api/server.gen";
 import { toCsv } from "../../src/model/rows";
-import { MAX_BARS, parseSaved, readText, sqlBars, sqlCell, sqlColumns, withSaved } from "../../src/model/sql";
+import { MAX_BARS, parseSaved, readText, sqlBars, sqlCell, sqlColumns, withSaved } from "../../src/model/text/sql";
 
 function answer(columns: [string, string][], rows: unknown[][]): SqlAnswer {
   const named = columns.map(([name, type]) => ({ name, type }));

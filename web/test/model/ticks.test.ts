@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { axisTicks } from "../../src/model/ticks";
+import { axisTicks } from "../../src/widgets/plots/scatter";
 
 test.each([
   [52_500, [0, 20_000, 40_000]],

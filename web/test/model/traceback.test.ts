@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Frame, fold, packages, parseTraceback } from "../../src/model/traceback";
+import { type Frame, fold, packages, parseTraceback } from "../../src/model/text/traceback";
 
 const TEXT = `Traceback (most recent call last):
   File "/venv/lib/python3.12/site-packages/dask/x.py", line 3, in run

@@ -38,7 +38,7 @@ def _built() -> Traversable:
 
 @functools.cache
 def _page(root: str) -> str:
-    page = _built().joinpath("team.html")
+    page = _built().joinpath("app.html")
     if not page.is_file():
         raise DaskscopeError(
             "The web app is not built. In a checkout run scripts/build-web; an installed package has it."

@@ -1,8 +1,8 @@
 import type { Category } from "../../api/schema.gen";
-import { percent } from "../../model/format";
 import type { Model } from "../../model/model";
 import { isLost } from "../../model/model";
 import { BAR_STYLE } from "../../model/stream";
+import { percent } from "../../model/text/format";
 import type { Selection } from "../../model/time";
 import { hatch, surface, truncate } from "../canvas";
 import { drawTicks } from "../ruler";

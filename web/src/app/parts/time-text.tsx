@@ -1,0 +1,37 @@
+import { ago, duration, durationOrDash, moment } from "../../model/text/format";
+import { useNow } from "../shell/use-time";
+
+const us = (iso: string) => Date.parse(iso) * 1000;
+
+/** A relative time like "2 h ago", with the absolute time on hover. */
+export function Ago({
+  at,
+  never = "not recorded",
+  now: justNow = "now",
+}: {
+  at: string | null;
+  never?: string;
+  now?: string;
+}) {
+  const now = useNow();
+  if (!at) return <span class="faint">{never}</span>;
+  return (
+    <time dateTime={at} title={moment(us(at))}>
+      {ago(now * 1000 - us(at)).replace(/^now$/, justNow)}
+    </time>
+  );
+}
+
+/** The absolute time to the minute; empty if unknown. */
+export function minute(at: string | null): string {
+  return at ? `${at.slice(0, 16).replace("T", " ")} UTC` : "";
+}
+
+/** Format seconds; a dash if nothing happened. */
+export function secondsOrDash(s: number): string {
+  return durationOrDash(s * 1e6);
+}
+
+export function seconds(s: number): string {
+  return duration(s * 1e6);
+}

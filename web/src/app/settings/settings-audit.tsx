@@ -1,0 +1,101 @@
+import { useState } from "preact/hooks";
+import type { Page } from "../../api/server";
+import type { AuditEvent } from "../../api/server.gen";
+import { AUDIT_ACTIONS } from "../../api/states.gen";
+import { Panel } from "../../widgets/basics";
+import { Pick } from "../../widgets/controls/inputs";
+import { ActionButton } from "../parts/action-button";
+import { ScrollRegion } from "../parts/scroll-region";
+import { Ago } from "../parts/time-text";
+import { useTeam } from "../shell/context";
+import { Loaded } from "../shell/loaded";
+import { usePages, useResource } from "../shell/resources";
+
+const PAGE_SIZE = 25;
+
+/** The details of an event as a text: `role: member, before: viewer`. */
+export function detailText(details: Record<string, unknown>): string {
+  return Object.entries(details)
+    .filter(([, value]) => value !== null && value !== "" && value !== false)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ");
+}
+
+/** Who did what in the account, and on the server for administrators. */
+export function AuditLog() {
+  const { api, account, me } = useTeam();
+  const [action, setAction] = useState("");
+  const query = { action, limit: PAGE_SIZE };
+  const key = [account, action];
+  const first = useResource<Page<AuditEvent>>(() => api.get("audit", query), key);
+  const { items, more, load } = usePages<AuditEvent, Page<AuditEvent>>(
+    first,
+    (cursor) => api.get("audit", { ...query, cursor }),
+    (e) => String(e.id),
+    key,
+  );
+  return (
+    <Panel
+      title="Audit log"
+      note={me.admin ? "This account and the server, kept for 400 days" : "This account, kept for 400 days"}
+      class="mt"
+      testid="audit"
+    >
+      <div class="filters">
+        <Pick
+          label="Action"
+          options={AUDIT_ACTIONS.map((name) => [name, name.replaceAll("-", " ")] as const)}
+          value={action}
+          all="all"
+          onChange={setAction}
+          testid="audit-action"
+        />
+      </div>
+      <Loaded from={first}>
+        {() =>
+          items.length === 0 ? (
+            <p class="callout">No events.</p>
+          ) : (
+            <ScrollRegion label="Audit log">
+              <table class="data">
+                <thead>
+                  <tr>
+                    <th>Time</th>
+                    <th>User</th>
+                    <th>Action</th>
+                    <th>Subject</th>
+                    <th>Address</th>
+                    <th>Details</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {items.map((e) => (
+                    <tr key={e.id} data-testid="audit-row">
+                      <td>
+                        <Ago at={e.time} now="just now" />
+                      </td>
+                      <td>{e.user}</td>
+                      <td>{e.action.replaceAll("-", " ")}</td>
+                      <td>
+                        <span class="cut">{e.subject}</span>
+                      </td>
+                      <td class="mono">{e.address}</td>
+                      <td class="wrap">{detailText(e.details)}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </ScrollRegion>
+          )
+        }
+      </Loaded>
+      {more && (
+        <div class="pfoot">
+          <ActionButton run={load} testid="audit-more">
+            Show more
+          </ActionButton>
+        </div>
+      )}
+    </Panel>
+  );
+}

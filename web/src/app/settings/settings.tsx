@@ -1,0 +1,111 @@
+import type { BrowserSession } from "../../api/server.gen";
+import { Panel } from "../../widgets/basics";
+import { ActionButton } from "../parts/action-button";
+import { ScrollRegion } from "../parts/scroll-region";
+import { Ago } from "../parts/time-text";
+import { useCan, useTeam } from "../shell/context";
+import { Loaded } from "../shell/loaded";
+import { useResource } from "../shell/resources";
+import { SignInOff, YourAccount } from "./settings-account";
+import { AuditLog } from "./settings-audit";
+import { Members } from "./settings-members";
+import { Preferences } from "./settings-preferences";
+import { Tokens } from "./settings-tokens";
+import { Users } from "./settings-users";
+
+/** Members, tokens, sessions, prices and retention; users and the audit log. Viewers see them without buttons. */
+export function Settings() {
+  const { me, account } = useTeam();
+  const canAdmin = useCan("admin");
+  return (
+    <main class="wide" data-testid="page-settings">
+      <div class="viewhead">
+        <h1>Settings</h1>
+        <span class="note">
+          {account}, your role: {me.accounts.find((a) => a.name === account)?.role ?? "only user"}
+        </span>
+      </div>
+      {me.warnings.map((warning) => (
+        <p class="inline-err" role="alert" key={warning} data-testid="server-warning">
+          {warning}
+        </p>
+      ))}
+      <div class="cols">
+        <div class="c6">
+          {me.kind !== "local" && <Members />}
+          <Preferences />
+        </div>
+        <div class="c6">
+          {me.kind === "local" ? (
+            <SignInOff />
+          ) : (
+            <>
+              <YourAccount />
+              <Tokens />
+              {me.kind === "session" && <Sessions />}
+            </>
+          )}
+        </div>
+        {(canAdmin || (me.admin && me.kind !== "local")) && (
+          <div class="c12">
+            {me.admin && me.kind !== "local" && <Users />}
+            {canAdmin && <AuditLog />}
+          </div>
+        )}
+      </div>
+    </main>
+  );
+}
+
+/** The browsers in which the user is signed in. */
+function Sessions() {
+  const { api } = useTeam();
+  const sessions = useResource<{ items: BrowserSession[] }>(() => api.get("me/sessions"), []);
+  return (
+    <Panel title="Your sessions" note="Browsers in which you are signed in" class="mt" testid="sessions">
+      <Loaded from={sessions}>
+        {({ items }) => (
+          <ScrollRegion label="Sessions">
+            <table class="data">
+              <thead>
+                <tr>
+                  <th>Browser</th>
+                  <th>Address</th>
+                  <th class="num">Signed in</th>
+                  <th />
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((s) => (
+                  <tr key={s.id} data-testid="session-row">
+                    <td>
+                      <span class="cut" title={s.agent}>
+                        {s.agent || "unknown"}
+                      </span>
+                    </td>
+                    <td class="mono">{s.address}</td>
+                    <td class="num">
+                      <Ago at={s.created} now="just now" />
+                    </td>
+                    <td class="acts">
+                      {s.current ? (
+                        "this one"
+                      ) : (
+                        <ActionButton
+                          class="sm"
+                          run={() => api.send("DELETE", `me/sessions/${s.id}`).then(sessions.reload)}
+                        >
+                          End
+                        </ActionButton>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </ScrollRegion>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}

@@ -1,0 +1,14 @@
+// The style sheets of the app: those of the report, then its own.
+// The order is the cascade: general sheets first. Each selector is in one sheet (test/styles.test.ts).
+import "../viewer/styles";
+import "../widgets/live/live.css";
+import "./shell/app-shell.css";
+import "./parts/parts.css";
+import "./home/home.css";
+import "./run/run.css";
+import "./errors/error-shares.css";
+import "./reports/reports.css";
+import "./usage/usage.css";
+import "./explore/explore.css";
+import "./settings/settings.css";
+import "./sign-in/sign-in.css";

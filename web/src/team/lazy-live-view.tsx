@@ -1,9 +1,0 @@
-import type { LiveView as View } from "./live-view";
-import { Loaded } from "./loaded";
-import { useResource } from "./resources";
-
-/** The live view, which has its own file: most clusters that people open have ended. */
-export function LiveView(props: Parameters<typeof View>[0]) {
-  const code = useResource(() => import("./live-view"), []);
-  return <Loaded from={code}>{(loaded) => <loaded.LiveView {...props} />}</Loaded>;
-}

@@ -1,0 +1,95 @@
+import { useActivity, useModel } from "../../model/page/hooks";
+import { ActivityPanels } from "../../widgets/activity-panels";
+import { Empty, Panel } from "../../widgets/basics";
+import { FlamePanel } from "../../widgets/flame/flame-panel";
+import { StatePill } from "../../widgets/icon";
+import { MemoryPanel } from "../../widgets/memory/memory-panel";
+import { MetricStrip } from "../../widgets/metric-strip";
+import { StreamPanel } from "../../widgets/stream/stream-panel";
+import { TimeRuler } from "../../widgets/stream/time-ruler";
+import { PrefixTable } from "../../widgets/table/prefix-table";
+import { Traceback } from "../../widgets/traceback";
+import { Findings } from "./overview-findings";
+import { metricsOf } from "./overview-metrics";
+import { ThreadTime } from "./overview-thread-time";
+
+const EXAMPLE = `with daskscope.performance_report("report.html"):
+    df.groupby("zone").agg("mean").compute()`;
+
+export function Overview() {
+  const { report } = useModel();
+  const activity = useActivity();
+  return (
+    <>
+      <div class="title">
+        <StatePill state={report.answer.state} />
+        <h1 title={report.title}>
+          <code>{report.title}</code>
+        </h1>
+      </div>
+      <p class="answer">
+        <b>{report.answer.headline}</b> <span>{report.answer.reason}</span>
+      </p>
+      {report.failure && (
+        <div class="mt">
+          <Failure text={report.failure} />
+        </div>
+      )}
+      {report.totals.tasks === 0 && report.answer.state === "finished" && report.complete && (
+        <Panel class="mt">
+          <Empty title="No computations recorded" snippet={EXAMPLE}>
+            {" "}
+            Everything inside the block is recorded, on the cluster of the current client:
+          </Empty>
+        </Panel>
+      )}
+      <div class="stack">
+        <MetricStrip metrics={metricsOf(report)} />
+        <ThreadTime />
+      </div>
+      <Findings />
+      <div class="section">
+        <h2>Selected time</h2> <span class="note hide-n">All panels below follow the selection</span>
+        <span class="note hide-n push">
+          <kbd>W</kbd> <kbd>S</kbd> zoom &nbsp;<kbd>A</kbd> <kbd>D</kbd> pan &nbsp;<kbd>Esc</kbd> whole run
+        </span>
+      </div>
+      <TimeRuler joined />
+      <StreamPanel maxHeight={440} />
+      {activity && <ActivityPanels activity={activity} />}
+      <div class="cols mt">
+        <FlamePanel class="c7" />
+        <MemoryPanel class="c5" />
+      </div>
+      <div class="mt">
+        <PrefixTable />
+      </div>
+      {report.facts.length > 0 && (
+        <Panel title="About this recording" note={`created by ${report.generator}`} class="mt">
+          <dl class="facts">
+            {report.facts.map((f) => (
+              <div key={f.label}>
+                <dt>{f.label}</dt>
+                <dd title={f.text}>{f.text}</dd>
+              </div>
+            ))}
+          </dl>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+/** The exception that ended the recorded block. */
+function Failure({ text }: { text: string }) {
+  const last = text.trimEnd().split("\n").at(-1) ?? "";
+  const colon = last.indexOf(": ");
+  return (
+    <Traceback
+      title="Exception in the recorded block"
+      type={colon > 0 ? last.slice(0, colon) : last}
+      message={colon > 0 ? last.slice(colon + 2) : ""}
+      text={text}
+    />
+  );
+}

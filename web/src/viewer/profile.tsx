@@ -1,0 +1,168 @@
+import { useState } from "preact/hooks";
+import { type LineTime, shortFile } from "../model/flame";
+import { useModel, useParam } from "../model/page/hooks";
+import { count, duration, percent } from "../model/text/format";
+import { Loading, Panel, ViewHead } from "../widgets/basics";
+import { Pick, Search, Seg } from "../widgets/controls/inputs";
+import { FlameGraph } from "../widgets/flame/flame-graph";
+import { CODE_OWNERS, FlameLegend, useFlame } from "../widgets/flame/flame-panel";
+import { TimeRuler } from "../widgets/stream/time-ruler";
+import { DataTable } from "../widgets/table/table";
+
+export function Profile() {
+  const model = useModel();
+  const { flame: data } = model.report;
+  const kinds = data.cube.keys.kind ?? [];
+  const [kind, setKind] = useParam("kind", kinds.includes("compute") ? "compute" : "");
+  const [prefix, setPrefix] = useParam("prefix");
+  const [span, setSpan] = useParam("span");
+  const [worker, setWorker] = useParam("worker");
+  const [search, setSearch] = useParam("q");
+  const [direction, setDirection] = useParam("dir", "down");
+  const [owner, setOwner] = useState("");
+  const flame = useFlame({ kind, prefix, span, worker }, direction === "up");
+  const spanName = new Map(model.report.spans.map((s) => [s.span, s.name]));
+  const perSample = kind === "compute" ? data.seconds_per_sample : 0;
+  const sampleTime = (samples: number) =>
+    perSample > 0 ? duration(samples * perSample * 1e6) : `${count(samples)} samples`;
+  const names = (key: string) => (data.cube.keys[key] ?? []).filter((v) => v !== "");
+  const filtered = Boolean(prefix || span || worker);
+  const quality = data.expected > 0 ? data.got / data.expected : 1;
+  return (
+    <>
+      <ViewHead
+        title="Profile"
+        note={
+          data.got > 0
+            ? `${count(data.got)} of ${count(data.expected)} expected samples, ${percent(Math.min(1, quality))}`
+            : "no samples"
+        }
+      />
+      <TimeRuler />
+      <Panel class="mt">
+        <div class="filters">
+          <Seg label="Stacks" options={kinds.map((k) => [k, k] as const)} value={kind} onChange={setKind} />
+          <Pick
+            label="Prefix"
+            all="all prefixes"
+            options={names("prefix").map((p) => [p, p])}
+            value={prefix}
+            onChange={setPrefix}
+            testid="flame-prefix"
+          />
+          {names("span").length > 0 && (
+            <Pick
+              label="Span"
+              all="all spans"
+              options={names("span").map((s) => [s, spanName.get(s) ?? s])}
+              value={span}
+              onChange={setSpan}
+            />
+          )}
+          <Pick
+            label="Worker"
+            all="all workers"
+            options={names("worker").map((w) => [w, model.worker(w)])}
+            value={worker}
+            onChange={setWorker}
+          />
+          <span class="right">
+            <Search label="Find function" value={search} onInput={setSearch} testid="flame-search" />
+            <Seg
+              label="Direction"
+              options={[
+                ["down", "Top down"],
+                ["up", "Bottom up"],
+              ]}
+              value={direction}
+              onChange={setDirection}
+            />
+          </span>
+        </div>
+        {!flame ? (
+          <Loading />
+        ) : flame.samples === 0 ? (
+          <p class="callout">
+            No samples in this selection.{" "}
+            {filtered && (
+              <button
+                type="button"
+                class="link"
+                onClick={() => model.nav.set({ span: undefined, worker: undefined, prefix: undefined })}
+              >
+                Clear filters
+              </button>
+            )}
+          </p>
+        ) : (
+          <>
+            <p class="callout" style="border:0">
+              {sampleTime(flame.samples)} in {count(flame.samples)} samples
+            </p>
+            <FlameGraph top={flame.top} search={search} perSample={perSample} />
+          </>
+        )}
+        <div class="pfoot">
+          <FlameLegend />
+          {data.note && <span>{data.note}</span>}
+          {quality < 0.9 && data.got > 0 && (
+            <span class="bad">{percent(1 - quality)} of samples were missed; shares are approximate</span>
+          )}
+        </div>
+      </Panel>
+      {flame && flame.samples > 0 && (
+        <section class="panel mt" aria-label="Hottest lines (self time)">
+          <DataTable
+            title="Hottest lines (self time)"
+            label="Lines by self time"
+            name="lines"
+            rows={owner ? flame.lines.filter((l) => l.whose === owner) : flame.lines}
+            note="lines"
+            sort={{ id: "self", down: true }}
+            rowKey={(l: LineTime) => `${l.file}:${l.line}:${l.name}`}
+            compact
+            tools={<Pick label="Code" all="all code" options={CODE_OWNERS} value={owner} onChange={setOwner} />}
+            columns={[
+              {
+                id: "function",
+                head: "Function",
+                value: (l) => l.name,
+                cell: (l) => <span class="mono">{l.name}</span>,
+              },
+              {
+                id: "line",
+                head: "Line",
+                value: (l) => `${l.file}:${l.line}`,
+                cell: (l) => (
+                  <span class="mono faint" title={`${l.file}:${l.line}`}>
+                    {shortFile(l.file)}:{l.line}
+                  </span>
+                ),
+              },
+              { id: "whose", head: "Code", value: (l) => CODE_OWNERS.find(([k]) => k === l.whose)?.[1] ?? l.whose },
+              { id: "self", head: "Self time", num: true, value: (l) => l.self, cell: (l) => sampleTime(l.self) },
+              {
+                id: "share",
+                head: "Share",
+                num: true,
+                value: (l) => l.self / flame.samples,
+                cell: (l) => percent(l.self / flame.samples),
+              },
+              {
+                id: "bar",
+                head: "",
+                value: (l) => l.self,
+                width: "24%",
+                cell: (l) => (
+                  <div class="ibar" style={{ width: `${(l.self / (flame.lines[0]?.self || 1)) * 100}%` }}>
+                    <i style={{ flex: "1", background: `var(--fl-${l.whose === "user" ? "user" : "lib"})` }} />
+                  </div>
+                ),
+              },
+            ]}
+          />
+        </section>
+      )}
+    </>
+  );
+}

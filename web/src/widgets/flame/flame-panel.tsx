@@ -1,0 +1,168 @@
+import { useMemo, useState } from "preact/hooks";
+import { sumBy, type Where } from "../../model/cube";
+import { bottomUp, byLine, type FlameNode, type LineTime, type Stacks, shortFile, topDown } from "../../model/flame";
+import { useAsync, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
+import { duration, percent } from "../../model/text/format";
+import { Loading, Panel } from "../basics";
+import { Search, Seg } from "../controls/inputs";
+import { FlameGraph } from "./flame-graph";
+
+export const CODE_OWNERS = [
+  ["user", "your code"],
+  ["lib", "libraries"],
+  ["native", "native"],
+  ["dask", "Dask and Python"],
+] as const;
+
+export function FlameLegend() {
+  return (
+    <ul class="keylist">
+      {CODE_OWNERS.map(([key, text]) => (
+        <li key={key}>
+          <i class={`sw f-${key}`} />
+          {text}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A small profile of the selected time. */
+export function FlamePanel(props: { class?: string }) {
+  const model = useModel();
+  const { report, nav } = model;
+  const [inverted, setInverted] = useState<"down" | "up">("down");
+  const [search, setSearch] = useState("");
+  const kind = report.flame.cube.keys.kind?.includes("compute") ? "compute" : "";
+  const flame = useFlame({ kind, prefix: "", span: "", worker: "" }, inverted === "up");
+  const { got, expected, seconds_per_sample } = report.flame;
+  const note =
+    flame && got > 0
+      ? `${duration(flame.samples * seconds_per_sample * 1e6)} compute time, ${percent(expected > 0 ? Math.min(1, got / expected) : 1)} of samples`
+      : "";
+  const lines = flame?.lines.slice(0, 3) ?? [];
+  const max = lines[0]?.self ?? 1;
+  return (
+    <Panel
+      title="Profile"
+      note={note}
+      class={`fcol ${props.class ?? ""}`}
+      right={
+        <>
+          <span class="hide-n">
+            <Search label="Find function" value={search} onInput={setSearch} testid="flame-search" />
+          </span>
+          <Seg
+            label="Direction"
+            options={[
+              ["down", "Top down"],
+              ["up", "Bottom up"],
+            ]}
+            value={inverted}
+            onChange={setInverted}
+          />
+        </>
+      }
+      foot={
+        <>
+          <FlameLegend />
+          <a
+            class="push"
+            href={nav.href("profile")}
+            onClick={(e) => {
+              e.preventDefault();
+              nav.go("profile");
+            }}
+          >
+            Open profile
+          </a>
+        </>
+      }
+    >
+      {!flame ? (
+        <Loading />
+      ) : flame.samples === 0 ? (
+        <p class="callout">{got > 0 ? "No samples in the selected time." : "No samples recorded."}</p>
+      ) : (
+        <>
+          <FlameGraph top={flame.top} search={search} perSample={seconds_per_sample} maxRows={10} />
+          <table class="selft">
+            <thead>
+              <tr>
+                <th>Hottest lines</th>
+                <th>Line</th>
+                <th class="num">Self time</th>
+                <th style="width:26%">
+                  <span class="sr">Bar</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {lines.map((l) => (
+                <tr key={`${l.file}${l.line}${l.name}`}>
+                  <td class="mono">
+                    <span class="cut" style="max-width:28ch" title={l.name}>
+                      {l.name}
+                    </span>
+                  </td>
+                  <td class="mono faint">
+                    <span class="cut" style="max-width:30ch" title={`${l.file}:${l.line}`}>
+                      {shortFile(l.file)}:{l.line}
+                    </span>
+                  </td>
+                  <td class="num">{percent(l.self / flame.samples)}</td>
+                  <td>
+                    <div class="ibar" style={{ width: `${(l.self / max) * 100}%` }}>
+                      <i
+                        style={{ flex: "1", background: l.whose === "user" ? "var(--fl-user)" : "var(--line-strong)" }}
+                      />
+                    </div>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </Panel>
+  );
+}
+
+interface FlameFilter {
+  kind: string;
+  prefix: string;
+  span: string;
+  worker: string;
+}
+
+interface FlameResult {
+  top: FlameNode;
+  lines: LineTime[];
+  samples: number;
+  stacks: Stacks;
+}
+
+/** Return the flame graph of the selected time and filters; null while loading. */
+export function useFlame(filter: FlameFilter, inverted: boolean): FlameResult | null {
+  const model = useModel();
+  const selection = useSettledSelection();
+  const cube = useCube("flame");
+  const { flame } = model.report;
+  const columns = useAsync(
+    () => Promise.all([model.columns.numbers(flame.nodes), model.columns.numbers(flame.parents)]),
+    [model],
+  ).value;
+  return useMemo(() => {
+    if (!cube || !columns) return null;
+    const [nodes, parents] = columns;
+    const where: Where = {};
+    for (const key of ["kind", "prefix", "span", "worker"] as const) {
+      if (filter[key] !== "") where[key] = cube.keys[key]?.indexOf(filter[key]) ?? -1;
+    }
+    const self = sumBy(cube, "stack", "count", selection, where, nodes.length);
+    const stacks = { frames: flame.frames, nodes, parents };
+    const name = filter.kind ? `all ${filter.kind}` : "all samples";
+    const top = inverted ? bottomUp(stacks, self, name) : topDown(stacks, self, name);
+    return { top, lines: byLine(stacks, self), samples: top.total, stacks };
+  }, [cube, columns, selection.b0, selection.b1, filter.kind, filter.prefix, filter.span, filter.worker, inverted]);
+}
