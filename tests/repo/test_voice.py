@@ -31,6 +31,8 @@ PHRASES = {
     r"\bkinds? of failures?\b": "error group",
     r"\bin our words\b": "public message",
     r"\bsign of life\b": "last seen",
+    r"\breturn what\b": "return the …: name the thing",
+    r"\b(each|one|all|those|texts|rows|bytes|files) of some\b": "of the given …",
 }
 WORST = re.compile("|".join(PHRASES), re.IGNORECASE)
 
@@ -92,7 +94,13 @@ def test_the_package_is_plain_english() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Whoever has the link sees it.", "It costs nothing any more.", "Mend what can be mended."],
+    [
+        "Whoever has the link sees it.",
+        "It costs nothing any more.",
+        "Mend what can be mended.",
+        "Return what is new.",
+        "Return the texts of some rows.",
+    ],
 )
 def test_a_phrase_of_the_list_is_found(text: str) -> None:
     assert len(found(iter([("here", text)]))) == 1

@@ -73,7 +73,7 @@ def inputs_of(recording: Recording, rows: Array) -> tuple[Array, Array]:
 
 
 def input_nbytes(recording: Recording, rows: Array) -> Array:
-    """Return the bytes of the recorded inputs of some executions."""
+    """Return the bytes of the recorded inputs of the given executions."""
     tasks = recording["tasks"]
     owners, inputs = inputs_of(recording, rows)
     found = np.zeros(len(rows), dtype=np.int64)

@@ -58,7 +58,7 @@ def failures(recording: Recording) -> tuple[Failure, ...]:
 
 
 def retried_tasks(recording: Recording, prefixes: Sequence[str]) -> tuple[int, int] | None:
-    """Return how many tasks of some prefixes were retried, and how many of those succeeded later; None if keys are hidden.
+    """Return how many tasks of the given prefixes were retried, and how many of those succeeded later; None if keys are hidden.
 
     The recording does not say which execution failed with which error, so that errors of the same prefix share the answer.
     """

@@ -117,7 +117,7 @@ def _reconnect(workers: Table, stop_us: int) -> Table:
 
 
 def _blanked(values: Values, rows: Array) -> Values:
-    """Return a column with some rows set to their empty value."""
+    """Return a column with the given rows set to their empty value."""
     if isinstance(values, Strings):
         return Strings.from_texts(np.where(rows, "", values.to_numpy()).astype(object))
     if isinstance(values, Lists):

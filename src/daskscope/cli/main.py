@@ -95,7 +95,7 @@ class GroupedParser(argparse.ArgumentParser):
 
 
 def summary(module: ModuleType) -> str:
-    """Return what a command does, in one sentence."""
+    """Return the sentence that describes a command."""
     return (module.__doc__ or "").splitlines()[0]
 
 

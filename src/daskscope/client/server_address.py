@@ -97,7 +97,7 @@ def describe_answer(url: str, answer: str) -> str:
 
 
 def find_server_above(url: str) -> str:
-    """Return what to type instead of the address of a page; empty if the address is not a page of a server."""
+    """Return the server's address to type instead of the address of a page; empty if the address is not a page of a server."""
     above = url
     while urlsplit(above).path.strip("/"):
         above = above.rpartition("/")[0]

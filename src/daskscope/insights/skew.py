@@ -66,7 +66,7 @@ def _longest_executions(facts: Facts, min_ratio: float, min_share: float) -> lis
 
 
 def _longest_row(tasks: Table, mine: Array, min_us: float) -> int:
-    """Return the row of the longest of some executions that is not the first of its worker; -1 if none takes that long."""
+    """Return the row of the longest of the given executions that is not the first of its worker; -1 if none takes that long."""
     long = np.flatnonzero(mine & (tasks["stop_us"] - tasks["start_us"] > min_us))
     long = long[np.argsort(tasks["start_us"][long] - tasks["stop_us"][long], kind="stable")]
     workers = tasks.strings("worker").codes

@@ -136,7 +136,7 @@ def _thread_time(found: Breakdown) -> str:
 
 
 def _beside(found: Breakdown) -> str:
-    """Return what was computed beside the threads of workers, as a sentence; empty if it is little."""
+    """Return a sentence about work beside the threads of workers; empty if it is little."""
     parts = {"seceded tasks": found.seceded_us, "actor calls": found.actors_beside_us}
     listed = [
         f"{name} computed for {units.duration(us)}" for name, us in parts.items() if us >= MIN_SHARE * found.thread_us

@@ -46,7 +46,7 @@ class PackedTexts:
         return len(self.offsets) - 1
 
     def __getitem__(self, rows: Array) -> Array:
-        """Return the texts of some rows, given by number or by a mask."""
+        """Return the texts of the given rows, given by number or by a mask."""
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         return self._decoded(self.offsets[:-1][rows], self.offsets[1:][rows])
@@ -57,23 +57,23 @@ class PackedTexts:
         return result
 
     def take(self, rows: Array) -> PackedTexts:
-        """Return the texts of some rows, packed as well."""
+        """Return the texts of the given rows, packed as well."""
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         return PackedTexts(self.gather(rows).tobytes(), _ends(self._lengths(rows)))
 
     def are_equal(self, rows: Array, others: Array) -> bool:
-        """Return whether the texts of some rows are those of as many others."""
+        """Return whether the texts of the given rows are those of as many others."""
         if not (self._lengths(rows) == self._lengths(others)).all():
             return False
         return np.array_equal(self.gather(rows), self.gather(others))
 
     def gather(self, rows: Array) -> Array:
-        """Return the bytes of some texts."""
+        """Return the bytes of the given texts."""
         return self._gather(rows, 0)
 
     def joined(self, rows: Array, separator: int) -> Array:
-        """Return the bytes of some texts with a separator byte after each."""
+        """Return the bytes of the given texts with a separator byte after each."""
         found = self._gather(rows, 1)
         found[_ends(self._lengths(rows) + 1)[1:] - 1] = separator
         return found
@@ -83,7 +83,7 @@ class PackedTexts:
         return result
 
     def _gather(self, rows: Array, beyond: int) -> Array:
-        """Return the bytes of some texts, and as many beyond the end of each."""
+        """Return the bytes of the given rows, each with the ``beyond`` bytes that follow it."""
         data = np.frombuffer(self.data or b"\0", dtype=np.uint8)
         starts, lengths = self.offsets[rows].astype(np.int64), self._lengths(rows) + beyond
         found = np.empty(int(lengths.sum(dtype=np.int64)), dtype=np.uint8)
@@ -134,7 +134,7 @@ class PackedTexts:
 
 
 def _ends(lengths: Array) -> Array:
-    """Return where each of some texts begins, and the end of the last one."""
+    """Return where each of the given texts begins, and the end of the last one."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

@@ -143,13 +143,13 @@ class Strings:
         return Strings.from_texts(self._texts.take(rows) if isinstance(self._texts, PackedTexts) else self._texts[rows])
 
     def packed(self, rows: Array) -> tuple[PackedTexts, Array]:
-        """Return packed texts, and the position among them of the text of each of some rows."""
+        """Return packed texts, and the position among them of the text of each of the given rows."""
         if isinstance(self._texts, PackedTexts):
             return self._texts, rows
         return PackedTexts.of(self.take(rows).to_numpy().tolist()), np.arange(len(rows))
 
     def rows_with(self, texts: Iterable[str]) -> Array:
-        """Return the rows that hold one of some texts."""
+        """Return the rows that hold one of the given texts."""
         wanted = list(dict.fromkeys(texts))
         if isinstance(self._texts, PackedTexts):
             # Decode only texts with the same hash: decoding five million takes 2 s and 0.5 GB.

@@ -47,7 +47,7 @@ class _Numbers:
 
 
 def keys(texts: PackedTexts, rows: Array, prefixes: Array, blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
-    """Return the templates and the columns of the keys in some rows of ``texts``; ``prefixes`` has the prefix of each.
+    """Return the templates and the columns of the keys in the given rows of ``texts``; ``prefixes`` has the prefix of each.
 
     There are no templates if they would not save space, and no template column if the prefix determines the template.
     """

@@ -48,7 +48,7 @@ def read_source(path: str | Path) -> Recording:
 
 
 def content_kind(path: Path) -> ContentKind:
-    """Return what a path holds, judged by its content."""
+    """Return the kind of a file or directory, judged by its content."""
     try:
         if not path.is_file():
             return "recording"

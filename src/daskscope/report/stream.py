@@ -216,7 +216,7 @@ def _rank(names: list[str]) -> dict[str, int]:
 
 
 def _recode(column: Strings, positions: dict[str, int], rows: Array) -> Array:
-    """Return the position of the text of each of some rows."""
+    """Return the position of the text of each of the given rows."""
     by_code = np.array([positions.get(str(value), 0) for value in column.values], dtype=np.int64)
     result: Array = by_code[column.codes[rows]] if len(by_code) else np.zeros(len(rows), dtype=np.int64)
     return result

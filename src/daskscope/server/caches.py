@@ -135,7 +135,7 @@ class EarlierRuns:
 
 
 def usual_duration(row: Computation, earlier: list[EarlierRun], now_us: int) -> Usual | None:
-    """Return what earlier runs say about a running computation; ``now_us`` is on the scheduler's clock."""
+    """Return the usual duration of a running computation, from earlier runs; ``now_us`` is on the scheduler's clock."""
     done = row.memory + row.released + row.forgotten
     counted, elapsed = max(0, row.seen_us - row.start_us), max(0, now_us - row.start_us)
     return judge_duration(earlier, RunSoFar(row.tasks, done, counted, elapsed))

@@ -255,7 +255,7 @@ def amount_here(services: Services, account: int) -> Amount:
 
 
 def build_document(services: Services, subject: Subject, tasks: int) -> Built:
-    """Build the document of a run or computation with some tasks, and store it."""
+    """Build the document of a run or computation with the given number of tasks, and store it."""
     here = amount_here(services, subject.account)
     if tasks <= min(MAX_TASKS_HERE, here.rows):
         try:
@@ -269,7 +269,7 @@ def build_document(services: Services, subject: Subject, tasks: int) -> Built:
 
 
 def build_upload(services: Services, account: int, path: Path, title: str, unpacked: Amount) -> Built:
-    """Build the document of a recording file with some rows and bytes, and store it."""
+    """Build the document of a recording file with the given rows and bytes, and store it."""
     here = amount_here(services, account)
     if unpacked.rows > min(MAX_TASKS_HERE, here.rows) or unpacked.nbytes > here.nbytes:
         return _build_apart(services, _job(services, account, title, recording=str(path)), unpacked.rows)

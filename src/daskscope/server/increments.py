@@ -68,7 +68,7 @@ def write_cursor(position: Position) -> str:
 
 
 def news(services: Services, follow: Follow) -> memoryview | None:
-    """Return what a page does not have yet; None if it has everything."""
+    """Return the rows that a page does not have yet; None if it has all."""
     position = parse_cursor(follow.cursor)
     with services.archive.read() as tx:
         newest = position_of(tx, follow.cluster.id)

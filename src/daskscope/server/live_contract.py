@@ -38,7 +38,7 @@ class UsualDuration(TypedDict):
     #: Finished runs that count; with fewer than five, nothing is called usual.
     runs: int
     median: float
-    #: The middle 80 % of them; with fewer than five, all.
+    #: Range of the middle 80 % of runs; of all runs below five.
     low: float
     high: float
     left: TimeLeft | None

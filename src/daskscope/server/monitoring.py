@@ -51,7 +51,7 @@ class Check:
     _running: Future[str] | None = None
 
     async def result(self, deadline_s: float = DEADLINE_S) -> str:
-        """Return what is wrong. Probes that come while a check hangs wait for the same one, so that threads do not pile up."""
+        """Return the problem; empty if the part works. Probes during a hanging check wait for it: threads must not pile up."""
         try:
             return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._begin())), deadline_s)
         except asyncio.TimeoutError:
@@ -79,5 +79,5 @@ class Readiness:
     checks: Mapping[str, str]
 
     def problem_of(self, role: str) -> str:
-        """Return what is wrong with a role: the parts it needs that do not work."""
+        """Return the problems of a role: the parts it needs that do not work."""
         return "; ".join(self.checks[name] for name in ROLES[role] if self.checks[name])

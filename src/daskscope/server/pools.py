@@ -99,7 +99,7 @@ class CpuShares:
         return now - usage.seen < ACTIVE_S
 
     def _settle(self, usage: _Usage, now: float) -> None:
-        """Add what was charged since the last request to the averages."""
+        """Add the CPU time since the last request to the averages."""
         spent, usage.charged = usage.charged + REQUEST_S, 0.0
         usage.rate = _faded(usage, now) + spent / MEMORY_S
         usage.cost += WEIGHT * (spent - usage.cost)

@@ -146,7 +146,7 @@ class Settings:
 
     @property
     def warnings(self) -> list[str]:
-        """Return what an operator should change."""
+        """Return hints for the operator: settings to change."""
         if self.is_loopback:
             return []
         found = []

@@ -219,6 +219,37 @@ export interface SqlTables {
   tables: SqlTable[];
 }
 
+/** A computation with its prefixes and earlier runs of the same code. */
+export interface OneComputation {
+  id: string;
+  cluster_id: string;
+  scheduler_id: string;
+  cluster_name: string;
+  user: string;
+  state: RunState;
+  code: string;
+  call: string;
+  code_file: string;
+  code_line: number;
+  start: string | null;
+  stop: string | null;
+  duration: number;
+  n_tasks: number;
+  states: Record<string, number>;
+  n_executions: number;
+  n_errors: number;
+  durations: Record<string, number>;
+  nbytes: number;
+  n_groups: number;
+  n_submissions: number;
+  span: string;
+  client: string;
+  url: string;
+  prefixes: Prefix[];
+  earlier: Computation[];
+  usual: UsualDuration | null;
+}
+
 /** One run. Durations are seconds; compute, transfer and disk are thread time of its tasks. */
 export interface HistoryRun {
   id: string;
@@ -537,37 +568,6 @@ export interface Computation {
   span: string;
   client: string;
   url: string;
-}
-
-/** A computation with its prefixes and earlier runs of the same code. */
-export interface OneComputation {
-  id: string;
-  cluster_id: string;
-  scheduler_id: string;
-  cluster_name: string;
-  user: string;
-  state: RunState;
-  code: string;
-  call: string;
-  code_file: string;
-  code_line: number;
-  start: string | null;
-  stop: string | null;
-  duration: number;
-  n_tasks: number;
-  states: Record<string, number>;
-  n_executions: number;
-  n_errors: number;
-  durations: Record<string, number>;
-  nbytes: number;
-  n_groups: number;
-  n_submissions: number;
-  span: string;
-  client: string;
-  url: string;
-  prefixes: Prefix[];
-  earlier: Computation[];
-  usual: UsualDuration | null;
 }
 
 /** A failed execution. */

@@ -22,7 +22,7 @@ export function wholeNumber(text: string, otherwise: number, max: number): numbe
   return text.trim() === "" || !Number.isFinite(value) ? otherwise : Math.min(Math.max(value, 1), max);
 }
 
-/** Return what each number of workers would take if more workers divided the time evenly. */
+/** Return the time on each number of workers if more workers divided it evenly. */
 export function perfectScaling(predictions: readonly { workers: number; duration: number }[]): number[] {
   const [first] = predictions;
   return predictions.map((p) => (first.duration * first.workers) / p.workers);

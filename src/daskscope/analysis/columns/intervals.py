@@ -165,7 +165,7 @@ class _Parts:
 
 
 def _spread_some(starts: Array, stops: Array, bins: Bins, groups: Array | None, weights: Array | None) -> _Parts:
-    """Return what some intervals add to the cells.
+    """Return the time that the given intervals add to each cell.
 
     An interval adds the width of a bin where it enters the first bin that it covers from end to end, and subtracts it where it
     leaves the last one. So a million intervals over all bins cost only as much as there are cells.

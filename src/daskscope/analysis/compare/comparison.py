@@ -55,7 +55,7 @@ def headline(changes: Changes) -> str:
 
 
 def repeats_text(changes: Changes) -> str:
-    """Return what the numbers of repeats allow."""
+    """Return the conclusions that the number of repeats allows."""
     if changes.can_prove:
         return f"{changes.repeats_before} and {changes.repeats_after} repeats"
     if changes.repeats_before == changes.repeats_after == 1:
@@ -67,7 +67,7 @@ def repeats_text(changes: Changes) -> str:
 
 
 def notes(changes: Changes) -> tuple[str, ...]:
-    """Return what else a reader should know, as sentences."""
+    """Return notes for the reader, as sentences."""
     found = [*changes.left_out, *changes.hints]
     for prefix in changes.prefixes:
         if prefix.time.verdict in ("only before", "only after"):
@@ -217,12 +217,12 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """Return what changed in one sentence."""
+        """Return the change in one sentence."""
         return headline(self.changes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what else a reader should know, as sentences."""
+        """Return notes for the reader, as sentences."""
         return notes(self.changes)
 
     @property

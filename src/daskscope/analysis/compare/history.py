@@ -36,7 +36,7 @@ UsualState = Literal["", "slower", "more tasks", "fewer tasks"]
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """A running computation: its tasks, how many had finished some time ago, and the time since its start."""
+    """A running computation: tasks, tasks done at the last count, elapsed time."""
 
     tasks: int
     done: int
@@ -47,7 +47,7 @@ class RunSoFar:
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """What earlier runs say about a running computation."""
+    """The usual duration of a computation, from its earlier runs."""
 
     runs: int
     median_us: float
@@ -154,7 +154,7 @@ class PastRun:
 
 
 def causes(before: Sequence[PastRun], after: Sequence[PastRun]) -> list[str]:
-    """Return what changed, as sentences; empty if nothing that is recorded did."""
+    """Return the recorded changes, as sentences; empty if there are none."""
 
     def of(value: Callable[[PastRun], float]) -> tuple[float, float]:
         return median(map(value, before)), median(map(value, after))

@@ -88,7 +88,7 @@ class Increment:
 def make_increment(
     recording: Recording, origin_us: int, first_us: int, now_us: int, computation: str = ""
 ) -> Increment:
-    """Return what the rows of a recording add to the time from ``first_us`` until now on the scheduler's clock.
+    """Return the sums that the rows of a recording add to the time from ``first_us`` until now on the scheduler's clock.
 
     Rows of other times are left out. If ``computation`` is given, only its tasks count.
     """

@@ -137,7 +137,7 @@ def _ended(run: RunStatus, now_us: int) -> Explanation:
 
 
 def _close_cause(run: RunStatus) -> str:
-    """Return what closed a cluster, if known: it may also have been its client, its owner or its machine."""
+    """Return the cause that closed a cluster, if known: it may also have been its client, its owner or its machine."""
     if run.close_us:
         return " at the request of a user of this server"
     timeout_us = run.idle_timeout_s * 1e6
@@ -246,7 +246,7 @@ def _unrunnable(run: RunStatus) -> str:
 
 
 def list_needs(run: RunStatus) -> str:
-    """Return what the tasks ask for that no worker can run, each with the number of tasks; empty if unknown."""
+    """Return the demands of tasks that no worker can run, each with the number of tasks; empty if unknown."""
     needs = parse_object(run.unrunnable_needs)
     return ", ".join(f"{name} ({count})" for name, count in list(needs.items())[:MAX_LISTED])
 

@@ -269,7 +269,7 @@ def _sampled_reasons(profiles: Table, prefixes: Strings) -> Array:
 
 
 def _reasons(profiles: Table, rows: Array) -> Array:
-    """Return what a blocked thread waits for, by the innermost frames of each stack."""
+    """Return the reason why a blocked thread waits, by the innermost frames of each stack."""
     stacks = profiles.lists("stack").take(rows)
     frames = flat_strings(stacks)
     places = np.array([_place(str(text)) for text in frames.values] or [len(PLACES)], dtype=np.int64)

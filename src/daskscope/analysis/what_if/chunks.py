@@ -42,7 +42,7 @@ class Line:
 
 
 def fit_line(recording: Recording, rows: Array) -> Line | None:
-    """Return the line through the durations of the executions in some rows; None if they do not show one."""
+    """Return the line through the durations of the executions in the given rows; None if they do not show one."""
     if len(rows) < MIN_TASKS:
         return None
     tasks = recording["tasks"]

@@ -347,7 +347,7 @@ class MeasuredOverheads:
 def measure_overheads(
     recording: Recording, rows: Array, dependents: Array, inputs: Array, *, is_local: bool
 ) -> MeasuredOverheads:
-    """Return the overheads of some executions; ``dependents`` and ``inputs`` are the rows of their edges."""
+    """Return the overheads of the given executions; ``dependents`` and ``inputs`` are the rows of their edges."""
     tasks = recording["tasks"]
     previous = previous_on_thread(tasks, rows)
     link = _link_us(tasks, rows, last_inputs(tasks, dependents, inputs), previous)

@@ -36,7 +36,7 @@ P2P_PREFIX = "shuffle-barrier"
 
 
 def assumptions(recorded: Replayable, threads: int, *, has_transfers: bool) -> tuple[str, ...]:
-    """Return the assumptions of predictions with some threads per worker."""
+    """Return the assumptions of predictions with the given number of threads per worker."""
     found = ["All workers are there from the start, and tasks do the same work as in the run.", _cores(recorded)]
     if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
         found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")

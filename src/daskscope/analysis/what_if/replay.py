@@ -28,12 +28,12 @@ STEAL_LATENCY_US, MAX_STEAL_RATIO = 100_000.0, 100.0
 
 
 def replay(graph: Graph, setup: Setup, overheads: Overheads) -> Replayed:
-    """Return what the graph takes on a cluster."""
+    """Return the wall time of the graph on a cluster, and how it is spent."""
     return _Replay(graph, setup, overheads).run()
 
 
 def is_rootish(group_size: int, input_groups: int, input_tasks: int, threads: int) -> bool:
-    """Return whether Dask takes the tasks of a group for root tasks on a cluster with some threads."""
+    """Return whether Dask takes the tasks of a group for root tasks on a cluster with the given number of threads."""
     return group_size > ROOTISH_PER_THREAD * threads and input_groups < ROOTISH_INPUTS and input_tasks < ROOTISH_INPUTS
 
 

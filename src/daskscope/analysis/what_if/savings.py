@@ -106,7 +106,7 @@ def without_waiting(recording: Recording, reason: str) -> Change | None:
 
 
 def with_durations(rows: Array, us: Array) -> Change:
-    """Return the change to other durations of some executions, by their rows in ``tasks``; no duration grows."""
+    """Return the change to other durations of the given executions, by their rows in ``tasks``; no duration grows."""
 
     def change(recorded: Replayable) -> Replayable:
         place = {row: number for number, row in enumerate(recorded.rows.tolist())}

@@ -164,7 +164,7 @@ class Recorder:
         self.cluster_state(now)
 
     def ended(self) -> Earlier:
-        """Return what the next recorder must know of this recording, after its end was written."""
+        """Return the state that the next recorder needs, after the end of this recording was written."""
         times = (self._cluster["recording_us"], self._cluster.get("end_us") or self.now_us())
         return Earlier(*times, self.executions.rotate().first_id)
 

@@ -82,7 +82,7 @@ class ParseProcess:
         return len(self._waiting)
 
     async def roll_up(self, frames: Sequence[Frame]) -> Reply:
-        """Return the reply for some frames. Raise ``ProcessEnded`` if the process ends before it replies."""
+        """Return the reply for the given frames. Raise ``ProcessEnded`` if the process ends before it replies."""
         if not self.is_alive:
             raise ProcessEnded
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -133,7 +133,7 @@ class Parsing:
         self._is_closed = False
 
     async def roll_up(self, account: int, frames: Sequence[Frame]) -> list[RollUp]:
-        """Return the roll-ups of some frames of an account. Raise an error if one of them is invalid."""
+        """Return the roll-ups of the given frames of an account. Raise an error if one of them is invalid."""
         if self._alive():
             async with self.pools.hold(APART, account):
                 reply = await self._reply(account, frames)

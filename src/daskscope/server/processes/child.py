@@ -177,7 +177,7 @@ class ChildProcesses:
         directory: Path | None = None,
         nice: int = NICE,
     ) -> Iterator[Child | None]:
-        """Run a module during a block, at most for some time; None if the server stops."""
+        """Run a module during a block, at most for ``timeout_s``; None if the server stops."""
         child = self._start([str(nice), module], environment, directory)
         if child is None:
             yield None

@@ -133,7 +133,7 @@ def _parts(recording: Recording, cluster: str, start_us: int) -> Iterator[bytes]
 
 
 def run_apart(processes: ChildProcesses, memory: MemoryBudget, job: RecordingJob, rows: int) -> RecordingReply:
-    """Do a job in a process of its own: first with the memory it should need for some rows, then with all there is."""
+    """Do a job in a process of its own: first with the memory it should need for its rows, then with all there is."""
     reply = RecordingReply(error="memory")
     for nbytes in memory_attempts(PROCESS_NBYTES + rows * ROW_NBYTES, memory.nbytes):
         apart = msgspec.structs.replace(job, memory_nbytes=nbytes)

@@ -102,7 +102,7 @@ class SqlProcess:
 
 @contextmanager
 def sql_process(processes: ChildProcesses, directory: Path, limits: SqlLimits) -> Iterator[SqlProcess]:
-    """Start a process for one query. The time to check it and to place its files counts."""
+    """Start a process for one query. Its time limit includes checking the query and placing its files."""
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     with processes.start(MODULE, limits.seconds + START_S, environment, directory) as child:
         if child is None:

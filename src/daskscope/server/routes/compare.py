@@ -53,7 +53,7 @@ class BaselineList(TypedDict):
     next: str | None
 
 
-#: Runs of one side, and tasks of all runs. Comparing a million tasks takes 0.8 s, without reading them.
+#: Limits: runs per side, tasks of all runs together. Comparing a million tasks takes 0.8 s, without reading them.
 MAX_RUNS, MAX_TASKS = 20, 1_000_000
 #: Stored rows of one run. A task has some ten of them: dependencies, samples of its stack, metrics. The number of tasks is the
 #: recorder's word for it, and rows are what takes the memory.

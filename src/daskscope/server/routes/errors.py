@@ -88,7 +88,7 @@ def get_error(call: Call) -> OneError:
 
 
 def _merged(texts: list[str]) -> dict[str, list[str]]:
-    """Merge the versions of some clusters, by package."""
+    """Merge the versions of the given clusters, by package."""
     merged: dict[str, set[str]] = {}
     for text in texts:
         for package, version in parsed(text, {}).items():

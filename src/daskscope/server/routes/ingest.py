@@ -137,7 +137,7 @@ async def _store(call: Call) -> tuple[dict[str, Any], set[str]]:
 
 
 def _asked(requests: Sequence[UserRequests]) -> dict[str, Any]:
-    """Return what users ask of the cluster: to close, or its stacks."""
+    """Return the users' requests to the cluster: to close, or for its stacks."""
     asked: dict[str, Any] = {"close": True} if any(one.is_closing for one in requests) else {}
     for one in requests:
         # An old one, which the recorder has answered, does no harm.
@@ -251,7 +251,7 @@ def _check_names(call: Call, batches: list[Batch]) -> None:
 
 
 def names_of(batches: Sequence[Batch]) -> dict[str, set[Hashable]]:
-    """Return what the batches name, by kind."""
+    """Return the names in the batches, by kind."""
     names: dict[str, set[Hashable]] = {"clusters": {batch.header.cluster for batch in batches}}
     for kind in ("workers", "computations"):
         names[kind] = {

@@ -183,5 +183,5 @@ def _week(user: str, week: int, compute_us: int) -> WeekCell:
 
 ROUTES = [
     Route("GET", "/api/v1/usage", usage, "read", "Return usage and estimated cost", query=UsageQuery),
-    Route("GET", "/api/v1/overview", overview, "read", "Return what the home page shows", query=OverviewQuery),
+    Route("GET", "/api/v1/overview", overview, "read", "Return the numbers of the home page", query=OverviewQuery),
 ]

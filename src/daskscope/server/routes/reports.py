@@ -197,7 +197,7 @@ def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewRepor
 
 
 def _check_raw(path: Path, limit: int) -> Amount:
-    """Refuse a recording whose batches claim more than fits into memory, without unpacking them. Return what they claim."""
+    """Refuse a recording whose batches claim more than fits into memory, without unpacking it. Return its claim."""
     with path.open("rb") as file:
         # Closed when the last view of it is gone.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -356,7 +356,7 @@ def report_html(call: Call) -> Response:
 
 
 def report_ticket(call: Call) -> dict[str, Any]:
-    """Return what a frame with uploaded HTML needs, because it cannot send headers: a parameter for its URL, or another URL."""
+    """Return a URL parameter or another URL for a frame with uploaded HTML: a frame cannot send headers."""
     row, settings = own_report(call), call.services.settings
     if row.kind != "html":
         raise not_found("HTML version of this report")

@@ -66,7 +66,7 @@ class IncrementQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def get_increment(call: Call) -> Response:
-    """Return what is new, as soon as there is something."""
+    """Wait for new data, then return it."""
     query: IncrementQuery = call.query
     live, deadline = call.services.live, time.monotonic() + query.wait
     if query.wait and live.full(call.account.id):
@@ -323,7 +323,7 @@ ROUTES = [
         "/api/v1/clusters/{cluster}/increments",
         get_increment,
         "read",
-        "Return what a page that follows a live cluster does not have yet",
+        "Return the rows that a page of a live cluster does not have yet",
         query=IncrementQuery,
         answers=BYTES,
     ),

@@ -86,7 +86,7 @@ class ClockCheck:
         return now_us
 
     def _expected_us(self, tx: Transaction, here: float, now_us: int) -> int:
-        """Return what the time should be; before the first pass of this server, the time of the last event in the database."""
+        """Return the expected time; before the first pass of this server, the time of the last event in the database."""
         if self._last is not None:
             wall_us, then = self._last
             return wall_us + int((here - then) * 1e6)

@@ -36,7 +36,7 @@ OnConflict = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Bulk:
-    """An INSERT of some columns of a table."""
+    """An INSERT of the given columns of a table."""
 
     text: str
     columns: tuple[str, ...]
@@ -135,7 +135,7 @@ def _texts(values: list[str | None]) -> list[str | None]:
 
 
 def _array_of(kind: Any) -> Clean:
-    """Return what makes an array of PostgreSQL of values: its text, because the driver makes one item by item in Python."""
+    """Return values as the text of a PostgreSQL array: the driver would make the array item by item in Python."""
     if isinstance(kind, Words):
         return _text_array
     if isinstance(kind, sa.LargeBinary):
@@ -246,7 +246,7 @@ def saturated(column: Any, mine: Any) -> Any:
 
 
 def summed(value: Any) -> Any:
-    """Return the sum over some rows, 0 over none, limited to the largest stored number.
+    """Return the sum over the given rows, 0 over none, limited to the largest stored number.
 
     Add up floats, which are exact up to that number (2⁵³). SQLite's integer sum fails with "integer overflow" if 1,024
     rows have the maximum; PostgreSQL returns a numeric that may not fit into 64 bits.
@@ -255,7 +255,7 @@ def summed(value: Any) -> Any:
 
 
 def greatest_of(value: Any) -> Any:
-    """Return the greatest of some floats as an integer, limited in the same way."""
+    """Return the greatest of the given floats as an integer, limited in the same way."""
     return _cut(sa.func.max(value))
 
 

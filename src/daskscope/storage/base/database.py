@@ -78,7 +78,7 @@ _MEANINGS = (
 
 
 def public_message(error: BaseException) -> str:
-    """Return what is wrong with the database, without hosts, users or paths."""
+    """Return the problem of the database, without hosts, users or paths."""
     said = str(getattr(error, "orig", None) or error).lower()
     for parts, meaning in _MEANINGS:
         if any(part in said for part in parts):

@@ -31,7 +31,7 @@ VERSIONS = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", s
 
 
 def prepare(database: Database) -> str:
-    """Prepare the catalog. Return what was done: ``created``, ``upgraded from 0001``, or empty."""
+    """Prepare the catalog. Return the step that was taken: ``created``, ``upgraded from 0001``, or empty."""
     try:
         with database.read() as connection:
             found = version(connection)
@@ -82,7 +82,7 @@ def version(connection: Connection) -> str:
 
 
 def other_version(connection: Connection) -> str:
-    """Return what is wrong with a catalog's schema; empty if it is this version's or a newer one.
+    """Return the problem of a catalog's schema; empty if it is this version's or a newer one.
 
     Migrations only add: a server goes on while a newer one migrates its catalog.
     """

@@ -204,7 +204,7 @@ class Vault:
         return (number | BOUND).to_bytes(ID_SIZE, "big") + nonce + sealed
 
     def open(self, connection: Connection, account: int, sealed: bytes, place: str) -> bytes:
-        """Return what was sealed for an account and a place; raise if it was changed or belongs elsewhere."""
+        """Return the content that was sealed for an account and a place; raise if it was changed or belongs elsewhere."""
         number = int.from_bytes(sealed[:ID_SIZE], "big")
         bound = _bound(account, place) if number & BOUND else _bound(account)
         number &= ~BOUND

@@ -327,7 +327,7 @@ RECENT_STEPS = 30
 
 
 def _in_steps(runs: dict[int, Steps], *names: str) -> sa.Select[Any]:
-    """Return the sums of some runs by step, each with its own steps, in one query:
+    """Return the sums of the given runs by step, each with its own steps, in one query:
 
     any query of PostgreSQL takes a millisecond.
     """

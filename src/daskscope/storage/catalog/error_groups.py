@@ -77,7 +77,7 @@ class ErrorGroup:
 
 
 def record_failures(tx: Transaction, arrivals: Sequence[tuple[int, int, str, RollUp]]) -> dict[int, int]:
-    """Store the errors of some runs and count them by group. Return the number of errors per run."""
+    """Store the errors of the given runs and count them by group. Return the number of errors per run."""
     counts = {run: total.uncounted for _, run, _, total in arrivals if total.uncounted}
     rows: list[Row] = []
     groups: dict[tuple[int, str], Row] = {}
@@ -290,7 +290,7 @@ def index_errors(archive: Archive) -> int:
 
 
 def _texts_to_index(tx: Transaction, limit: int) -> dict[int, list[tuple[str, str]]]:
-    """Return the texts of some groups that are not indexed, by account, each with its fingerprint."""
+    """Return the texts of the given groups that are not indexed, by account, each with its fingerprint."""
     groups = schema.error_groups
     query = sa.select(groups).where(groups.c.is_indexed == 0).limit(limit)
     rows = tx.execute(query).mappings().all()

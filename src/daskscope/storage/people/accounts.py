@@ -68,7 +68,7 @@ def open_account(tx: Transaction, name: str) -> Account:
 
 
 def find_or_create(find: Callable[[], T | None], create: Callable[[], T]) -> T:
-    """Return what is found, else create it: once, even if several servers start at the same time."""
+    """Return the row if it exists, else create it: once, even if several servers start at the same time."""
     found = find()
     if found is None:
         try:

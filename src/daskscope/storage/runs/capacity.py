@@ -15,7 +15,7 @@ from daskscope.storage.base.database import in_steps
 
 
 def update_capacity(tx: Transaction, capacity: Sequence[int], computations: Sequence[int]) -> None:
-    """Update the sums over workers of some runs, and the number of computations of others."""
+    """Update the sums over workers of the given runs, and the number of computations of others."""
     dialect = tx.connection.dialect.name
     for part in in_steps(sorted(capacity)):
         tx.execute(_updating_capacity(dialect), {"these": part})
@@ -41,7 +41,7 @@ def _counting_computations(dialect: str) -> sa.Update:
 
 
 def update_peaks(tx: Transaction, numbers: Sequence[int]) -> None:
-    """Update the peak workers, threads and memory of some runs from the lifetimes of their workers."""
+    """Update the peak workers, threads and memory of the given runs from the lifetimes of their workers."""
     for part in in_steps(sorted(numbers)):
         rows = [dict(row) for row in tx.execute(_peaks(tx.connection.dialect.name), {"these": part}).mappings()]
         if rows:

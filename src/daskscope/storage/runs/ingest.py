@@ -169,7 +169,7 @@ def _locked() -> Any:
 
 @functools.cache
 def _of_clusters(dialect: str) -> Any:
-    """Select the runs of some accounts and clusters, and lock them."""
+    """Select the runs of the given accounts and clusters, and lock them."""
     runs = schema.runs
     return _locked().where(among(dialect, runs.c.account_id, "accounts"), among(dialect, runs.c.cluster, "clusters"))
 
@@ -199,7 +199,7 @@ def _known(tx: Transaction, places: Sequence[Place]) -> set[Place]:
 
 
 def _stored_within(tx: Transaction, spans: list[Row]) -> Iterator[Any]:
-    """Yield the stored batches of some spans of sequence numbers: one statement on PostgreSQL, where each is a round trip."""
+    """Yield the stored batches of the given spans of sequence numbers: one statement on PostgreSQL, where each is a round trip."""
     if tx.connection.dialect.name == "sqlite":
         for span in spans:
             yield from tx.execute(_of_span(), span)

@@ -47,7 +47,7 @@ def _epochs() -> Any:
 def batches_since(
     tx: Transaction, account: int, run: int, position: Position, names: Iterable[str]
 ) -> tuple[list[StoredBatch], Position] | None:
-    """Return new batches of some tables and the new position, in a snapshot.
+    """Return new batches of the given tables and the new position, in a snapshot.
 
     Return None if the reader has to start anew: a batch came late, batches were compacted before the reader saw them, or there
     are too many.

@@ -123,7 +123,7 @@ def from_parquet(
 
 
 def _read(file: Any, groups: Sequence[int], columns: Sequence[Column], rows: int) -> dict[str, Values]:
-    """Return columns of some row groups."""
+    """Return columns of the given row groups."""
     import pyarrow as pa
 
     types = {c.name: file.schema_arrow.field(c.name).type for c in columns}

@@ -1,4 +1,4 @@
-"""Retention: delete rows after some days or beyond some bytes, sums later, and orphaned files."""
+"""Retention: delete rows after a number of days or beyond a number of bytes, sums later, and orphaned files."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ DELETE_STEP, MAX_PASS = 200, 2_000
 
 
 def replace_files(tx: Transaction, run: int, paths: Iterable[str], keep_us: int) -> None:
-    """Remember files of a run to delete after some time."""
+    """Remember files of a run to delete after ``keep_us``."""
     rows = [{"path": path, "run_id": run, "delete_us": time_of(tx) + keep_us} for path in paths]
     if rows:
         tx.execute(sa.insert(schema.replaced_files), rows)

@@ -74,7 +74,7 @@ def check_tables(tables: Collection[str]) -> None:
 def place_files(
     archive: Archive, account: int, tables: Collection[str], wanted: SqlFilter, directory: Path
 ) -> PlacedFiles:
-    """Place the files of some tables below a directory, but none of a cluster of which one is missing.
+    """Place the files of the given tables below a directory, but none of a cluster of which one is missing.
 
     A compaction at the same time may replace files: then start again.
     """
