@@ -65,7 +65,7 @@ if __name__ == "__main__":
     client = distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
     daskscope.analytics.register()
     client.submit(abs, 1).result()
-    future = client.submit(time.sleep, 5)
+    future = client.submit(time.sleep, 60)
     while not any(client.processing().values()):
         pass
     print("running", flush=True)
