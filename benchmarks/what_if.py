@@ -91,7 +91,7 @@ def compare_chunks() -> dict[float, list[Round]]:
             recording = record(sized_chunks(1), client)
             for factor, found in rounds.items():
                 took_s = measure(sized_chunks(factor), client)
-                found.append(Round(what_if(recording, workers=[1], changes=Options(chunks=factor)), took_s))
+                found.append(Round(what_if(recording, workers=[1], options=Options(chunks=factor)), took_s))
     return rounds
 
 

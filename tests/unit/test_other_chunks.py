@@ -106,7 +106,7 @@ def test_the_fixed_part_of_the_time_is_paid_once_per_chunk() -> None:
 
 
 def test_a_faster_prefix_has_a_smaller_fixed_part() -> None:
-    found = what_if(varied(), workers=[1], changes=Options({"load": 2.0}, chunks=4))
+    found = what_if(varied(), workers=[1], options=Options({"load": 2.0}, chunks=4))
 
     # Half of 20 and 100 ms.
     assert found.predictions[0].wall_us == pytest.approx(6 * 60 * MS, rel=0.05)
@@ -131,7 +131,7 @@ def test_a_third_may_be_rounded() -> None:
 
 
 def test_what_if_predicts_other_chunks_and_names_what_it_assumes() -> None:
-    found = what_if(varied(), workers=[1], changes=Options(chunks=4))
+    found = what_if(varied(), workers=[1], options=Options(chunks=4))
 
     (prediction,) = found.predictions
     assert prediction.wall_us == pytest.approx(6 * 120 * MS, rel=0.05)
@@ -162,7 +162,7 @@ def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
 
     with pytest.raises(CannotReplay, match="wait for each other"):
         changed(run, 2)
-    refused = what_if(run, changes=Options(chunks=2))
+    refused = what_if(run, options=Options(chunks=2))
     assert "wait for each other" in refused.reason
     # The page still offers them.
     assert refused.prefixes == ("a", "b")
@@ -171,4 +171,4 @@ def test_chunks_that_would_wait_for_each_other_are_not_joined() -> None:
 @pytest.mark.parametrize("factor", [0, -1, 1.5, 0.4, 0.7, 9, 1 / 9, 2.005, 1.005, 0.999, float("nan"), float("inf")])
 def test_sizes_that_are_no_whole_multiple_are_refused(factor: float) -> None:
     with pytest.raises(DaskscopeError, match="Give a whole number from 2 to 8, or one divided by it"):
-        what_if(varied(), changes=Options(chunks=factor))
+        what_if(varied(), options=Options(chunks=factor))

@@ -66,8 +66,8 @@ def test_threads_and_faster_prefixes_change_the_prediction() -> None:
     run = eight_tasks()
 
     assert seconds(what_if(run, workers=[1], threads=4)) == {1: 2.5}
-    assert seconds(what_if(run, workers=[1], changes=Options({"load": 2.0}))) == {1: 4.5}
-    assert seconds(what_if(run, workers=[4], changes=Options({"sum": 0.5}))) == {4: 3.0}
+    assert seconds(what_if(run, workers=[1], options=Options({"load": 2.0}))) == {1: 4.5}
+    assert seconds(what_if(run, workers=[4], options=Options({"sum": 0.5}))) == {4: 3.0}
 
 
 def test_without_stragglers_the_slowest_twentieth_is_as_fast_as_the_others() -> None:
@@ -75,7 +75,7 @@ def test_without_stragglers_the_slowest_twentieth_is_as_fast_as_the_others() -> 
     run = make_recording({"tasks": rows, "workers": [worker()]})
 
     assert seconds(what_if(run, workers=[2])) == {2: 5.9}
-    assert seconds(what_if(run, workers=[2], changes=Options(no_stragglers=True))) == {2: 2.0}
+    assert seconds(what_if(run, workers=[2], options=Options(no_stragglers=True))) == {2: 2.0}
 
 
 def test_without_spilling_inputs_are_not_read_from_disk() -> None:
@@ -84,7 +84,7 @@ def test_without_spilling_inputs_are_not_read_from_disk() -> None:
     run = make_recording({"tasks": rows, "workers": [worker()]})
 
     assert seconds(what_if(run, workers=[1])) == {1: 3.0}
-    assert seconds(what_if(run, workers=[1], changes=Options(no_spill=True))) == {1: 2.0}
+    assert seconds(what_if(run, workers=[1], options=Options(no_spill=True))) == {1: 2.0}
 
 
 def test_without_transfers_inputs_are_everywhere() -> None:
@@ -93,7 +93,7 @@ def test_without_transfers_inputs_are_everywhere() -> None:
     run = eight_tasks(tasks=[*big, last])
 
     assert seconds(what_if(run, workers=[2])) == {2: 4.5 + 16.0}
-    assert seconds(what_if(run, workers=[2], changes=Options(no_transfers=True))) == {2: 4.5}
+    assert seconds(what_if(run, workers=[2], options=Options(no_transfers=True))) == {2: 4.5}
     assert what_if(run, workers=[2]).predictions[0].exceeds_memory
 
 
@@ -176,7 +176,7 @@ def test_a_p2p_shuffle_is_said_to_send_data_besides_the_graph() -> None:
     text = "What workers send each other in a P2P shuffle is not part of the graph, and takes no time here."
 
     assert text in what_if(run).assumptions
-    assert text not in what_if(run, changes=Options(no_transfers=True)).assumptions
+    assert text not in what_if(run, options=Options(no_transfers=True)).assumptions
     assert text not in what_if(eight_tasks()).assumptions
 
 
@@ -260,8 +260,8 @@ def test_there_is_no_prediction_if_rows_are_missing() -> None:
         ({"workers": [0]}, "0 workers can't be replayed. Give a number from 1 to 10,000."),
         ({"workers": []}, "Give 1 to 20 numbers of workers."),
         ({"threads": 2000}, "2000 threads can't be replayed. Give a number from 1 to 1,000."),
-        ({"changes": Options({"lod": 2.0})}, "No task has the prefix 'lod'. The prefixes are load, sum."),
-        ({"changes": Options({"load": 0.0})}, "load can't be 0.0 times faster. Give a number above 0."),
+        ({"options": Options({"lod": 2.0})}, "No task has the prefix 'lod'. The prefixes are load, sum."),
+        ({"options": Options({"load": 0.0})}, "load can't be 0.0 times faster. Give a number above 0."),
     ],
 )
 def test_impossible_questions_are_refused(options: dict[str, Any], problem: str) -> None:

@@ -126,10 +126,10 @@ def what_if(
         computation: ID of the computation; by default the one that took longest.
     """
     recording = run if isinstance(run, Recording) else find_recording(run)
-    changes = Options(
+    options = Options(
         faster or {}, no_transfers=no_transfers, no_spill=no_spill, no_stragglers=no_stragglers, chunks=chunks
     )
-    return prediction.what_if(recording, workers=workers, threads=threads, changes=changes, computation=computation)
+    return prediction.what_if(recording, workers=workers, threads=threads, options=options, computation=computation)
 
 
 #: Resolution of ``start`` and ``stop``: a 2,000th of the run.

@@ -185,7 +185,7 @@ def what_if(
     *,
     workers: Sequence[int] | None = None,
     threads: int | None = None,
-    changes: Options | None = None,
+    options: Options | None = None,
     computation: str | None = None,
     prices: Prices | None = None,
 ) -> WhatIf:
@@ -193,15 +193,15 @@ def what_if(
 
     By default there are as many threads as recorded, and from a quarter to eight times as many workers.
     """
-    changes = changes or Options()
+    options = options or Options()
     try:
         recorded = recorded_graph(recording, computation)
     except CannotReplay as error:
         return WhatIf(computation or "", str(error))
-    changed, notes = _changed(recorded, changes), tuple[str, ...]()
-    if changes.chunks != 1:
+    changed, notes = _changed(recorded, options), tuple[str, ...]()
+    if options.chunks != 1:
         try:
-            other = with_chunks(recording, changed, changes.chunks)
+            other = with_chunks(recording, changed, options.chunks)
         except CannotReplay as error:
             return WhatIf(
                 recorded.computation, str(error), recorded.workers, recorded.threads, prefixes=_prefixes(recorded)
@@ -229,13 +229,13 @@ def what_if(
         )
         return replace(found, reason=reason.replace("%", " %"))
     prices = prices or _recorded_prices(recording)
-    predictions = tuple(_predict(recorded, changed, changes, count, per_worker, prices) for count in counts)
+    predictions = tuple(_predict(recorded, changed, options, count, per_worker, prices) for count in counts)
     return replace(
         found,
         predictions=predictions,
         knee=knee(predictions),
         assumptions=(
-            *assumptions(recorded, per_worker, has_transfers=not changes.no_transfers),
+            *assumptions(recorded, per_worker, has_transfers=not options.no_transfers),
             *notes,
             *_range_notes(recorded, per_worker, predictions),
         ),
@@ -272,11 +272,11 @@ def longest_chain_us(recorded: Replayable) -> float:
     return longest
 
 
-def _changed(recorded: Replayable, changes: Options) -> Replayable:
+def _changed(recorded: Replayable, options: Options) -> Replayable:
     """Return the computation with changed durations."""
-    result = without_disk(recorded) if changes.no_spill else recorded
+    result = without_disk(recorded) if options.no_spill else recorded
     us = np.array(result.graph.us)
-    for prefix, times in changes.faster.items():
+    for prefix, times in options.faster.items():
         if prefix not in recorded.prefixes or not (recorded.prefix == recorded.prefixes.index(prefix)).any():
             known = ", ".join(_prefixes(recorded)[:10])
             raise DaskscopeError(f"No task has the prefix {prefix!r}. The prefixes are {known}.")
@@ -284,7 +284,7 @@ def _changed(recorded: Replayable, changes: Options) -> Replayable:
             raise DaskscopeError(f"{prefix} can't be {times} times faster. Give a number above 0.")
         rows = recorded.prefix == recorded.prefixes.index(prefix)
         us[rows] /= times
-    if changes.no_stragglers:
+    if options.no_stragglers:
         for code in np.unique(recorded.prefix).tolist():
             rows = np.flatnonzero(recorded.prefix == code)
             if len(rows) >= MIN_EXECUTIONS:
@@ -312,7 +312,7 @@ def _replayed(recorded: Replayable, setup: Setup) -> Replayed:
 
 
 def _predict(
-    recorded: Replayable, changed: Replayable, changes: Options, workers: int, threads: int, prices: Prices | None
+    recorded: Replayable, changed: Replayable, options: Options, workers: int, threads: int, prices: Prices | None
 ) -> Prediction:
     setup = Setup.uniform(
         workers,
@@ -322,7 +322,7 @@ def _predict(
         others=recorded.setup.others,
         saturation=recorded.setup.saturation,
         has_stealing=recorded.setup.has_stealing,
-        has_transfers=not changes.no_transfers,
+        has_transfers=not options.no_transfers,
     )
     found = _replayed(changed, setup)
     wall_us = recorded.before_us + found.wall_us

@@ -45,12 +45,7 @@ class WhatIfJob(msgspec.Struct, frozen=True):
     computation: str
     workers: list[int] | None
     threads: int | None
-    prefix: str
-    times: float
-    no_transfers: bool
-    no_spill: bool
-    no_stragglers: bool
-    chunks: float
+    options: Options
     prices: Prices | None
     #: Computations with more executions are refused.
     max_executions: int
@@ -79,20 +74,13 @@ def answer(archive: Archive, job: WhatIfJob, limit: Amount | None = None) -> Wha
     recording, _, _ = read(archive, Subject(job.account, job.run, "", job.computation), limit)
     # The number of tasks in the catalog is the recorder's word for it.
     count = recording["tasks"].rows
-    if count * max(1.0, 1 / job.chunks) > job.max_executions:
+    if count * max(1.0, 1 / job.options.chunks) > job.max_executions:
         raise TooLarge(f"This computation has {units.count(count)} executions.")
-    changes = Options(
-        {job.prefix: job.times} if job.prefix else {},
-        no_transfers=job.no_transfers,
-        no_spill=job.no_spill,
-        no_stragglers=job.no_stragglers,
-        chunks=job.chunks,
-    )
     return what_if(
         recording,
         workers=job.workers,
         threads=job.threads,
-        changes=changes,
+        options=job.options,
         computation=job.computation,
         prices=job.prices,
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Annotated, TypedDict
 
 import msgspec
 
 from daskscope import units
 from daskscope.analysis.cost import choose_prices
-from daskscope.analysis.what_if.predict import MAX_THREADS, Prediction
+from daskscope.analysis.what_if.predict import MAX_THREADS, Options, Prediction
 from daskscope.analysis.what_if.predict import WhatIf as Found
 from daskscope.errors import DaskscopeError
 from daskscope.server.documents import HERE_NBYTES, amount_here
@@ -90,6 +91,12 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     chunks: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
 
 
+def _options(query: WhatIfQuery) -> Options:
+    faster = {query.prefix: query.times} if query.prefix else {}
+    same = {field.name: getattr(query, field.name) for field in fields(Options) if field.name != "faster"}
+    return Options(faster, **same)
+
+
 def predict(call: Call) -> WhatIf:
     query: WhatIfQuery = call.query
     row, name = find_cluster(call), call.path("computation")
@@ -111,12 +118,7 @@ def predict(call: Call) -> WhatIf:
         computation=name,
         workers=_counts(query.workers),
         threads=query.threads or None,
-        prefix=query.prefix,
-        times=query.times,
-        no_transfers=query.no_transfers,
-        no_spill=query.no_spill,
-        no_stragglers=query.no_stragglers,
-        chunks=query.chunks,
+        options=_options(query),
         prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
         # Retried and recomputed tasks have several executions.
         max_executions=2 * MAX_TASKS,
@@ -137,7 +139,7 @@ def predict(call: Call) -> WhatIf:
 
 def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
     """Replay a computation: in this process if it is small."""
-    tasks = round(tasks * max(1.0, 1 / job.chunks))
+    tasks = round(tasks * max(1.0, 1 / job.options.chunks))
     nbytes = tasks * replay.TASK_NBYTES
     if tasks <= replay.MAX_TASKS_HERE:
         try:
