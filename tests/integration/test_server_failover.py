@@ -23,7 +23,7 @@ from tests.samples import sample_frames
 from tests.server_process import ServerProcess, archive_of, check_complete
 
 from daskscope.collector.delivery.poster import poster
-from daskscope.storage.base.database import Database, DatabaseError, is_outage, public_message
+from daskscope.storage.base.database import Database, DatabaseError, database_problem, is_outage
 
 
 @dataclass
@@ -140,7 +140,7 @@ def test_a_silent_statement_and_a_slow_one_are_outages(postgres: services.Postgr
             proxy.freeze()
             connection.execute(sa.text("SELECT 1"))
         for error in (slow.value, silent.value):
-            assert (is_outage(error), public_message(error)) == (True, "the database does not answer in time")
+            assert (is_outage(error), database_problem(error)) == (True, "the database does not answer in time")
         proxy.thaw()
         # The pool replaces the connection.
         with database.read() as connection:

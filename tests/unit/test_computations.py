@@ -11,7 +11,7 @@ import pytest
 from daskscope.collector.privacy import Scrubber
 from daskscope.collector.scheduler import computations as module
 from daskscope.collector.scheduler.computations import CODE_LIMIT, Computations
-from daskscope.collector.scheduler.executions import EMPTY_MESSAGE, Chunk
+from daskscope.collector.scheduler.executions import EMPTY_MESSAGE, Executed
 
 
 class FakeGroup:
@@ -86,8 +86,8 @@ class Bench:
         return found
 
 
-def ran(group: Any) -> Chunk:
-    return Chunk(0, ["key", group, *EMPTY_MESSAGE.values(), 0, 0, 0])
+def ran(group: Any) -> Executed:
+    return Executed(0, ["key", group, *EMPTY_MESSAGE.values(), 0, 0, 0])
 
 
 def test_a_computation_is_tracked_until_its_tasks_are_finished() -> None:

@@ -11,7 +11,7 @@ from daskscope.collector.aliases import Aliases
 from daskscope.collector.privacy import Scrubber
 from daskscope.collector.scheduler.executions import (
     MAX_DEPENDENCIES,
-    Chunk,
+    Executed,
     Execution,
     Executions,
     build_executions,
@@ -107,7 +107,7 @@ def decoded(table: str, columns: dict[str, Any]) -> Table:
     return read_frame(seal(body, cluster="c", epoch=1, sequence=0, kept=body.rows, dropped=0)).table()
 
 
-def rows(chunk: Chunk, *, keys: bool = True) -> list[dict[str, Any]]:
+def rows(chunk: Executed, *, keys: bool = True) -> list[dict[str, Any]]:
     table = decoded("tasks", task_columns(chunk, SCRUBBER, Aliases(keys=keys)))
     found = [{name: table[name][row] for name in table} for row in range(table.rows)]
     for row in found:
@@ -118,12 +118,12 @@ def rows(chunk: Chunk, *, keys: bool = True) -> list[dict[str, Any]]:
     return found
 
 
-def edges(chunk: Chunk) -> set[tuple[int, int]]:
+def edges(chunk: Executed) -> set[tuple[int, int]]:
     table = decoded("edges", edge_columns(chunk))
     return set(zip(table["task"].tolist(), table["dependency"].tolist(), strict=True))
 
 
-def aligned(chunk: Chunk) -> bool:
+def aligned(chunk: Executed) -> bool:
     """Return whether the columns have as many rows as the chunk; encoding refuses columns of different lengths."""
     return encode_body("tasks", task_columns(chunk, SCRUBBER)).rows == chunk.rows
 

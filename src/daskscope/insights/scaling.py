@@ -22,7 +22,7 @@ MAX_LIFE_US = 300_000_000
 #: A worker that joins later does not replace one that left.
 MAX_GAP_US = 300_000_000
 #: Higher numbers of wanted workers are invalid, and would overflow.
-MAX_WORKERS = 1_000_000
+MAX_TARGET = 1_000_000
 #: Verdicts of workers that scaling gave back.
 GIVEN_BACK = ("retired", "closed")
 
@@ -65,7 +65,7 @@ def wanted_workers(facts: Facts) -> list[tuple[int, int]]:
     for time_us, detail in zip(events["time_us"][rows].tolist(), events["detail"][rows].tolist(), strict=True):
         wanted = parse_object(detail).get("wanted")
         if type(wanted) is int:
-            found.append((time_us, min(max(wanted, 0), MAX_WORKERS)))
+            found.append((time_us, min(max(wanted, 0), MAX_TARGET)))
     return found
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from daskscope.storage.base.archive import ClockJump
 from daskscope.storage.base.blobs import StoreAway
-from daskscope.storage.base.database import DatabaseError
-from daskscope.storage.base.database import public_message as of_database
+from daskscope.storage.base.database import DatabaseError, database_problem
 from daskscope.storage.doctor import LostFiles
 
 
@@ -68,7 +67,7 @@ def unavailable(message: str, retry_after: float = 5) -> Refusal:
 
 def public_message(error: BaseException) -> str:
     if isinstance(error, DatabaseError):
-        return of_database(error)
+        return database_problem(error)
     if isinstance(error, StoreAway):
         return "the object store cannot be used"
     if isinstance(error, ClockJump | LostFiles):

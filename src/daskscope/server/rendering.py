@@ -64,7 +64,7 @@ _LENGTH = struct.Struct("<I")
 #: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.
 MARGIN_US = 60_000_000
 #: Workers of a recording that is read with a limit. A document of 5,000 takes 400 MB, however few tasks they have.
-MAX_WORKERS = 1_000
+MAX_WORKERS_HERE = 1_000
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def read(archive: Archive, subject: Subject, limit: Amount | None = None) -> tup
 
 def _few_workers(recording: Recording, limit: Amount | None) -> Recording:
     """Return a recording unless it has so many workers that sums by worker and time take as much memory as many rows."""
-    if limit is not None and recording["workers"].rows > MAX_WORKERS:
+    if limit is not None and recording["workers"].rows > MAX_WORKERS_HERE:
         raise RunTooLarge(f"This cluster has {recording['workers'].rows:,} workers, too many to read at once.")
     return recording
 

@@ -21,7 +21,7 @@ from typing import Any
 from ..aliases import PLAIN, Aliases
 from ..compat import current_computation, sources, spans
 from ..privacy import Scrubber, bounded
-from .executions import Chunk
+from .executions import Executed
 from .open_computation import FINISHED, ClientPart, Counters, OpenComputation, Share
 
 #: Finished computations to remember, in case a lost worker makes their tasks run again; and the limit on all their groups.
@@ -190,7 +190,7 @@ class Computations:
         if computation is not None and computation.id in self.open:
             computation.last_failure_us, computation.is_cancelled = now_us, True
 
-    def reopen_executed(self, chunk: Chunk) -> None:
+    def reopen_executed(self, chunk: Executed) -> None:
         """Reopen finished computations whose tasks ran again.
 
         Tasks recomputed after another computation was submitted are attributed to the only computation that has their group.

@@ -56,7 +56,7 @@ Intervals = list[tuple[int, str, float, float, str]]
 
 
 @dataclass
-class Chunk:
+class Executed:
     """Executions since the last ``rotate``."""
 
     first_id: int
@@ -107,7 +107,7 @@ class Executions:
     transition: Callable[..., None]
     add: Callable[[Execution], None]
     set_computation: Callable[[str], None]
-    rotate: Callable[[], Chunk]
+    rotate: Callable[[], Executed]
     rows: Callable[[], int]
     #: Number of executions so far, also those of earlier recordings of the same scheduler.
     total: Callable[[], int]
@@ -123,7 +123,7 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
     first_id: int = 0,
 ) -> Executions:
     """Build the hot path over the scheduler's ``tasks``; ``on_other`` gets transitions to "erred" and releases of running tasks."""
-    chunk = Chunk(first_id)
+    chunk = Executed(first_id)
     keep, depends_on = chunk.values.extend, chunk.dependencies.append
     total = first_id
     current = ""
@@ -223,9 +223,9 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
             chunk.computation_starts.append(row)
             chunk.computation_ids.append(id_)
 
-    def rotate() -> Chunk:
+    def rotate() -> Executed:
         nonlocal chunk, keep, depends_on
-        full, chunk = chunk, Chunk(total, computation_ids=[current])
+        full, chunk = chunk, Executed(total, computation_ids=[current])
         keep, depends_on = chunk.values.extend, chunk.dependencies.append
         full.seen_us = clock_ns() // 1000
         if full.computation_starts[-1] == full.rows and full.rows:
@@ -242,7 +242,7 @@ def _until(start_us: int, now_ns: int) -> tuple[dict[str, Any], ...]:
     return ({"action": "compute", "start": min(start_us / 1e6, now) if start_us else now, "stop": now},)
 
 
-def task_columns(chunk: Chunk, scrubber: Scrubber, aliases: Aliases = PLAIN) -> dict[str, Any]:
+def task_columns(chunk: Executed, scrubber: Scrubber, aliases: Aliases = PLAIN) -> dict[str, Any]:
     """Return the chunk as columns of ``tasks``. If keys are not recorded, a task has the name of its group.
 
     Durations are rounded as Dask rounds them, so that sums agree exactly.
@@ -274,7 +274,7 @@ def task_columns(chunk: Chunk, scrubber: Scrubber, aliases: Aliases = PLAIN) -> 
     }
 
 
-def _computations(chunk: Chunk, groups: list[Any]) -> Runs:
+def _computations(chunk: Executed, groups: list[Any]) -> Runs:
     """Return each row's computation: the one that was current, except for recomputed tasks of another computation's groups."""
     if not chunk.owners:
         return Runs(chunk.computation_starts, chunk.computation_ids)
@@ -397,7 +397,7 @@ def _usable(row: list[Any]) -> list[Any]:
     return row
 
 
-def _statuses(chunk: Chunk) -> Coded:
+def _statuses(chunk: Executed) -> Coded:
     numbers = {"ok": 0}
     column = [0] * chunk.rows
     for row, status in chunk.statuses:
@@ -416,7 +416,7 @@ def _interval_columns(intervals: Intervals) -> dict[str, Any]:
     }
 
 
-def edge_columns(chunk: Chunk, part: slice = ALL) -> dict[str, Any]:
+def edge_columns(chunk: Executed, part: slice = ALL) -> dict[str, Any]:
     """Return the chunk's dependencies, or a part of them, as columns of ``edges``."""
     counts = chunk.values[9::WIDTH]
     dependents = list(chain.from_iterable(map(repeat, range(chunk.first_id, chunk.first_id + chunk.rows), counts)))[

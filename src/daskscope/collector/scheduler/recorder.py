@@ -20,7 +20,7 @@ from .activities import Activities
 from .computations import Computations
 from .earlier import Earlier
 from .events import Simplifier, event_row, status_row
-from .executions import Chunk, Execution, build_executions
+from .executions import Executed, Execution, build_executions
 from .failures import Failure, Failures, Interrupted, exception_text
 from .members import Members
 from .samples import Heartbeats, scheduler_sample, unrunnable_needs, worker_sample, worker_status
@@ -315,7 +315,7 @@ class Recorder:
 
     # -- ticks -----------------------------------------------------------------------------------------------------
 
-    def rotate(self) -> Chunk:
+    def rotate(self) -> Executed:
         """Return the executions so far and begin a new chunk."""
         chunk = self.executions.rotate()
         self.computations.reopen_executed(chunk)

@@ -77,7 +77,7 @@ _MEANINGS = (
 )
 
 
-def public_message(error: BaseException) -> str:
+def database_problem(error: BaseException) -> str:
     """Return the problem of the database, without hosts, users or paths."""
     said = str(getattr(error, "orig", None) or error).lower()
     for parts, meaning in _MEANINGS:
