@@ -48,12 +48,11 @@ def run(args: argparse.Namespace) -> int:
         write(f"{created['token']}\n")
     elif args.action == "revoke":
         revoked = revoke_api_token(identifier=args.identifier, account=args.account)
-        # Older servers omit `recorders` and `tokens`.
         also = [
             f"{units.counted(count, 'token')} {what}"
             for count, what in (
-                (revoked.get("tokens", 0), "created with it"),
-                (revoked.get("recorders", 0), "of recorders made from it"),
+                (revoked["tokens"], "created with it"),
+                (revoked["recorders"], "of recorders made from it"),
             )
             if count
         ]
