@@ -17,7 +17,7 @@ export interface CodeFile {
 export function codeFiles(computations: readonly Computation[], stop: number): CodeFile[] {
   const found = new Map<string, Computation[]>();
   for (const c of computations) {
-    // Code without a file, as of a notebook of an older version, is its own.
+    // Code without a file is its own.
     const key = c.code ? c.code_file || c.code : c.computation;
     found.set(key, [...(found.get(key) ?? []), c]);
   }
