@@ -20,7 +20,7 @@ from daskscope.server.services import Services
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.blobs import new_path
-from daskscope.storage.catalog.code_texts import code_place
+from daskscope.storage.catalog.code_texts import store_codes, text_digest
 from daskscope.storage.catalog.error_groups import error_place
 from daskscope.storage.catalog.reports import NewReport, add_report
 from daskscope.storage.people.accounts import set_member
@@ -83,9 +83,8 @@ class History:
         epochs = ({"run_id": life.number, "epoch": 1, "floor": 40, "taken": 40} for life in self.lives)
         insert(tx.connection, schema.epochs, epochs)
         insert(tx.connection, schema.workers, self._workers())
-        insert(
-            tx.connection, schema.computations, self._computations(tx, [(text, code_digest(text, 1)) for text in code])
-        )
+        store_codes(tx, account, code)
+        insert(tx.connection, schema.computations, self._computations(code))
         insert(tx.connection, schema.prefixes, self._prefixes())
         insert(tx.connection, schema.days, self._days())
         insert(tx.connection, schema.timeline, self._timeline())
@@ -127,17 +126,15 @@ class History:
                 yield {"run_id": life.number, "server_id": f"Worker-{n}", "worker": f"tcp://10.0.1.{n}:3000", "nthreads": 2,
                        "memory_limit": 8 << 30, "seen_us": life.seen_us, "start_us": life.start_us}  # fmt: skip
 
-    def _computations(self, tx: Transaction, code: list[tuple[str, str]]) -> Rows:
+    def _computations(self, code: list[str]) -> Rows:
+        digests = [{"code_text": text_digest(text), "code_digest": code_digest(text, 1)} for text in code]
         for life in self.lives:
             for n in range(COMPUTATIONS):
                 begin = life.start_us + n * 60 * SECOND
-                text, digest = code[(life.number + n) % CODES]
-                name = computation_name(life.number, n)
-                sealed = tx.seal_text(self.account, text, code_place(life.number, name))
-                yield {"run_id": life.number, "computation": name, "account_id": self.account,
+                yield {"run_id": life.number, "computation": computation_name(life.number, n), "account_id": self.account,
                        "seen_us": begin, "start_us": begin, "stop_us": begin + 30 * SECOND,
-                       "state": self.rng.choice(("done", "done", "erred", "running")), "sealed_code": sealed,
-                       "code_digest": digest, "code_file": "notebook.ipynb", "tasks": 2000}  # fmt: skip
+                       "state": self.rng.choice(("done", "done", "erred", "running")),
+                       **digests[(life.number + n) % CODES], "code_file": "notebook.ipynb", "tasks": 2000}  # fmt: skip
 
     def _prefixes(self) -> Rows:
         for life in self.lives:

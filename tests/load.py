@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -62,7 +62,6 @@ class Load:
     batches: int = 12
     rows: int = 25
     token: str = ""
-    make: Callable[[str, int, int], Iterable[bytes]] = cluster_batches
     #: Clusters of which all batches were acknowledged.
     ended: list[str] = field(default_factory=list)
     acknowledged: int = 0
@@ -96,7 +95,7 @@ class Load:
         round_ = 0
         while not self._stop.is_set():
             cluster = f"cluster-{number}-{round_}"
-            for frame in self.make(cluster, self.batches, self.rows):
+            for frame in cluster_batches(cluster, self.batches, self.rows):
                 self._deliver(frame)
             with self._lock:
                 self.ended.append(cluster)

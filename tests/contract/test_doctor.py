@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 
@@ -244,23 +243,3 @@ def test_an_unreadable_file_is_reported(archive: Archive) -> None:
     run = healthy(archive)
     archive.store.put(path_of(archive, run), b"nonsense")
     assert f"run {run}" in texts(archive)["contents"][0]
-
-
-def test_a_file_of_an_earlier_version_can_be_made_to_shrink(sqlite_archive: Archive) -> None:
-    archive = sqlite_archive
-    archive.ingest([frame("tasks", [task(0)], 0)])
-    assert dict(examine(archive))["space"] == []
-    # As earlier versions created it.
-    raw = sqlite3.connect(archive.database.engine.url.database or "", isolation_level=None)
-    raw.execute("PRAGMA auto_vacuum=NONE")
-    raw.execute("VACUUM")
-    raw.close()
-    archive.database.engine.dispose()
-    (finding,) = dict(examine(archive))["space"]
-    assert finding.repair is not None
-
-    finding.repair()
-
-    archive.database.engine.dispose()
-    assert dict(examine(archive))["space"] == []
-    assert archive.run()["tasks"] == 1

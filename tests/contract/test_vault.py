@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from tests.archive import MASTER, NOW, Archive, frame, task, transaction
 
 from daskscope.cli.main import main
@@ -20,7 +19,6 @@ from daskscope.server.settings import Settings
 from daskscope.storage import schema
 from daskscope.storage.base.database import StorageError
 from daskscope.storage.base.vault import (
-    BOUND,
     KEPT_KEYS,
     BrokenSeal,
     MasterKeys,
@@ -114,7 +112,7 @@ def test_rotation_creates_new_keys_and_keeps_old_texts_readable(archive: Archive
 
 def test_the_master_key_is_compared_with_the_one_of_the_database(archive: Archive) -> None:
     new, stranger = os.urandom(32), Vault([bytes(32)])
-    # A database of an earlier version has data keys only.
+    # This database has data keys only, as during a rotation.
     for vault, error in ((stranger, True), (Vault([MASTER]), False), (stranger, True), (Vault([new, MASTER]), False)):
         with (
             pytest.raises(WrongMasterKey, match="--key-file") if error else nullcontext(),
@@ -319,18 +317,6 @@ def test_the_texts_of_two_rows_cannot_be_exchanged(archive: Archive) -> None:
     archive.execute(sa.update(groups).where(groups.c.fingerprint == "one").values(sealed_sample=theirs))
     with archive.read() as tx, pytest.raises(BrokenSeal):
         list_error_groups(tx, archive.account)
-
-
-def test_texts_of_earlier_versions_stay_readable(archive: Archive) -> None:
-    """They are bound to their account only."""
-    with archive.database.read() as connection:
-        number = int.from_bytes(archive.vault.seal(connection, archive.account, b"", PLACE)[:8], "big") & ~BOUND
-        key = archive.vault._keys[number][1]
-    nonce = bytes(12)
-    sealed = (
-        number.to_bytes(8, "big") + nonce + AESGCM(key).encrypt(nonce, b"old", f"account {archive.account}".encode())
-    )
-    assert open_(archive, sealed) == "old"
 
 
 def test_master_keys_come_from_a_variable_or_a_command(

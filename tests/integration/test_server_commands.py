@@ -197,14 +197,6 @@ class TestExpiry:
         assert (f"Renew it with: daskscope login --server {server.url}\n" in err) is warned
         assert len(err.splitlines()) == warned
 
-    def test_credentials_saved_by_an_earlier_version_are_read(self, server: HostedServer, run: Run) -> None:
-        assert run("login", "--server", server.url, "--token", server.make_token("mia", "ours"))[0] == 0
-        stored = json.loads(credentials.path().read_text())
-        for item in stored:
-            del item["expires"]
-        credentials.path().write_text(json.dumps(stored))
-        assert run("ls")[0] == 0
-
 
 class TestToken:
     def test_tokens_are_created_listed_and_revoked_by_command(self, signed_in: HostedServer, run: Run) -> None:

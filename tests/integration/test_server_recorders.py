@@ -137,7 +137,7 @@ def test_a_clock_that_is_behind_is_measured_and_explained(server: HostedServer) 
         "behind the server's"
     ]
 
-    # Older recorders omit the time, and an invalid time is ignored.
+    # A missing or invalid time is ignored.
     for number, sent in enumerate((None, "", "soon", "-5", "9" * 30, "١٢")):
         send(f"c{number}", sent.encode().decode("latin-1") if sent is not None else None)
         assert offset_of(server, f"c{number}", token) == 0

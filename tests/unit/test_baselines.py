@@ -99,10 +99,6 @@ def test_a_server_that_answers_something_else_is_named(monkeypatch: pytest.Monke
         ([{"scopes": ["read"]}], "This needs the scope write; yours allows read. For CI, create a token with "),
         ([{"scopes": []}], "This needs the scope read; yours allows nothing. For CI, create a token with "),
         ([ServerError("Sign in first.", 401)], "Sign in first. For CI, create a token with "),
-        (
-            [{"scopes": ["read", "write"]}, ServerError("There is nothing.", 404)],
-            "older than this daskscope. Upgrade it",
-        ),
         ([ServerError("The server cannot be reached.")], "The server cannot be reached."),
     ],
 )

@@ -25,10 +25,9 @@ from daskscope.model.recording import Completeness, Recording
 from daskscope.report import read_report as reader_module
 from daskscope.report import stream as stream_module
 from daskscope.report.document import report_page
-from daskscope.report.html import END_TAG, PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.html import END_TAG, REPORT_TAG
 from daskscope.report.read_page import BLOCK, MAX_JSON, find_page
 from daskscope.report.read_report import read_report
-from daskscope.report.source import content_kind
 from daskscope.testing import make_recording
 
 GOLDEN = Path(__file__).parents[1] / "data" / "recordings" / "v1.daskscope"
@@ -317,21 +316,6 @@ def packed(text: bytes) -> bytes:
     return b64encode(zlib.compress(text))
 
 
-def test_a_report_of_an_earlier_version_is_read(path: Path) -> None:
-    """Its JSON is not compressed."""
-    data = path.read_bytes()
-    start = data.index(REPORT_TAG.encode())
-    stop = data.index(END_TAG.encode(), start)
-    plain = PLAIN_REPORT_TAG.encode() + json.dumps(find_page(data).report).encode()
-    before = read_report(path)
-    path.write_bytes(data[:start] + plain + data[stop:])
-    assert content_kind(path) == "report"
-    after = read_report(path)
-    assert [(name, table.rows) for name, table in after.tables.items()] == [
-        (name, table.rows) for name, table in before.tables.items()
-    ]
-
-
 def test_a_newer_report_says_to_upgrade(path: Path) -> None:
     path.write_bytes(changed(path.read_bytes(), lambda report: report.update(schema=99)))
     with pytest.raises(NewerFormat, match=r"report format 99, this one reads 2.*pip install --upgrade daskscope"):
@@ -374,8 +358,8 @@ def _places(value: Any) -> list[tuple[Any, ...]]:
     ids=["nothing", "null", "list", "empty", "nested", "wide", "only a version", "no text", "NaN", "long"],
 )
 def test_hostile_json_is_refused(path: Path, text: bytes) -> None:
-    for tag, data in ((REPORT_TAG, packed(text)), (PLAIN_REPORT_TAG, text), (REPORT_TAG, text)):
-        assert refused(path, b"<!doctype html>" + tag.encode() + data + END_TAG.encode())
+    for data in (packed(text), text):
+        assert refused(path, b"<!doctype html>" + REPORT_TAG.encode() + data + END_TAG.encode())
 
 
 def test_a_zip_bomb_is_refused(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from daskscope.cli.output import write
 from daskscope.errors import RecordingError
-from daskscope.report.html import PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.html import REPORT_TAG
 from daskscope.report.read_dask_report import read_dask_report
 from daskscope.report.source import unpacked
 from daskscope.units import counted
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
             page, stem = file.read_text(encoding="utf-8", errors="replace"), file.stem
     except OSError as error:
         raise RecordingError(f"{source} cannot be read: {error.strerror}. Give the path of a report.") from None
-    if REPORT_TAG in page or PLAIN_REPORT_TAG in page:
+    if REPORT_TAG in page:
         raise RecordingError(f"{source} is a report of daskscope. Look at it with: daskscope open {source}")
     rows = read_dask_report(page)
     target = Path(args.output or source.with_name(stem + SUFFIX))

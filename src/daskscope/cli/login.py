@@ -74,9 +74,9 @@ def _with_token(url: str, token: str) -> Credential:
 
 
 def _credential(url: str, answer: dict[str, Any]) -> Credential:
-    is_wide = "accounts" in (answer.get("scopes") or ())
+    is_wide = "accounts" in answer["scopes"]
     return Credential(
-        url, answer["account"], answer["user"], answer["token"], answer.get("expires") or "", all_accounts=is_wide
+        url, answer["account"], answer["user"], answer["token"], answer["expires"] or "", all_accounts=is_wide
     )
 
 

@@ -48,12 +48,11 @@ def run(args: argparse.Namespace) -> int:
         write(f"{created['token']}\n")
     elif args.action == "revoke":
         revoked = revoke_api_token(identifier=args.identifier, account=args.account)
-        # Older servers omit `recorders` and `tokens`.
         also = [
             f"{units.counted(count, 'token')} {what}"
             for count, what in (
-                (revoked.get("tokens", 0), "created with it"),
-                (revoked.get("recorders", 0), "of recorders made from it"),
+                (revoked["tokens"], "created with it"),
+                (revoked["recorders"], "of recorders made from it"),
             )
             if count
         ]
@@ -71,7 +70,7 @@ def _list(args: argparse.Namespace) -> None:
     columns = [Column("id"), Column("token", right=False), Column("label", right=False, name=True), Column("scopes", right=False),
                Column("recorders"), Column("last used", right=False), Column("expires", right=False)]  # fmt: skip
     rows = [
-        [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i.get("recorders", 0)),
+        [str(i["id"]), f"{i['hint']}…", escape(i["label"]), " ".join(i["scopes"]), units.count(i["recorders"]),
          local_minute(i["used"], "never"), _expiry(i)]
         for i in items
     ]  # fmt: skip
@@ -85,4 +84,4 @@ def _expiry(item: dict[str, Any]) -> str:
     if item["revoked"]:
         return "revoked"
     text = local_minute(item["expires"], "never")
-    return f"{text} (soon)" if item.get("expires_soon") else text
+    return f"{text} (soon)" if item["expires_soon"] else text

@@ -137,7 +137,7 @@ async def install(client: distributed.Client, settings: Settings, owner: str, ki
             "Use the same version on both sides."
         )
     if not (settings.server or settings.directory):
-        _check_switches(settings, hello.get("records") or {})
+        _check_switches(settings, hello["records"])
     return hello
 
 
@@ -152,7 +152,7 @@ def user_digest() -> str:
 
 def _check_switches(settings: Settings, running: dict[str, bool]) -> None:
     """Raise ``ClusterError`` if the running recorder collects data that this recording must not have."""
-    # A recorder of an older version does not say whether it records a class of text that has a switch since.
+    # A recorder that does not know a switch records what it would switch off.
     refused = [name for name, on in settings.recorded_text().items() if not on and running.get(name, True)]
     if refused:
         raise ClusterError(

@@ -48,10 +48,8 @@ def load() -> list[Credential]:
         stored = json.loads(path().read_text())
         return [
             Credential(
-                **{name: str(item[name]) for name in ("server", "account", "user", "token")},
-                # Files of earlier versions do not have these.
-                expires=str(item.get("expires") or ""),
-                all_accounts=item.get("all_accounts") is True,
+                **{name: str(item[name]) for name in ("server", "account", "user", "token", "expires")},
+                all_accounts=item["all_accounts"] is True,
             )
             for item in stored
         ]

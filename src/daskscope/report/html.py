@@ -159,8 +159,6 @@ def frame_html(address: str, title: str) -> str:
 PLACEHOLDER = "<!--DASKSCOPE-DATA-->"
 #: Opening tags of the report and of a block; ``report/read_page.py`` searches for them.
 REPORT_TAG = '<script type="text/plain" id="daskscope-report">'
-#: The first versions wrote plain JSON.
-PLAIN_REPORT_TAG = '<script type="application/json" id="daskscope-report">'
 BLOCK_TAG = '<script type="text/plain" id="daskscope-block-{name}">'
 COMPARISON_TAG = '<script type="text/plain" id="daskscope-comparison">'
 END_TAG = "</script>"

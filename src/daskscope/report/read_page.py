@@ -19,13 +19,13 @@ import numpy as np
 
 from daskscope.model.recording import Array
 from daskscope.report.blocks import NUMPY, decode
-from daskscope.report.html import BLOCK_TAG, END_TAG, PLAIN_REPORT_TAG, REPORT_TAG
+from daskscope.report.html import BLOCK_TAG, END_TAG, REPORT_TAG
 from daskscope.report.schema import Block
 from daskscope.wire.layout import count_items
 
 Bytes = bytes | mmap
 
-TAG, PLAIN_TAG, END = REPORT_TAG.encode(), PLAIN_REPORT_TAG.encode(), END_TAG.encode()
+TAG, END = REPORT_TAG.encode(), END_TAG.encode()
 BLOCK = re.compile(BLOCK_TAG.format(name=r"([\w.-]{1,100})").encode())
 #: Bytes and items of the JSON. A report of 1.5 million tasks in 10,000 groups on 1,000 workers has 10 MB and 500,000 items.
 MAX_JSON = 2**26
@@ -70,15 +70,13 @@ class Page:
 
 def find_page(data: Bytes) -> Page:
     """Return the report of a page."""
-    tag = TAG if data.find(TAG) >= 0 else PLAIN_TAG
-    start = data.find(tag) + len(tag)
+    start = data.find(TAG) + len(TAG)
     stop = data.find(END, start)
-    if start < len(tag) or stop < 0:
+    if start < len(TAG) or stop < 0:
         raise ValueError("its data is incomplete")
     if stop - start > MAX_JSON:
         raise ValueError("it is too large")
-    text = data[start:stop]
-    report = parse_json(_inflated(text) if tag == TAG else text)
+    report = parse_json(_inflated(data[start:stop]))
     if not isinstance(report, dict):
         raise ValueError("its data is not a report")
     return Page(report, data, _positions(data, stop))
@@ -86,7 +84,7 @@ def find_page(data: Bytes) -> Page:
 
 def has_report(data: Bytes) -> bool:
     """Return whether a page contains a report."""
-    return data.find(TAG) >= 0 or data.find(PLAIN_TAG) >= 0
+    return data.find(TAG) >= 0
 
 
 def _inflated(text: bytes) -> bytes:

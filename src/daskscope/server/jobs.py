@@ -26,7 +26,6 @@ from daskscope.server.services import Services
 from daskscope.storage.base.archive import ClockCheck
 from daskscope.storage.base.blobs import LocalStore, StoreAway
 from daskscope.storage.base.database import detail_of, is_outage
-from daskscope.storage.catalog.code_texts import move_codes
 from daskscope.storage.catalog.computations import large_subjects
 from daskscope.storage.catalog.error_groups import index_errors
 from daskscope.storage.doctor import LostFiles, lost_rows
@@ -80,7 +79,6 @@ class Jobs:
             ("search", self.index_errors, INDEX_EVERY_S),
             ("replaced files", self.delete_replaced, REPLACED_EVERY_S),
             ("documents", self.refresh_document, REFRESH_EVERY_S),
-            ("code", self.move_codes, SWEEP_EVERY_S),
             ("uploads", self.remove_uploads, RETAIN_EVERY_S),
             ("retention", self.retain, RETAIN_EVERY_S),
             ("sweep", self.sweep, SWEEP_EVERY_S),
@@ -192,11 +190,6 @@ class Jobs:
         if subject is not None:
             with _logged(subject):
                 documents.refresh(self.services, subject)
-
-    def move_codes(self) -> None:
-        moved = move_codes(self.services.archive)
-        if moved:
-            logger.info("the code of %s is now stored once per content", units.counted(moved, "computation"))
 
     def index_errors(self) -> None:
         index_errors(self.services.archive)

@@ -243,13 +243,6 @@ def check_contents(archive: Archive) -> Iterator[Finding]:
             yield Finding("contents", f"run {row.id}: {recording.damage}")
 
 
-def check_space(archive: Archive) -> Iterator[Finding]:
-    """Find SQLite files that never shrink."""
-    if not archive.database.can_shrink:
-        text = "the database file does not shrink when data is deleted; stop the server before the repair"
-        yield Finding("space", text, archive.database.rebuild)
-
-
 CHECKS: dict[str, Check] = {
     "catalog": check_catalog,
     "keys": check_keys,
@@ -258,7 +251,6 @@ CHECKS: dict[str, Check] = {
     "compactions": check_compactions,
     "sums": check_sums,
     "contents": check_contents,
-    "space": check_space,
 }
 
 

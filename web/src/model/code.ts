@@ -17,7 +17,7 @@ export interface CodeFile {
 export function codeFiles(computations: readonly Computation[], stop: number): CodeFile[] {
   const found = new Map<string, Computation[]>();
   for (const c of computations) {
-    // Code without a file name (older notebooks) gets its own entry.
+    // Code without a file name gets its own entry.
     const key = c.code ? c.code_file || c.code : c.computation;
     found.set(key, [...(found.get(key) ?? []), c]);
   }

@@ -13,8 +13,7 @@ export function CriticalPath() {
   const model = useModel();
   const { report, nav, axis } = model;
   const [chosen, choose] = useParam("computation");
-  // Reports of older versions have only the longest one.
-  const paths = [report.critical_path, ...(report.other_paths ?? [])];
+  const paths = [report.critical_path, ...report.other_paths];
   const path = paths.find((p) => p.computation === chosen) ?? report.critical_path;
   if (!path.known) {
     return (
@@ -94,8 +93,7 @@ export function CriticalPath() {
           {
             id: "busy",
             label: "Busy threads",
-            // Reports of older versions count it as overhead.
-            value: durationOrDash(path.busy_us ?? 0),
+            value: durationOrDash(path.busy_us),
             note: "assigned, not started",
           },
           {

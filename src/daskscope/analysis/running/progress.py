@@ -68,7 +68,7 @@ class RunningComputation:
     unfinished: int
     #: When these counts were true.
     seen_us: int = 0
-    #: JSON object: tasks by state of each prefix; empty from older recorders.
+    #: JSON object: tasks by state of each prefix; empty if the recorder did not send it.
     prefix_states: str = ""
     #: Sums over the executions so far, by prefix.
     sums: Mapping[str, Sums] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class Pace:
     def note_reply(self, header: str) -> None:
         """Follow the server's header, like ``watched=1, followed=0, silence=30``.
 
-        Older servers do not say who watches: their pages must not become slower.
+        A server that does not say who watches counts as watched: its pages must not become slower.
         """
         parts = (part.strip().partition("=") for part in header.split(","))
         given = {name: int(value[:9]) for name, _, value in parts if value.isascii() and value.isdigit()}

@@ -24,8 +24,6 @@ from daskscope.errors import DaskscopeError
 
 #: Free pages of 4 kB that stay in a SQLite file, and how many are returned in one transaction, which takes 20 ms.
 KEEP_FREE_PAGES, SHRINK_PAGES = 1_000, 500
-#: SQLite's number for ``auto_vacuum=INCREMENTAL``.
-INCREMENTAL = 2
 #: How long SQLite waits for a transaction of another process.
 BUSY_MS = 30_000
 #: SQLite's cache per connection, in KiB (negative means KiB instead of pages). Eight readers stay below 64 MB.
@@ -169,26 +167,9 @@ class Database:
                 freed = free - self._free_pages(connection)
             total += freed
             if not freed:
-                # The file is of an earlier version.
+                # A file restored from ``sqlite3 .dump`` has no ``auto_vacuum`` and never shrinks.
                 break
         return total
-
-    @property
-    def can_shrink(self) -> bool:
-        """Return whether deleted rows free space: not in SQLite files of the first versions."""
-        if not self.is_sqlite:
-            return True
-        with self.read() as connection:
-            return int(connection.exec_driver_sql("PRAGMA auto_vacuum").scalar_one()) == INCREMENTAL
-
-    def rebuild(self) -> None:
-        """Write a SQLite file anew, so that it can shrink. Nothing else may use it meanwhile."""
-        raw = sqlite3.connect(str(self.url.database), isolation_level=None)
-        try:
-            raw.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            raw.execute("VACUUM")
-        finally:
-            raw.close()
 
     @staticmethod
     def _free_pages(connection: Connection) -> int:
@@ -311,8 +292,7 @@ def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout={BUSY_MS}")
     if not cursor.execute("PRAGMA page_count").fetchone()[0]:
-        # Only takes effect in a new file; ``daskscope doctor --repair`` changes an old one. In any other file it would wait for the
-        # transaction of another connection.
+        # Only takes effect in a new file. In any other file it would wait for the transaction of another connection.
         cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
     _write_ahead(cursor)
     for pragma in (

@@ -43,7 +43,7 @@ def prepare(database: Database) -> str:
         try:
             return _migrate(database)
         except sa.exc.OperationalError as error:
-            # A compaction of an earlier version keeps a lock on the runs while it works.
+            # A backup or a long query locks the tables that it reads.
             if attempt == ATTEMPTS or getattr(error.orig, "sqlstate", "") != LOCK_TIMEOUT:
                 raise
             time.sleep(random.uniform(0.5, 1.5))

@@ -160,8 +160,6 @@ def _written(path: Path, keys: list[bytes]) -> Path:
 NONCE_SIZE = 12
 ID_SIZE = 8
 MASTER_ID_SIZE = 4
-#: Added to the number of the data key if the text is bound to its place. Texts of the first versions are not.
-BOUND = 1 << 63
 
 
 #: The fact that tells whether a master key is the one of a database: a constant, wrapped by the key.
@@ -201,13 +199,11 @@ class Vault:
             raise StorageError(f"Account {account} has no encryption key. Run: daskscope doctor")
         nonce = os.urandom(NONCE_SIZE)
         sealed = AESGCM(self._keys[number][1]).encrypt(nonce, data, _bound(account, place))
-        return (number | BOUND).to_bytes(ID_SIZE, "big") + nonce + sealed
+        return number.to_bytes(ID_SIZE, "big") + nonce + sealed
 
     def open(self, connection: Connection, account: int, sealed: bytes, place: str) -> bytes:
         """Return the content that was sealed for an account and a place; raise if it was changed or belongs elsewhere."""
         number = int.from_bytes(sealed[:ID_SIZE], "big")
-        bound = _bound(account, place) if number & BOUND else _bound(account)
-        number &= ~BOUND
         if number not in self._keys:
             self._load(connection, account)
         owner, key = self._keys.get(number, (0, b""))
@@ -215,7 +211,7 @@ class Vault:
             raise StorageError("A stored text was encrypted with a key that no longer exists.")
         nonce, data = sealed[ID_SIZE : ID_SIZE + NONCE_SIZE], sealed[ID_SIZE + NONCE_SIZE :]
         try:
-            return AESGCM(key).decrypt(nonce, data, bound)
+            return AESGCM(key).decrypt(nonce, data, _bound(account, place))
         except (InvalidTag, ValueError):
             raise BrokenSeal("A stored text was changed and cannot be decrypted.") from None
 
@@ -297,7 +293,7 @@ class Vault:
             raise WrongMasterKey(OTHER_KEY)
 
     def _fits(self, connection: Connection) -> bool:
-        """Return whether a key fits the stored fact; in a database of an earlier version, whether it fits any data key."""
+        """Return whether a key fits the stored fact. Without it, during a rotation or after damage, a key must fit a data key."""
         stored = connection.execute(sa.select(facts.c.value).where(facts.c.name == CHECK)).scalar()
         if stored is not None:
             return self._unwraps(bytes.fromhex(stored))
@@ -351,5 +347,5 @@ def _master_id(master: bytes) -> bytes:
     return hashlib.sha256(b"daskscope master key " + master).digest()[:MASTER_ID_SIZE]
 
 
-def _bound(account: int, place: str = "") -> bytes:
-    return f"account {account} {place}".strip().encode()
+def _bound(account: int, place: str) -> bytes:
+    return f"account {account} {place}".encode()

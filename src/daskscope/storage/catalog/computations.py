@@ -14,7 +14,7 @@ from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.bulk import summed
 from daskscope.storage.base.database import of_row
-from daskscope.storage.catalog.code_texts import of_computation, open_code
+from daskscope.storage.catalog.code_texts import of_computation, text_place
 
 #: Earlier runs with the same code that are compared by their prefixes, for each one wanted.
 CANDIDATES = 4
@@ -78,7 +78,7 @@ def list_computations(
             runs.c.clock_offset_us,
             runs.c.seen_us.label("cluster_seen_us"),
             true_state(tx).label("state"),
-            schema.code_texts.c.sealed.label("sealed_text"),
+            schema.code_texts.c.sealed.label("sealed_code"),
         )
         .join(runs, runs.c.id == table.c.run_id)
         .outerjoin(schema.code_texts, of_computation())
@@ -113,7 +113,7 @@ def list_computations(
         return of_row(
             Computation,
             row,
-            code=open_code(tx, account, row),
+            code=tx.open_text(account, row["sealed_code"], text_place(row["code_text"])),
             sums=sums.get((row["run_id"], row["computation"]), Sums()),
         )
 

@@ -387,8 +387,7 @@ def _full(dialect: str, name: str) -> Any:
 def _computation(arrival: Arrival, row: Mapping[str, Any]) -> Row:
     kept = {name: value for name, value in row.items() if name != "code"}
     mine = {"run_id": arrival.run, "account_id": arrival.account, "code_text": text_digest(row["code"])}
-    # A server of an earlier version may have stored the code in the row.
-    return {**mine, "sealed_code": None, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
+    return {**mine, "code_digest": code_digest(row["code"], row["code_line"]), **kept}
 
 
 def code_digest(code: str, line: int) -> str:

@@ -44,7 +44,7 @@ from daskscope.storage.schema.rollups import (
 )
 
 #: The catalog's version: the name of the newest migration. Change it with every change of these tables.
-HEAD = "0012"
+HEAD = "0001"
 
 __all__ = [
     "HEAD",

@@ -61,7 +61,6 @@ computations = Table(
     text("state"),
     text("client"),
     text("span"),
-    Column("sealed_code", LargeBinary),
     number("code_line"),
     text("code_file"),
     number("submissions"),
@@ -74,7 +73,7 @@ computations = Table(
     number("unfinished"),
     # Identifies equal code across runs without containing it.
     text("code_digest"),
-    # The text of its code in ``code_texts``; servers of earlier versions use ``sealed_code``.
+    # The text of its code in ``code_texts``.
     text("code_text"),
     # Tasks by state of each prefix while it runs, as the recorder sent them.
     text("prefix_states"),
