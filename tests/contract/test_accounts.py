@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from tests.archive import DAY, MINUTE, NOW, Archive, at
 
+from daskscope.server.http.passwords import MAX_ATTEMPTS, MAX_PER_USER
 from daskscope.storage import schema
 from daskscope.storage.base.database import Database, StorageError
 from daskscope.storage.catalog import reports
@@ -140,9 +141,9 @@ def test_a_password_matches_itself_and_a_new_password_ends_sessions(archive: Arc
 def test_too_many_password_attempts_are_blocked_for_a_while(archive: Archive) -> None:
     def guess(now_us: int, subject: str = "user ann") -> None:
         with archive.write() as tx:
-            users.count_attempt(at(tx, now_us), {subject: users.MAX_PER_USER, "address 1": users.MAX_ATTEMPTS})
+            users.count_attempt(at(tx, now_us), {subject: MAX_PER_USER, "address 1": MAX_ATTEMPTS})
 
-    for number in range(users.MAX_ATTEMPTS):
+    for number in range(MAX_ATTEMPTS):
         guess(NOW + number)
     with pytest.raises(users.TooManyAttempts):
         guess(NOW + 100)
@@ -159,10 +160,10 @@ def test_too_many_password_attempts_are_blocked_for_a_while(archive: Archive) ->
 
 def test_the_limit_per_user_counts_attempts_from_all_addresses(archive: Archive) -> None:
     with archive.write() as tx:
-        for number in range(users.MAX_PER_USER):
-            users.count_attempt(tx, {"user ann": users.MAX_PER_USER, f"address {number}": 1})
+        for number in range(MAX_PER_USER):
+            users.count_attempt(tx, {"user ann": MAX_PER_USER, f"address {number}": 1})
         with pytest.raises(users.TooManyAttempts):
-            users.count_attempt(tx, {"user ann": users.MAX_PER_USER, "address": 1})
+            users.count_attempt(tx, {"user ann": MAX_PER_USER, "address": 1})
 
 
 def test_disabling_tokens_affects_only_users_without_a_password(archive: Archive) -> None:

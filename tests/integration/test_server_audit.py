@@ -15,8 +15,8 @@ from tests.hosted import PASSWORD, HostedServer, MovingClock
 from tests.samples import sample_frames
 from tests.services import Hosting
 
+from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.storage import schema
-from daskscope.storage.people.users import MAX_ATTEMPTS
 from daskscope.storage.runs.retention import Limits, apply_retention
 
 

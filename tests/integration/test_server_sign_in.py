@@ -14,11 +14,11 @@ from tests.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
 from tests.samples import sample_frames
 from tests.services import Hosting, slow_on_postgresql
 
+from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.server.routes.sign_in import MAX_LOGINS
 from daskscope.server.run import set_up_link
 from daskscope.storage import schema
 from daskscope.storage.people import users
-from daskscope.storage.people.users import MAX_ATTEMPTS
 
 ELSEWHERE = "https://elsewhere.example"
 

@@ -12,8 +12,7 @@ from tests.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
 from tests.samples import sample_frames
 from tests.services import Hosting
 
-from daskscope.server.http.passwords import network_of
-from daskscope.storage.people.users import MAX_ATTEMPTS
+from daskscope.server.http.passwords import MAX_ATTEMPTS, network_of
 
 
 @pytest.fixture

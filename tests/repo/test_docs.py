@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from daskscope.cli.main import COMMANDS, command_name
-from daskscope.server.http.passwords import IPV6_BITS
+from daskscope.server.http.passwords import IPV6_BITS, MAX_ATTEMPTS, MAX_PER_USER
 from daskscope.storage.people import users
 from daskscope.storage.people.tokens import LINK_US
 
@@ -106,9 +106,9 @@ def test_the_documented_sign_in_limits_are_those_of_the_code() -> None:
     text = " ".join((ROOT / "docs/operations/deploy.md").read_text(encoding="utf-8").split())
     minutes = users.LOCK_US // 60_000_000
     assert (
-        f"{users.MAX_ATTEMPTS} wrong passwords from one address, or {users.MAX_PER_USER} for one user from any address, "
+        f"{MAX_ATTEMPTS} wrong passwords from one address, or {MAX_PER_USER} for one user from any address, "
         f"within {minutes} minutes lock it out until the {minutes} minutes are over" in text
     )
-    assert f"is locked out after {users.MAX_ATTEMPTS} wrong passwords" in text
+    assert f"is locked out after {MAX_ATTEMPTS} wrong passwords" in text
     assert f"count by their /{IPV6_BITS} network" in text
     assert f"works once, within {LINK_US // 60_000_000} minutes" in text

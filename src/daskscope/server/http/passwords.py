@@ -13,6 +13,9 @@ from daskscope.server.pools import NO_ACCOUNT, PASSWORD
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.people import users
 
+#: Wrong passwords within ``users.LOCK_US`` before further attempts are refused: from one address, and for one user from any
+#: address. The second is larger, or ten guesses by a stranger would lock a user out.
+MAX_ATTEMPTS, MAX_PER_USER = 10, 100
 #: Prefix length of the network that one customer of a provider has at least.
 IPV6_BITS = 64
 
@@ -47,7 +50,7 @@ def network_of(address: str) -> str:
 
 
 def _stored_hash(call: Call, user: str) -> tuple[int, str, list[str]]:
-    limits = {f"user {user}": users.MAX_PER_USER, caller_address(call): users.MAX_ATTEMPTS}
+    limits = {f"user {user}": MAX_PER_USER, caller_address(call): MAX_ATTEMPTS}
     with call.services.archive.write() as tx:
         at_limit = count_attempt(tx, limits)
         return *users.stored_password(tx, user), at_limit

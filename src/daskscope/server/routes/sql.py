@@ -14,12 +14,11 @@ from daskscope.model.tables import TABLES
 from daskscope.server.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.processes.sql import PROCESS_NBYTES, SqlReply, sql_process
+from daskscope.server.processes.sql import LIMITS, PROCESS_NBYTES, SqlReply, sql_process
 from daskscope.storage.runs.ingest import SECRET
 from daskscope.storage.runs.read import ATTEMPTS
 from daskscope.storage.sql.check import MAX_QUERY, SqlError
 from daskscope.storage.sql.files import PlacedFiles, SqlFilter, place_files
-from daskscope.storage.sql.query import SqlLimits
 
 
 class SqlResultColumn(TypedDict):
@@ -67,7 +66,6 @@ class SqlTables(TypedDict):
     tables: list[SqlTable]
 
 
-LIMITS = SqlLimits()
 #: Maximum names of skipped clusters in a reply.
 MAX_SKIPPED = 20
 MAX_DAYS = 36_500

@@ -17,9 +17,7 @@ from daskscope.storage.people.tokens import delete_links, end_link_access, revok
 
 SHORTEST_PASSWORD = 10
 LONGEST_PASSWORD = 1_000
-#: Wrong passwords within ``LOCK_US`` before further attempts are refused: from one address, and for one user from any
-#: address. The second is larger, or ten guesses by a stranger would lock a user out.
-MAX_ATTEMPTS, MAX_PER_USER = 10, 100
+#: How long attempts count, and are refused after too many.
 LOCK_US = 15 * 60 * 1_000_000
 
 
