@@ -99,7 +99,7 @@ def test_a_server_starts_on_another_port_if_the_usual_one_is_taken_meanwhile(
 #: Starts a server, prints its process ID once it answers, and is killed.
 STARTER = """
 import os, signal, sys, urllib.request
-from daskscope.client import embedded_server
+from daskscope.client import local_server
 local_server.LINGER_S = 0
 server = local_server.start(sys.argv[1])
 if sys.argv[2] == "keep":
