@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import NOW, Archive, frame
+from tests.helpers.archive import NOW, Archive, frame
 
 from daskscope.storage import schema
 from daskscope.storage.catalog import code_texts

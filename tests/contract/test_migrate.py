@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import Archive, numbered, task
-from tests.processes import until
-from tests.services import Postgres
+from tests.helpers.archive import Archive, numbered, task
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.model.untrusted import LARGEST
 from daskscope.storage import schema

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests import services
-from tests.gate import Gate, gate
-from tests.load import Load
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers import services
+from tests.helpers.gate import Gate, gate
+from tests.helpers.load import Load
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.waiting import until
 
 from daskscope.collector.delivery import poster as posters
 from daskscope.collector.delivery.poster import poster

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests import services
-from tests.gate import Gate, gate
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers import services
+from tests.helpers.gate import Gate, gate
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive

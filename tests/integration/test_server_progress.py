@@ -12,9 +12,9 @@ import dask.config
 import distributed
 import pytest
 from distributed.core import Status
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.analysis.running import progress

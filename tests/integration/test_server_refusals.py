@@ -10,10 +10,11 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.http_proxy import HttpProxy
-from tests.processes import Processes, until
-from tests.server_process import ServerProcess
+from tests.helpers.hosted import HostedServer
+from tests.helpers.http_proxy import HttpProxy
+from tests.helpers.processes import Processes
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.client.server import Server, download_recording

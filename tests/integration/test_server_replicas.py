@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
-from tests.services import Postgres
+from tests.helpers.hosted import HostedServer
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.cli.main import main
 from daskscope.client.server import Server

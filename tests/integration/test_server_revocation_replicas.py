@@ -12,10 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import ServerProcess, archive_of
-from tests.services import Postgres
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess, archive_of
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.model.states import SCOPES, Role
 from daskscope.server.relay import CHANNEL

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
-from tests.services import Postgres
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 from daskscope.storage.base.database import Database
@@ -60,7 +60,7 @@ class PreviousRecorder:
 
     CODE = """
 import base64, json, sys
-from tests.load import cluster_batches
+from tests.helpers.load import cluster_batches
 for line in sys.stdin:
     print(json.dumps([base64.b64encode(frame).decode() for frame in cluster_batches(*json.loads(line))]), flush=True)
 """

@@ -12,9 +12,9 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.services import Hosting, slow_on_postgresql
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 

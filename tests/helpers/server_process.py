@@ -12,8 +12,8 @@ from os import environ
 from pathlib import Path
 
 import sqlalchemy as sa
-from tests.load import Load
-from tests.processes import set_constants
+from tests.helpers.load import Load
+from tests.helpers.processes import set_constants
 
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+
+from tests.helpers.waiting import until
 
 #: Runs at the start of each process and hides the package.
 BLOCKER = """
@@ -23,15 +23,6 @@ class Blocker:
 
 sys.meta_path.insert(0, Blocker())
 """
-
-
-def until(condition: Callable[[], Any], what: str = "it", seconds: float = 30.0) -> None:
-    """Wait until a condition holds; raise ``AssertionError`` if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() >= deadline:
-            raise AssertionError(f"{what} did not happen within {seconds:.0f} s")
-        time.sleep(0.05)
 
 
 def set_constants(constants: Mapping[str, float]) -> str:
