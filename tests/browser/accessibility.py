@@ -1,7 +1,8 @@
-"""Check pages with axe, and the appearances in which they are checked."""
+"""Check pages with axe, the appearances in which they are checked, and pictures of them."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -11,10 +12,13 @@ from playwright.sync_api import Page
 from tests.browser.support import NARROW, WIDE
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+#: Pictures go to this directory, which git ignores, if the environment has DASKSCOPE_TEST_PICTURES=1. No test compares them.
 PICTURES = Path(__file__).with_name("pictures")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 APPEARANCES = [(theme, size) for theme in THEMES for size in (WIDE, NARROW)]
+#: Those that axe checks: each theme and each width once. A check takes up to a second.
+CHECKED = [("light", WIDE), ("dark", NARROW)]
 
 
 @cache
@@ -39,3 +43,10 @@ def violations(page: Page) -> list[str]:
         for rule in found
         for node in rule["nodes"][:4]
     ]
+
+
+def take_picture(page: Page, name: str, *, full_page: bool = True) -> None:
+    """Save a picture of a page, if pictures are asked for."""
+    if os.environ.get("DASKSCOPE_TEST_PICTURES") == "1":
+        PICTURES.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}.png", full_page=full_page)

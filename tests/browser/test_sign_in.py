@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.accessibility import APPEARANCES, PICTURES, violations
+from tests.browser.accessibility import APPEARANCES, CHECKED, take_picture, violations
 from tests.browser.support import NARROW, WIDE, sign_in
 from tests.helpers.hosted import PASSWORD, HostedServer
 
@@ -163,7 +163,6 @@ def test_the_pages_are_accessible_and_fit_the_window(
     browser: Browser, server: HostedServer, theme: Any, size: tuple[int, int]
 ) -> None:
     assert size in (WIDE, NARROW)
-    PICTURES.mkdir(exist_ok=True)
     broken: dict[str, list[str]] = {}
     viewport: Any = {"width": size[0], "height": size[1]}
     with browser.new_context(viewport=viewport, color_scheme=theme, reduced_motion="reduce") as context:
@@ -172,8 +171,8 @@ def test_the_pages_are_accessible_and_fit_the_window(
             page: Page = context.new_page()
             page.goto(server.url + path)
             expect(page.get_by_role("button").first).to_be_visible()
-            page.screenshot(path=PICTURES / f"sign-in-{name}-{theme}-{size[0]}.png", full_page=True)
-            if problems := violations(page):
+            take_picture(page, f"sign-in-{name}-{theme}-{size[0]}")
+            if problems := violations(page) if (theme, size) in CHECKED else []:
                 broken[name] = problems
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
     assert broken == {}

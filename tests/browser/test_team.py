@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, TimeoutError, expect
-from tests.browser.accessibility import APPEARANCES, PICTURES, violations
+from tests.browser.accessibility import APPEARANCES, CHECKED, take_picture, violations
 from tests.browser.support import NARROW, WIDE, sign_in
 from tests.helpers.hosted import PASSWORD, HostedServer
 from tests.helpers.hostile import HOSTILE
@@ -532,7 +532,6 @@ def test_tables_are_cards_on_phones(page: Page, server: HostedServer, path: str,
 
 @pytest.mark.parametrize("name", [*PAGES, "error"])
 def test_every_page_is_accessible_and_fits_the_window(page: Page, server: HostedServer, name: str) -> None:
-    PICTURES.mkdir(exist_ok=True)
     broken: dict[str, list[str]] = {}
     errors = server.ask("GET", "/api/v1/errors", token=server.make_token("olga", "ours")).json()["items"]
     page.goto(server.url + {**PAGES, "error": f"/ours/errors/{errors[0]['fingerprint']}"}[name])
@@ -541,8 +540,8 @@ def test_every_page_is_accessible_and_fits_the_window(page: Page, server: Hosted
         page.set_viewport_size({"width": width, "height": height})
         settled(page)
         problems = [] if fits(page, width) else ["wider than the window"]
-        page.screenshot(path=PICTURES / f"team-{name}-{theme}-{width}.png", full_page=True)
-        problems += violations(page)
+        take_picture(page, f"team-{name}-{theme}-{width}")
+        problems += violations(page) if (theme, (width, height)) in CHECKED else []
         if problems:
             broken[f"{theme} {width}"] = problems
     assert broken == {}
