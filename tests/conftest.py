@@ -14,8 +14,8 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from tests.archive import Archive
-    from tests.services import Hosting, Postgres
+    from tests.helpers.archive import Archive
+    from tests.helpers.services import Hosting, Postgres
 
     from daskscope.storage.base.blobs import BlobStore
 
@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server."""
-    from tests import services
+    from tests.helpers import services
 
     with services.postgres() as server:
         yield server
@@ -141,7 +141,7 @@ def hosted_once(database_kind: str, request: pytest.FixtureRequest) -> Iterator[
 
 
 def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
-    from tests.services import Hosting
+    from tests.helpers.services import Hosting
 
     hosting = Hosting(request.getfixturevalue("sqlite_template"))
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +154,7 @@ def _hosting(kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
 
 
 def _archive(url: str, directory: Path) -> Iterator[Archive]:
-    from tests.archive import Archive
+    from tests.helpers.archive import Archive
 
     from daskscope.storage.base.blobs import LocalStore
     from daskscope.storage.base.database import Database
@@ -179,7 +179,7 @@ def sqlite_archive(sqlite_url: str, tmp_path: Path) -> Iterator[Archive]:
 @pytest.fixture(scope="session")
 def strong_s3() -> Iterator[str]:
     """The endpoint of an S3 that honours conditional puts."""
-    from tests import services
+    from tests.helpers import services
 
     with services.strong_s3() as endpoint:
         yield endpoint
@@ -188,7 +188,7 @@ def strong_s3() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def weak_s3() -> Iterator[str]:
     """The endpoint of an S3 that ignores conditions on puts."""
-    from tests import services
+    from tests.helpers import services
 
     with services.weak_s3() as endpoint:
         yield endpoint
@@ -197,7 +197,7 @@ def weak_s3() -> Iterator[str]:
 @pytest.fixture(params=["local", "strong S3", "weak S3"])
 def blob_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BlobStore:
     """An empty blob store, on each kind of storage in turn."""
-    from tests import services
+    from tests.helpers import services
 
     from daskscope.storage.base.blobs import open_store
 

@@ -30,9 +30,9 @@ from tests.browser.support import (  # noqa: E402
     sign_in,
     write_report,
 )
-from tests.eight_tasks import eight_task_rows  # noqa: E402
-from tests.hosted import HostedServer  # noqa: E402
-from tests.unit.test_html import HOSTILE  # noqa: E402
+from tests.helpers.eight_tasks import eight_task_rows  # noqa: E402
+from tests.helpers.hosted import HostedServer  # noqa: E402
+from tests.helpers.hostile import HOSTILE  # noqa: E402
 
 from daskscope.testing import make_frames, make_recording  # noqa: E402
 from daskscope.wire.file import read_recording  # noqa: E402

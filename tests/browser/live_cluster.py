@@ -18,9 +18,10 @@ from daskscope import analytics
 class LiveCluster:
     """A cluster and a client in a subprocess. ``tell`` returns after the command has finished."""
 
-    def __init__(self, server: str, token: str, name: str) -> None:
+    def __init__(self, server: str, token: str, name: str, **settings: str) -> None:
         environment = {
             **os.environ,
+            **settings,
             "DASKSCOPE_TOKEN": token,
             "DASK_DASKSCOPE__SERVER": server,
             "DASK_DASKSCOPE__NAME": name,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Request, expect
-from tests.hosted import HostedServer
-from tests.unit.test_html import HOSTILE, T, hostile_tables
+from tests.helpers.hosted import HostedServer
+from tests.helpers.hostile import HOSTILE, T, hostile_tables
 
 from daskscope.analysis.summary import extent
 from daskscope.model.recording import Recording

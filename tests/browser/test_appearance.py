@@ -1,45 +1,13 @@
-"""Every view in both themes, wide and narrow: accessible, within the window, with screenshots.
-
-Screenshots go to tests/browser/pictures/, which git ignores.
-"""
+"""Every view in both themes, wide and narrow: accessible and within the window."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from tests.browser.accessibility import APPEARANCES, CHECKED, take_picture, violations
 from tests.browser.support import NARROW, VIEWS, WIDE, ReportFile, Visit, settled
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-PICTURES = Path(__file__).with_name("pictures")
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-APPEARANCES = [(theme, size) for theme in ("light", "dark") for size in (WIDE, NARROW)]
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    if not AXE.exists():
-        pytest.skip("NO ACCESSIBILITY TESTS: axe-core is not installed; run npm ci in web/")
-    return AXE.read_text(encoding="utf-8")
-
-
-def violations(page: Page, axe: str) -> list[str]:
-    """Return violations of WCAG A and AA, with the elements."""
-    if page.evaluate("typeof window.axe") == "undefined":
-        page.evaluate(axe)
-    found: list[dict[str, Any]] = page.evaluate(
-        """async tags => (await axe.run(document, {
-            runOnly: {type: 'tag', values: tags}, resultTypes: ['violations'],
-        })).violations""",
-        RULES,
-    )
-    return [
-        f"{rule['id']} ({rule['help']}): {node['target']} {node['html'][:160]} {node['failureSummary'][:300]}"
-        for rule in found
-        for node in rule["nodes"][:4]
-    ]
 
 
 def set_appearance(page: Page, context: BrowserContext, theme: Any, size: tuple[int, int]) -> None:
@@ -49,18 +17,17 @@ def set_appearance(page: Page, context: BrowserContext, theme: Any, size: tuple[
 
 @pytest.mark.parametrize(("theme", "size"), APPEARANCES, ids=[f"{theme}-{size[0]}" for theme, size in APPEARANCES])
 def test_every_view_is_accessible_and_fits_the_window(
-    visit: Visit, context: BrowserContext, real: ReportFile, axe: str, theme: str, size: tuple[int, int]
+    visit: Visit, context: BrowserContext, real: ReportFile, theme: str, size: tuple[int, int]
 ) -> None:
     page = visit(real)
     set_appearance(page, context, theme, size)
-    PICTURES.mkdir(exist_ok=True)
     broken: dict[str, list[str]] = {}
     for view in VIEWS:
         page.get_by_test_id(f"nav-{view}").click()
         settled(page, view)
         page.mouse.move(0, 0)
-        page.screenshot(path=PICTURES / f"{view}-{theme}-{size[0]}.png", full_page=True)
-        problems = violations(page, axe)
+        take_picture(page, f"{view}-{theme}-{size[0]}")
+        problems = violations(page) if (theme, size) in CHECKED else []
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if over > 0:
             problems.append(f"the page is {over} px wider than the window")
@@ -71,16 +38,15 @@ def test_every_view_is_accessible_and_fits_the_window(
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_dialogs_and_details_are_accessible(
-    visit: Visit, context: BrowserContext, real: ReportFile, empty: ReportFile, axe: str, theme: str
+    visit: Visit, context: BrowserContext, real: ReportFile, empty: ReportFile, theme: str
 ) -> None:
     page = visit(real, "#stream?item=3")
     set_appearance(page, context, theme, WIDE)
-    PICTURES.mkdir(exist_ok=True)
     broken: list[str] = []
 
     def look(page: Page, name: str) -> None:
-        page.screenshot(path=PICTURES / f"{name}-{theme}-1280.png")
-        broken.extend(f"{name}: {problem}" for problem in violations(page, axe))
+        take_picture(page, f"{name}-{theme}-1280", full_page=False)
+        broken.extend(f"{name}: {problem}" for problem in violations(page))
 
     expect(page.get_by_test_id("task-detail").locator("dl")).to_be_visible()
     look(page, "task")

@@ -6,8 +6,8 @@ import re
 
 import sqlalchemy as sa
 from playwright.sync_api import Page, Route, expect
-from tests.browser.test_appearance import AXE, violations
-from tests.hosted import HostedServer
+from tests.browser.accessibility import violations
+from tests.helpers.hosted import HostedServer
 
 from daskscope.storage import schema
 
@@ -30,7 +30,7 @@ def test_a_large_report_has_a_progress_bar_until_it_is_there(
     assert int(bar.get_attribute("aria-valuenow") or 0) > before
     filled, whole = (box["width"] for box in (bar.locator("i").bounding_box(), bar.bounding_box()) if box)
     assert abs(100 * filled / whole - int(bar.get_attribute("aria-valuenow") or 0)) < 5
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
     held[0].continue_()
     expect(page.get_by_test_id("building")).to_have_count(0, timeout=30_000)

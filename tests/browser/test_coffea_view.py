@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 from tests.browser.support import NARROW, ReportFile, Visit, write_report
-from tests.coffea_rows import S, tables
+from tests.helpers.coffea_rows import S, tables
 
 from daskscope.testing import make_recording
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.browser.accessibility import violations
 from tests.browser.support import NARROW, WIDE, sign_in
-from tests.browser.test_appearance import violations
-from tests.browser.test_team import AXE
-from tests.compared_runs import T, compared_tables, write_runs
-from tests.hosted import HostedServer
+from tests.helpers.compared_runs import T, compared_tables, write_runs
+from tests.helpers.hosted import HostedServer
 
 import daskscope
 from daskscope.report.html import render_comparison
@@ -52,7 +51,7 @@ def test_a_computation_is_compared_with_all_its_earlier_runs(page: Page) -> None
     expect(compare).to_be_disabled()
     earlier.get_by_label("Choose all earlier runs").check()
     expect(compare).to_have_text("Compare with these 5 runs")
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
     compare.click()
     expect(page.get_by_test_id("page-compare")).to_be_visible()
     expect(page.get_by_test_id("headline")).to_contain_text("5 and 1 repeats are too few")
@@ -61,7 +60,7 @@ def test_a_computation_is_compared_with_all_its_earlier_runs(page: Page) -> None
     ).to_be_visible()
     first = page.get_by_test_id("compared-prefix").first
     expect(first).to_contain_text(re.compile(r"score.*→.*\+(29|30|31) %.*cannot tell"))
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
 
 def test_the_flame_graph_says_what_changed(page: Page) -> None:
@@ -113,7 +112,7 @@ def test_two_sets_of_recent_computations_are_chosen_and_compared(page: Page) -> 
     rows.nth(2).get_by_label("Before: ").check()
     expect(rows.nth(2).get_by_label("After: ")).not_to_be_checked()
     expect(page.get_by_test_id("compare-sides")).to_have_text("2 runs before, 1 after")
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
     compare.click()
     expect(page.get_by_test_id("headline")).to_contain_text("2 and 1 repeats are too few")
@@ -147,5 +146,5 @@ def test_a_comparison_is_also_a_file(context: BrowserContext, tmp_path: Path) ->
     first = page.get_by_test_id("compared-prefix").first
     expect(first.locator(".pill")).to_have_text("slower")
     expect(page.get_by_test_id("flame-canvas")).to_be_visible()
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
     assert problems == []

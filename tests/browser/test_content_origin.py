@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Request
+from tests.browser.hostile_page import HOSTILE, Site, outcome
 from tests.browser.support import sign_in
-from tests.browser.test_hosted import HOSTILE, Site, outcome
-from tests.hosted import HostedServer
-from tests.services import free_port
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import free_port
 
 
 @pytest.fixture(scope="module")

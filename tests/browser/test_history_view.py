@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from tests.browser.accessibility import violations
 from tests.browser.support import NARROW, WIDE, sign_in
-from tests.browser.test_appearance import AXE, violations
-from tests.hosted import HostedServer
-from tests.repeated_runs import repeated_frames
+from tests.helpers.hosted import HostedServer
+from tests.helpers.repeated_runs import repeated_frames
 
 RUNS, SLOWER_FROM = 24, 16
 KEYS = "Use the left and right arrow keys to read runs, and Enter to open one."
@@ -57,7 +57,7 @@ def test_the_chart_says_how_many_runs_and_when_the_duration_changed(page: Page) 
     )
     expect(history.get_by_test_id("history-change")).to_contain_text("30 % slower: 13.2 s instead of 10.2 s")
     expect(history.locator(".plotkey")).to_have_text(re.compile("one run.*median.*change of the duration"))
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
 
 def test_the_keys_read_runs_and_open_one(page: Page) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, Page, expect
-from tests.hosted import HostedServer
-from tests.samples import sample_recording, sample_tables
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_recording, sample_tables
 
 from daskscope.server.services import now_us
 from daskscope.testing import make_frames

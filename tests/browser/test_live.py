@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.live_cluster import LiveCluster
-from tests.hosted import PASSWORD, HostedServer
+from tests.helpers.hosted import PASSWORD, HostedServer
 
 #: Maximum delay of a live page, in seconds.
 SOON_S = 5.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.live_cluster import LiveCluster
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 
 @pytest.fixture(scope="module")

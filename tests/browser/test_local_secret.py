@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.hosted import HostedServer
-from tests.samples import sample_frames
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
 
 
 @pytest.fixture(scope="module")

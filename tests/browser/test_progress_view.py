@@ -8,11 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from tests.browser.accessibility import violations
 from tests.browser.live_cluster import LiveCluster, wait_until_let_go
 from tests.browser.support import NARROW, PATIENCE_MS, WIDE, sign_in
-from tests.browser.test_appearance import violations
-from tests.browser.test_team import AXE
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
+
+#: So that a page shows progress sooner.
+QUICK = {
+    "DASK_DASKSCOPE__ANALYTICS__COMPUTATION__INTERVAL": "500ms",
+    "DASK_DASKSCOPE__ANALYTICS__EVENTS__INTERVAL": "500ms",
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +37,7 @@ def page(browser: Browser, server: HostedServer) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def cluster(server: HostedServer, page: Page) -> Iterator[LiveCluster]:
-    with LiveCluster(server.url, server.make_token("olga", "ours"), "a notebook") as cluster:
+    with LiveCluster(server.url, server.make_token("olga", "ours"), "a notebook", **QUICK) as cluster:
         page.goto("/ours/clusters")
         page.get_by_role("link", name="a notebook").click()
         expect(page.get_by_test_id("page-cluster")).to_be_visible()
@@ -45,9 +50,9 @@ def test_an_idle_cluster_shows_no_progress(page: Page, cluster: LiveCluster) -> 
 
 
 def test_progress_grows_and_ends_without_a_reload(page: Page, cluster: LiveCluster) -> None:
-    cluster.tell("begin-resting", 400)
+    cluster.tell("begin-resting", 200)
     text = page.get_by_test_id("progress-text")
-    expect(text).to_contain_text("of 400 tasks")
+    expect(text).to_contain_text("of 200 tasks")
     expect(text).to_contain_text(re.compile(r"about \d+( to \d+)? s left|less than \d+ s left"))
     _wait_for_more(page, _done(page))
     row = page.get_by_test_id("progress-row")
@@ -55,7 +60,7 @@ def test_progress_grows_and_ends_without_a_reload(page: Page, cluster: LiveClust
     page.keyboard.press("Enter")
     prefix = row.get_by_test_id("progress-prefix")
     expect(prefix).to_contain_text("rest")
-    expect(prefix).to_contain_text(re.compile(r"\d+ of 400 done, 4 running, \d+ waiting"))
+    expect(prefix).to_contain_text(re.compile(r"\d+ of 200 done, 4 running, \d+ waiting"))
     # An update must not close it.
     _wait_for_more(page, _done(page))
     expect(prefix).to_be_visible()
@@ -68,7 +73,7 @@ def test_a_computation_that_no_worker_fits_is_stuck(page: Page, cluster: LiveClu
     text = page.get_by_test_id("progress-text")
     expect(text).to_contain_text("Stuck")
     expect(text).to_contain_text("no worker fits 3 tasks: none offers GPU=1 (3) (0 of 3 tasks)")
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
 
 def test_progress_fits_a_phone(page: Page, cluster: LiveCluster) -> None:
@@ -76,7 +81,7 @@ def test_progress_fits_a_phone(page: Page, cluster: LiveCluster) -> None:
     page.get_by_test_id("progress-row").locator("summary").click()
     expect(page.get_by_test_id("progress-prefix")).to_be_visible()
     page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
     cluster.tell("forget")
     expect(page.get_by_test_id("progress")).to_have_count(0)
@@ -94,7 +99,7 @@ def test_the_stack_of_a_running_task_shows_its_function_and_line(page: Page, clu
     expect(frames.get_by_role("listitem").filter(has_text="wait_until_let_go")).to_contain_text(
         f"live_cluster.py:{line}"
     )
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
 
 def test_all_stacks_are_one_flame_graph_that_can_be_searched(page: Page, cluster: LiveCluster) -> None:
@@ -110,11 +115,11 @@ def test_all_stacks_are_one_flame_graph_that_can_be_searched(page: Page, cluster
     expect(answer.get_by_test_id("flame-canvas")).to_be_visible()
     answer.get_by_test_id("stack-search").fill("wait_until_let_go")
     expect(answer).to_contain_text("“wait_until_let_go” matches 100 %")
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
     page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
     # The flame graph is drawn again for the new width.
     page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
     cluster.tell("let-go")
     expect(page.get_by_test_id("running-task")).to_have_count(0)
@@ -123,7 +128,7 @@ def test_all_stacks_are_one_flame_graph_that_can_be_searched(page: Page, cluster
 
 
 def _done(page: Page) -> int:
-    found = re.search(r"([\d,]+) of 400", page.get_by_test_id("progress-text").inner_text())
+    found = re.search(r"([\d,]+) of 200", page.get_by_test_id("progress-text").inner_text())
     assert found is not None
     return int(found[1])
 

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
-from tests.browser.test_appearance import AXE, violations
-from tests.eight_tasks import S, T, eight_task_rows
-from tests.hosted import HostedServer
+from tests.browser.accessibility import violations
+from tests.helpers.eight_tasks import S, T, eight_task_rows
+from tests.helpers.hosted import HostedServer
 
 from daskscope.testing import make_frames
 
@@ -49,7 +49,7 @@ def test_the_inputs_change_the_predictions(eight_task_page: Page) -> None:
     expect(page.get_by_test_id("what-if-row").first).to_contain_text("2.51 s")
     page.reload()
     expect(page.get_by_test_id("what-if-row").first).to_contain_text("2.51 s")
-    assert violations(page, AXE.read_text()) == []
+    assert violations(page) == []
 
 
 def test_chunks_of_another_size(eight_task_page: Page) -> None:

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import dask.array
 import distributed
 import pytest
-from tests.processes import Processes, until
+from tests.helpers.processes import Processes
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import Recording

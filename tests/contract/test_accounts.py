@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import DAY, MINUTE, NOW, Archive, at
+from tests.helpers.archive import DAY, MINUTE, NOW, Archive, at
 
 from daskscope.server.http.passwords import MAX_ATTEMPTS, MAX_PER_USER
 from daskscope.storage import schema

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import MINUTE, NOW, Archive
-from tests.compared_runs import measured_run
+from tests.helpers.archive import MINUTE, NOW, Archive
+from tests.helpers.compared_runs import measured_run
 
 from daskscope.storage import schema
 from daskscope.storage.base.vault import BrokenSeal

@@ -82,7 +82,7 @@ def test_only_one_of_the_s3_servers_honours_conditional_puts(
     """The reason why our code does not rely on conditional puts."""
     import obstore
     from obstore.exceptions import AlreadyExistsError
-    from tests import services
+    from tests.helpers import services
 
     for name, value in services.ACCESS.items():
         monkeypatch.setenv(name, value)
@@ -97,7 +97,7 @@ def test_only_one_of_the_s3_servers_honours_conditional_puts(
 
 
 def test_an_unreachable_store_raises_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests import services
+    from tests.helpers import services
 
     for name, value in services.ACCESS.items():
         monkeypatch.setenv(name, value)

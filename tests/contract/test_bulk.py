@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import NOW, Archive, batch_of, frame
+from tests.helpers.archive import NOW, Archive, batch_of, frame
 
 from daskscope.storage import schema
 from daskscope.storage.base.bulk import insert_rows, replace_older

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.archive import NOW, Archive, frame
+from tests.helpers.archive import NOW, Archive, frame
 
 from daskscope.model.untrusted import LARGEST
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.archive import NOW, Archive, frame, frames_of_file, numbered, task
+from tests.helpers.archive import NOW, Archive, frame, frames_of_file, numbered, task
 
 from daskscope.analysis.running.rollup import BUCKET
 from daskscope.model.recording import Table
@@ -132,7 +132,7 @@ def test_a_failed_transaction_stores_nothing(archive: Archive) -> None:
     @contextmanager
     def failing() -> Iterator[None]:
         with archive.write() as tx:
-            from tests.archive import batch_of
+            from tests.helpers.archive import batch_of
 
             from daskscope.storage.runs.ingest import store_batches
 

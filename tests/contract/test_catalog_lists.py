@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import LOST_AFTER, MINUTE, NOW, Archive, at, frame, task
+from tests.helpers.archive import LOST_AFTER, MINUTE, NOW, Archive, add_cluster, at, frame, task
 
 from daskscope.analysis.running.rollup import Sums
 from daskscope.storage import schema
@@ -27,22 +27,6 @@ from daskscope.storage.catalog.computations import earlier_runs, list_computatio
 from daskscope.storage.catalog.error_groups import ErrorGroup, list_error_groups, list_exceptions, set_group_state
 from daskscope.storage.catalog.overview import usage
 from daskscope.units import DAY as DAY_US
-
-
-def cluster_row(cluster: str, /, **values: Any) -> dict[str, Any]:
-    return {
-        "cluster": cluster,
-        "name": f"the {cluster}",
-        "seen_us": NOW,
-        "start_us": NOW - MINUTE,
-        "user": "ann",
-        **values,
-    }
-
-
-def add_cluster(archive: Archive, cluster: str, /, **values: Any) -> int:
-    archive.ingest([frame("clusters", [cluster_row(cluster, **values)], cluster=cluster)])
-    return int(archive.run(cluster)["id"])
 
 
 def names(archive: Archive, **wanted: Any) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.archive import DAY, Archive, numbered, task
+from tests.helpers.archive import DAY, Archive, numbered, task
 
 from daskscope.storage.base import archive as archive_module
 from daskscope.storage.base.archive import DAY_S, ClockCheck, ClockJump, time_of

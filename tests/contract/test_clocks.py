@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.archive import NOW, Archive, batch_of, frame, task
+from tests.helpers.archive import NOW, Archive, batch_of, frame, task
 
 from daskscope.storage.runs.ingest import store_batches
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import MINUTE, NOW, Archive, at, frame, frames_of_file, numbered, task
-from tests.dissect import dissect
-from tests.samples import write_frames
+from tests.helpers.archive import MINUTE, NOW, Archive, archive_paths, at, frame, frames_of_file, numbered, task
+from tests.helpers.every_table import GOLDEN, any_frames, broken_keys, rows_of
+from tests.helpers.samples import write_frames
 
 from daskscope.errors import WireError
 from daskscope.model.recording import Recording, Table
@@ -32,42 +32,6 @@ from daskscope.storage.runs.retention import ORPHAN_AGE_S, delete_replaced, orph
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import frames_of_table, read_recording
 from daskscope.wire.layout import FILE_MAGIC
-
-GOLDEN = Path(__file__).parents[1] / "data" / "recordings" / "v1.daskscope"
-
-
-def any_value(kind: str, rng: random.Random) -> Any:
-    if kind.endswith("[]"):
-        return [any_value(kind[:-2], rng) for _ in range(rng.randint(0, 3))]
-    if kind == "str":
-        return rng.choice(["", "inc", "größe 🦆", "nul \0 inside", "a\nb", f"text {rng.randint(0, 9)}"])
-    if kind == "float":
-        return rng.choice([0.0, -1.5, 1e300, rng.random()])
-    return rng.randint(-(2**40), 2**50)
-
-
-def any_frames(cluster: str = "c", rows: int = 7) -> list[bytes]:
-    """Return batches of every table with values of every type; times grow, as a recorder's do."""
-    rng, kept = random.Random(4), dict.fromkeys(TABLES, 0)
-    frames: list[bytes] = []
-    for turn in range(4):
-        for name, definition in TABLES.items():
-            values = [{c.name: any_value(c.kind, rng) for c in definition.columns} for _ in range(rows)]
-            for number, row in enumerate(values):
-                row[definition.time] = NOW + turn * 1000 + number
-                if name == "clusters":
-                    row["dropped"] = ""
-                if name == "tasks":
-                    row["interval_start_us"] = row["interval_stop_us"] = [NOW] * len(row["interval_action"])
-                    row["interval_source"] = [""] * len(row["interval_action"])
-            kept[name] += rows
-            frames.append(frame(name, values, len(frames), cluster=cluster, kept=kept[name]))
-    return frames
-
-
-def rows_of(table: Table) -> list[tuple[Any, ...]]:
-    columns = [table[name].tolist() for name in table.definition.names]
-    return sorted(zip(*columns, strict=True), key=repr)
 
 
 def assert_same(found: Recording, expected: Recording) -> None:
@@ -188,11 +152,6 @@ def test_runs_can_be_compacted_to_any_store(sqlite_url: str, blob_store: BlobSto
     assert_same(archive.recording(run), recorded(frames, tmp_path))
     assert archive.blobs() == archive_paths(archive)
     archive.database.close()
-
-
-def archive_paths(archive: Archive) -> list[str]:
-    """Return the files that the catalog names, including replaced ones."""
-    return sorted(row["path"] for table in (schema.files, schema.replaced_files) for row in archive.rows(table, "path"))
 
 
 def test_replaced_files_are_deleted_after_a_while(archive: Archive) -> None:
@@ -536,16 +495,6 @@ def test_a_batch_with_malformed_keys_is_set_aside_and_the_rest_is_compacted(arch
     assert archive.run()["buffered_nbytes"] == 0
     with archive.read() as tx:
         assert due(at(tx, archive.now_us + 60 * MINUTE), MINUTE) == []
-
-
-def broken_keys(sequence: int) -> bytes:
-    """Return a batch with keys that are not valid JSON, with the right length and checksum."""
-    rows = [task(n, key=f"text {n}", group="g") for n in range(3)]
-    good = frame("tasks", rows, sequence)
-    parts = dissect(good)
-    assert parts.packed.count(b'["text 0"') == 1
-    parts.packed = parts.packed.replace(b'["text 0"', b'{"text 0"')
-    return parts.frame()
 
 
 def test_a_modified_sealed_batch_is_set_aside(archive: Archive) -> None:

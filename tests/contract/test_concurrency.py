@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import Archive, frame, numbered, task
-from tests.contract.test_compaction import archive_paths, broken_keys
-from tests.dissect import body_of, frame_of
-from tests.hosted import HostedServer, MovingClock
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.archive import Archive, archive_paths, frame, numbered, task
+from tests.helpers.dissect import body_of, frame_of
+from tests.helpers.every_table import broken_keys
+from tests.helpers.hosted import HostedServer, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
 
 from daskscope.analysis.summary import is_complete
 from daskscope.model.recording import Recording

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.archive import MASTER, transaction
-from tests.services import Postgres
+from tests.helpers.archive import MASTER, transaction
+from tests.helpers.services import Postgres
 
 from daskscope.server.services import LOCAL, Services, open_services
 from daskscope.server.settings import Settings

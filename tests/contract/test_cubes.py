@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cubes import cube_totals
+from tests.helpers.cubes import cube_totals
 
 from daskscope import units
 from daskscope.analysis.columns.bins import Bins

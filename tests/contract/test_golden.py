@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.samples import write_frames
+from tests.helpers.samples import write_frames
 
 from daskscope.model.columns import Column
 from daskscope.model.recording import Recording

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tests.archive import MINUTE, NOW, Archive, frame, task
-from tests.contract.test_catalog_lists import add_cluster
+from tests.helpers.archive import MINUTE, NOW, Archive, add_cluster, frame, task
 
 from daskscope.analysis.timeline import Steps
 from daskscope.storage.catalog.clusters import RECENT_US, life_of, recent_busy, sums_of

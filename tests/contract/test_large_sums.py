@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import NOW, Archive, frame
+from tests.helpers.archive import NOW, Archive, frame
 
 from daskscope.model.states import RUN_STATES
 from daskscope.model.untrusted import LARGEST

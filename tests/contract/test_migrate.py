@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import Archive, numbered, task
-from tests.next_version import MIGRATION, NEXT, write_migrations
-from tests.processes import until
-from tests.schema_dumps import SCHEMAS, load_dump
-from tests.services import Postgres
+from tests.helpers.archive import Archive, numbered, task
+from tests.helpers.next_version import MIGRATION, NEXT, write_migrations
+from tests.helpers.schema_dumps import SCHEMAS, load_dump
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 from daskscope.storage.base import database as database_module
@@ -185,7 +185,7 @@ def test_a_catalog_of_a_newer_version_is_refused(archive: Archive) -> None:
 
 #: Digests of released migrations, which catalogs have run. For the next change of the schema:
 #: 1. change the tables in ``storage/schema``, add a migration file, and set ``schema.HEAD`` to its number;
-#: 2. run ``python -m tests.schema_dumps``, which adds the dumps of the new schema;
+#: 2. run ``python -m tests.helpers.schema_dumps``, which adds the dumps of the new schema;
 #: 3. add the digest here. Once released, neither the file nor its dumps change.
 RELEASED = {
     "0001_catalog": "30b5695428a73bdb",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.archive import NOW, Archive, frame, task
+from tests.helpers.archive import NOW, Archive, frame, task
 
 from daskscope.storage.runs import new_batches
 from daskscope.storage.runs.new_batches import Position, batches_since, position_of, read_recent

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import DAY, NOW, Archive, frame, numbered, task
+from tests.helpers.archive import DAY, NOW, Archive, frame, numbered, task
 
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import LocalStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.archive import DAY, Archive, frame, numbered, task
+from tests.helpers.archive import DAY, Archive, frame, numbered, task
 
 from daskscope.storage.base.blobs import BlobStore
 from daskscope.storage.runs.read import files_of
@@ -128,7 +128,7 @@ def test_a_cluster_with_a_missing_file_is_skipped_with_all_of_its_rows(
 def test_too_many_bytes_of_an_object_store_are_refused(
     sqlite_archive: Archive, tmp_path: Path, strong_s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tests import services
+    from tests.helpers import services
 
     from daskscope.storage.base.blobs import open_store
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.archive import MASTER, NOW, Archive, frame, task, transaction
+from tests.helpers.archive import MASTER, NOW, Archive, frame, task, transaction
 
 from daskscope.cli.main import main
 from daskscope.server.services import open_services

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "tutorial.md", *sorted(DOCS.glob("how-to/*.md"))]

@@ -18,6 +18,7 @@ import dask
 import distributed.worker
 import pytest
 from distributed import get_worker, span
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope.collector.logs import MAX_LINES
@@ -114,14 +115,6 @@ def recorded(
         started = client.run(start_agent, settings={**SETTINGS, **settings})
         assert set(started.values()) == {"running"}
         yield client, recorder
-
-
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    """Wait for other processes."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def crunch(seconds: float) -> float:

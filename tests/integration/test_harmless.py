@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
+from tests.helpers.waiting import until
 
 import daskscope
 import daskscope.analytics
@@ -93,13 +94,6 @@ def fail_once(path: str) -> str:
         with open(path, "w"):  # noqa: PTH123
             raise ValueError("the first time")
     return "fine"
-
-
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def plugin_of(cluster: Any) -> Any:

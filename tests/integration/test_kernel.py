@@ -74,15 +74,14 @@ def test_cpu_of_event_loops_and_helpers_is_separate() -> None:
         stop = time.thread_time() + seconds
         while time.thread_time() < stop:
             sum(range(1_000))
+        burned.wait()
         done.wait()
 
     reader = ProcessReader()
-    done = threading.Event()
-    for name, seconds in (("IO loop", 0.2), ("someone-else", 0.3)):
+    burned, done = threading.Barrier(3), threading.Event()
+    for name, seconds in (("IO loop", 0.2), ("someone-else", 0.4)):
         threading.Thread(target=burn, args=(seconds,), name=name, daemon=True).start()
-    before = time.process_time()
-    while time.process_time() - before < 0.6:
-        time.sleep(0.01)
+    burned.wait(30)
     row = reader.read(whole=True)
     done.set()
     assert row is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 from daskscope.testing import make_frames
 from daskscope.wire.file import Row, frames_of_rows

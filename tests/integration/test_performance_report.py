@@ -16,8 +16,9 @@ import dask.config
 import fsspec
 import pytest
 from distributed import Client, LocalCluster
-from tests.processes import Processes, until
-from tests.report_text import page_text
+from tests.helpers.processes import Processes
+from tests.helpers.report_text import page_text
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope.analysis.summary import summarise

@@ -10,10 +10,11 @@ from typing import Any
 import dask
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.http_proxy import HttpProxy
-from tests.processes import Processes, until
-from tests.services import free_port
+from tests.helpers.hosted import HostedServer
+from tests.helpers.http_proxy import HttpProxy
+from tests.helpers.processes import Processes
+from tests.helpers.services import free_port
+from tests.helpers.waiting import until
 
 from daskscope.cli.main import main
 from daskscope.client.token_exchange import CREATE

@@ -19,9 +19,9 @@ import dask
 import dask.config
 import distributed
 import pytest
-from tests.example_secrets import Example, examples
-from tests.ingest_server import Server
-from tests.report_text import page_text
+from tests.helpers.example_secrets import Example, examples
+from tests.helpers.ingest_server import Server
+from tests.helpers.report_text import page_text
 
 import daskscope
 from daskscope import analytics

@@ -17,7 +17,7 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.processes import until
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import DaskscopeError, Recording

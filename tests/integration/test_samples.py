@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from distributed import Client, LocalCluster
-from tests.processes import until
+from tests.helpers.waiting import until
 
 import daskscope
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import distributed
-from tests.processes import until
+from tests.helpers.waiting import until
 
 import daskscope
 

@@ -9,9 +9,9 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.samples import sample_frames
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import DaskscopeError, analytics

@@ -16,8 +16,8 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.http_proxy import HttpProxy
+from tests.helpers.hosted import HostedServer
+from tests.helpers.http_proxy import HttpProxy
 
 from daskscope import DaskscopeError, analytics
 from daskscope.cli.main import main

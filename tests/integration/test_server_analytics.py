@@ -13,10 +13,10 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer, MovingClock
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.services import Hosting, slow_on_postgresql
+from tests.helpers.hosted import HostedServer, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import DaskscopeError, analytics

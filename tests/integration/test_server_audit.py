@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.compared_runs import measured_run
-from tests.hosted import PASSWORD, HostedServer, MovingClock
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.compared_runs import measured_run
+from tests.helpers.hosted import PASSWORD, HostedServer, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
 
 from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.storage import schema

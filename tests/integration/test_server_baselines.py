@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compared_runs import measured_run
-from tests.hosted import HostedServer
-from tests.integration.test_pytest_plugin import Project
-from tests.services import Hosting, free_port, slow_on_postgresql
+from tests.helpers.compared_runs import measured_run
+from tests.helpers.hosted import HostedServer
+from tests.helpers.pytest_project import Project
+from tests.helpers.services import Hosting, free_port, slow_on_postgresql
 
 from daskscope.server.http.routing import MAX_JSON
 from daskscope.storage.catalog import baselines

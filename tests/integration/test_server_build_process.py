@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 import sqlalchemy as sa
-from tests.hosted import FRAMES, HostedServer
-from tests.samples import sample_frames, sample_recording
-from tests.server_process import ServerProcess
-from tests.services import ACCESS, BUCKET, Hosting, Postgres
+from tests.helpers.hosted import FRAMES, HostedServer
+from tests.helpers.samples import sample_frames, sample_recording
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.services import ACCESS, BUCKET, Hosting, Postgres
 
 from daskscope.server import documents
 from daskscope.server.jobs import Jobs

@@ -13,8 +13,8 @@ from typing import Any
 
 import dask.config
 import pytest
-from tests.hosted import HostedServer
-from tests.samples import sample_frames
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
 
 from daskscope import DaskscopeError, analytics
 from daskscope.cli.main import main

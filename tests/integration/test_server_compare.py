@@ -7,8 +7,8 @@ from typing import Any, get_type_hints, is_typeddict
 from urllib.parse import quote
 
 import pytest
-from tests.compared_runs import compared_tables
-from tests.hosted import HostedServer, HttpResponse
+from tests.helpers.compared_runs import compared_tables
+from tests.helpers.hosted import HostedServer, HttpResponse
 
 from daskscope import units
 from daskscope.report import comparison_schema

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
-from tests.repeated_runs import repeated_frames
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.repeated_runs import repeated_frames
+from tests.helpers.services import Hosting
 
 RUNS, SLOWER_FROM = 24, 16
 

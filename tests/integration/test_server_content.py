@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.hosted import HostedServer, HttpResponse, MovingClock
-from tests.samples import sample_recording
-from tests.services import Hosting, free_port
+from tests.helpers.hosted import HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_recording
+from tests.helpers.services import Hosting, free_port
 
 from daskscope.server.http.content import MEMBER, SHARED, content_url, find_content
 from daskscope.storage.catalog.reports import change_report, find_report

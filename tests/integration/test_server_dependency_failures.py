@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.hosted import HostedServer, HttpResponse
-from tests.samples import sample_frames, sample_recording
-from tests.services import ACCESS
+from tests.helpers.hosted import HostedServer, HttpResponse
+from tests.helpers.samples import sample_frames, sample_recording
+from tests.helpers.services import ACCESS
 
 from daskscope.server.jobs import Jobs
 from daskscope.storage.base import database as database_module

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
-from tests.samples import sample_tables
+from tests.helpers.documents import SECOND, Documents
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_tables
 
 from daskscope.server import documents as memory
 from daskscope.server.caches import Shared
 from daskscope.testing import make_frames
-
-SECOND = 1_000_000
-
-
-@dataclass
-class Documents:
-    """Fetch documents, with times in seconds since the cluster began."""
-
-    server: HostedServer
-    start_us: int
-
-    def __call__(self, path: str) -> tuple[float, float, dict[str, Any]]:
-        report: dict[str, Any] = self.server.ask("GET", f"{path}/view/report.json").json()
-        begin, end = ((report[name] - self.start_us) / SECOND for name in ("start_us", "stop_us"))
-        return begin, end, report
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from tests.samples import sample_frames
+from tests.helpers.samples import sample_frames
 
 from daskscope.client.local_server import split_secret
 

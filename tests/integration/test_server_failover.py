@@ -15,15 +15,21 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests import services
-from tests.gate import Gate, gate
-from tests.load import Load
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers import services
+from tests.helpers.gate import Gate, gate
+from tests.helpers.load import Load
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.waiting import until
 
+from daskscope.collector.delivery import poster as posters
 from daskscope.collector.delivery.poster import poster
+from daskscope.server.routes.ingest import ANSWER_S
 from daskscope.storage.base.database import Database, DatabaseError, database_problem, is_outage
+
+#: A statement is given up on after its timeout and another second instead of five, and requests end two seconds after the server is
+#: told to stop instead of ten.
+QUICK = {"daskscope.storage.base.postgresql.SPARE_S": 1.0, "daskscope.server.run.GRACE_S": 2}
 
 
 @dataclass
@@ -52,7 +58,7 @@ def through(proxy: Gate, url: str) -> str:
 
 @pytest.fixture
 def timeout() -> str:
-    return "3"
+    return "1"
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def failover(tmp_path: Path, postgres: services.Postgres, timeout: str) -> Itera
     directory = sa.make_url(url).query["host"]
     with gate(f"{directory}/.s.PGSQL.5432") as proxy:
         flags = ("--database", through(proxy, url), "--database-timeout", timeout, "--compact-after", "1")
-        server = ServerProcess(tmp_path / "data", *flags)
+        server = ServerProcess(tmp_path / "data", *flags, constants=QUICK)
         server.start()
         yield Failover(server, proxy, url)
         if server.process is not None and server.process.poll() is None:
@@ -97,8 +103,13 @@ def test_a_silent_database_is_reported_and_every_batch_arrives_once(failover: Fa
     archive.database.close()
 
 
-@pytest.mark.parametrize("timeout", ["12"])
-def test_a_recorder_waits_until_the_server_gives_up_on_its_database(failover: Failover) -> None:
+@pytest.mark.parametrize("timeout", ["2"])
+def test_a_recorder_waits_until_the_server_gives_up_on_its_database(
+    failover: Failover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It waits longer for a reply than for a connection, and than the server takes for any reply.
+    monkeypatch.setattr(posters, "CONNECT_TIMEOUT", 1.0)
+    assert posters.TIMEOUT > ANSWER_S
     server = failover.server
     post = poster(server.url, server.secret)
     assert post(sample_frames("c")).status == 200
@@ -129,7 +140,10 @@ def test_a_server_stops_although_its_database_is_silent(failover: Failover) -> N
         sender.join(60)
 
 
-def test_a_silent_statement_and_a_slow_one_are_outages(postgres: services.Postgres) -> None:
+def test_a_silent_statement_and_a_slow_one_are_outages(
+    postgres: services.Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("daskscope.storage.base.postgresql.SPARE_S", 1.0)
     url = postgres.prepared()
     with gate(f"{sa.make_url(url).query['host']}/.s.PGSQL.5432") as proxy:
         database = Database(through(proxy, url), statement_s=1)

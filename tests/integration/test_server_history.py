@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 from daskscope.model.untrusted import LARGEST
 from daskscope.testing import make_frames

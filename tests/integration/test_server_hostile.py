@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting
 
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_frames

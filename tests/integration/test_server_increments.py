@@ -11,11 +11,11 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.archive import frame, task
-from tests.hosted import HostedServer
-from tests.increment_reader import Decoded, Reader
-from tests.processes import until
-from tests.services import Postgres
+from tests.helpers.archive import frame, task
+from tests.helpers.hosted import HostedServer
+from tests.helpers.increment_reader import Decoded, Reader
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.server.increments import IncrementHistory, window_s

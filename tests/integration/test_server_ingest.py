@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import FRAMES, HostedServer, HttpResponse, MovingClock
-from tests.processes import until
-from tests.samples import sample_frames, sample_tables
-from tests.services import Hosting
+from tests.helpers.hosted import FRAMES, HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_frames, sample_tables
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
 from daskscope.collector.delivery.poster import BodyLimits, limits_of, poster

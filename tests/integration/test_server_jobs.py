@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer, MovingClock
+from tests.helpers.documents import Documents
+from tests.helpers.hosted import HostedServer, MovingClock
+from tests.helpers.samples import sample_frames, sample_tables
+from tests.helpers.services import Hosting, Postgres
 from tests.integration.conftest import Heard
-from tests.integration.test_server_documents import Documents
-from tests.samples import sample_frames, sample_tables
-from tests.services import Hosting, Postgres
 
 from daskscope.server import documents
 from daskscope.server import jobs as jobs_module

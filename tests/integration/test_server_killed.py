@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 

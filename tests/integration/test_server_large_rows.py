@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 from daskscope.server.documents import HERE, HERE_BESIDE_OTHERS
 from daskscope.server.processes import recordings

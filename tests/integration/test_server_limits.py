@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.hosted import HostedServer, HttpResponse, MovingClock
-from tests.processes import until
-from tests.samples import sample_frames, sample_recording
+from tests.helpers.hosted import HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_frames, sample_recording
+from tests.helpers.waiting import until
 
 PAGE = b"<!doctype html>" + b"x" * 985
 LIMIT = 2_500

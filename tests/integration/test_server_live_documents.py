@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import FRAMES, HttpResponse
-from tests.samples import sample_frames, sample_tables
-from tests.server_process import ServerProcess
-from tests.services import Postgres
+from tests.helpers.hosted import FRAMES, HttpResponse
+from tests.helpers.samples import sample_frames, sample_tables
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.services import Postgres
 
 from daskscope.storage import schema
 from daskscope.storage.base.database import Database

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer, HttpResponse
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import ServerProcess
+from tests.helpers.hosted import HostedServer, HttpResponse
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.waiting import until
 
 import daskscope.analytics
 from daskscope.client.local_server import find_secret

@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from tests.hosted import HostedServer
-from tests.samples import sample_frames
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
 
 URL = "https://scope.example"
 

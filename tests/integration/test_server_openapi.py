@@ -11,10 +11,10 @@ import pytest
 import schemathesis
 from hypothesis import given
 from openapi_spec_validator import validate
-from tests.compared_runs import measured_run
-from tests.hosted import HostedServer
-from tests.samples import sample_frames, sample_recording
-from tests.services import Hosting, slow_on_postgresql
+from tests.helpers.compared_runs import measured_run
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames, sample_recording
+from tests.helpers.services import Hosting, slow_on_postgresql
 
 from daskscope.server.routes import ROUTES
 

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.hosted import FRAMES, HostedServer
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.hosted import FRAMES, HostedServer
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 from daskscope.client.local_server import split_secret
 from daskscope.server.settings import SettingsError

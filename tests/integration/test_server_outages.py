@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests import services
-from tests.gate import Gate, gate
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers import services
+from tests.helpers.gate import Gate, gate
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive
@@ -26,6 +26,13 @@ from daskscope.storage.base.archive import Archive
 STORE = f"s3://{services.BUCKET}/outage"
 #: Run scripts/test -m slow -s tests/integration/test_server_outages.py to see the figures.
 MINUTE = pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(900)])
+#: A request to the store is retried for 2 s instead of 20. A compaction follows the last one after 1 s instead of 5, and the next
+#: run follows at once instead of after twice the time that the last one took.
+QUICK = {
+    "daskscope.storage.base.blobs.RETRY_S": 2.0,
+    "daskscope.server.jobs.COMPACT_EVERY_S": 1.0,
+    "daskscope.server.jobs.PAUSE": 0.0,
+}
 
 
 def readiness(server: ServerProcess) -> dict[str, Any]:
@@ -46,7 +53,7 @@ def all_compacted(archive: Archive) -> bool:
 def test_postgresql_crashes_and_recovers(tmp_path: Path) -> None:
     with services.postgres() as postgres:
         url = postgres.prepared()
-        server = ServerProcess(tmp_path / "data", "--database", url, "--compact-after", "1")
+        server = ServerProcess(tmp_path / "data", "--database", url, "--compact-after", "1", constants=QUICK)
         server.start()
         load = Load(server.url, clusters=3, token=server.secret)
         load.start()
@@ -88,7 +95,9 @@ class StoreOutage:
 
     def __init__(self, tmp_path: Path, proxy: Gate, *flags: str) -> None:
         self.proxy = proxy
-        self.server = ServerProcess(tmp_path / "data", *flags, *self.flags(proxy.endpoint), environment=services.ACCESS)
+        self.server = ServerProcess(
+            tmp_path / "data", *flags, *self.flags(proxy.endpoint), environment=services.ACCESS, constants=QUICK
+        )
         self.server.start()
         self.load = Load(self.server.url, clusters=2, token=self.server.secret)
         self.said: dict[str, str] = {}

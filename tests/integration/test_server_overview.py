@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer, HttpResponse
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer, HttpResponse
+from tests.helpers.services import Hosting
 
 from daskscope.testing import make_frames
 

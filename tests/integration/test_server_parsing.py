@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from tests.hosted import HostedServer, HttpResponse
-from tests.processes import until
-from tests.samples import sample_frames, sample_tables
+from tests.helpers.hosted import HostedServer, HttpResponse
+from tests.helpers.samples import sample_frames, sample_tables
+from tests.helpers.waiting import until
 
 from daskscope.server.ingest import parsing
 from daskscope.server.ingest.parsing import ParseProcess

@@ -6,9 +6,9 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from tests.hosted import HostedServer
-from tests.samples import sample_frames
-from tests.services import Postgres
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Postgres
 
 
 def test_ingest_works_while_readers_hold_all_connections(tmp_path: Path, postgres: Postgres) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import distributed
 import pytest
-from tests.processes import Processes, until
-from tests.server_process import ServerProcess
-from tests.services import free_port
+from tests.helpers.processes import Processes
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.services import free_port
+from tests.helpers.waiting import until
 
 from daskscope.client.server import Server
 

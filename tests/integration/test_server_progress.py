@@ -12,9 +12,9 @@ import dask.config
 import distributed
 import pytest
 from distributed.core import Status
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.analysis.running import progress
@@ -47,7 +47,8 @@ def server(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         with dask.config.set({
             "daskscope.server": server.url,
             "daskscope.spool.directory": str(tmp_path / "spool"),
-            "daskscope.analytics.computation.interval": "1s",
+            "daskscope.analytics.computation.interval": "500ms",
+            "daskscope.analytics.events.interval": "500ms",
         }):  # fmt: skip
             yield server
 
@@ -84,7 +85,7 @@ class Watcher:
 
 
 def test_the_estimate_agrees_with_the_clock_of_the_workload(server: HostedServer, client: Any) -> None:
-    watcher, total = Watcher(server, client), 240
+    watcher, total = Watcher(server, client), 160
     began = time.time()
     futures = client.map(rest, range(total), seconds=0.25, pure=False)
     readings: list[tuple[float, int, dict[str, Any]]] = []
@@ -92,7 +93,7 @@ def test_the_estimate_agrees_with_the_clock_of_the_workload(server: HostedServer
         read = watcher.only()
         if read:
             readings.append((time.time(), len(FINISHED), read))
-        time.sleep(0.5)
+        time.sleep(0.25)
     distributed.wait(futures)
 
     assert all(read["total"] == total for _, _, read in readings)
@@ -126,7 +127,10 @@ def test_a_task_that_no_worker_fits_is_stuck(server: HostedServer, client: Any) 
     del futures
 
 
-def test_a_task_that_runs_much_longer_than_its_prefix_is_stuck(server: HostedServer, client: Any) -> None:
+def test_a_task_that_runs_much_longer_than_its_prefix_is_stuck(
+    server: HostedServer, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LONG_US", 2_000_000)
     watcher = Watcher(server, client)
     futures = client.map(wait_for_release, [0] * 8 + [1], pure=False)
     until(lambda: watcher.only().get("stuck"), "the stuck computation", 60)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import ServerProcess
-from tests.services import free_port, skip_unavailable
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.services import free_port, skip_unavailable
+from tests.helpers.waiting import until
 
 CONFIG = """
 global: {{scrape_interval: 1s}}

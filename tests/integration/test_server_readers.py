@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import ServerProcess
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.waiting import until
 
 from daskscope.report.document import build
 from daskscope.server import rendering

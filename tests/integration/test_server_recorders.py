@@ -8,8 +8,8 @@ from pathlib import Path
 
 import dask.config
 import pytest
-from tests.hosted import FRAMES, HostedServer, MovingClock
-from tests.samples import sample_frames
+from tests.helpers.hosted import FRAMES, HostedServer, MovingClock
+from tests.helpers.samples import sample_frames
 
 from daskscope.cli.main import main
 from daskscope.collector.delivery.poster import poster

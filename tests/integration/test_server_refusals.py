@@ -10,10 +10,11 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.http_proxy import HttpProxy
-from tests.processes import Processes, until
-from tests.server_process import ServerProcess
+from tests.helpers.hosted import HostedServer
+from tests.helpers.http_proxy import HttpProxy
+from tests.helpers.processes import Processes
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.client.server import Server, download_recording
@@ -41,7 +42,8 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     assert server.stop() == 0
 
 
-def preloaded(tmp_path: Path, url: str, secret: str) -> Processes:
+def preloaded(tmp_path: Path, url: str, secret: str, **constants: float) -> Processes:
+    """Start a scheduler that records from its start, with other values of some constants of the poster, and a worker."""
     environment = {
         "DASK_DASKSCOPE__SERVER": f"{url}/?secret={secret}",
         "DASK_DASKSCOPE__SPOOL__DIRECTORY": str(tmp_path / "spool"),
@@ -49,7 +51,8 @@ def preloaded(tmp_path: Path, url: str, secret: str) -> Processes:
         **QUICK,
     }
     processes = Processes(tmp_path / "processes", environment=environment)
-    processes.scheduler("--preload", "daskscope.analytics", installed=True)
+    patched = {f"daskscope.collector.delivery.poster.{name}": value for name, value in constants.items()}
+    processes.scheduler("--preload", "daskscope.analytics", installed=True, constants=patched)
     processes.worker("worker", installed=True)
     return processes
 
@@ -95,19 +98,18 @@ def test_tasks_of_a_time_when_a_proxy_answered_arrive_exactly_once(
         assert "refuses the recording" not in processes.log("scheduler")
 
 
-@pytest.mark.timeout(300)
 def test_tasks_of_a_time_when_a_proxy_hung_arrive_exactly_once(tmp_path: Path, server: ServerProcess) -> None:
     with (
         HttpProxy(server.port) as proxy,
-        preloaded(tmp_path, proxy.url, server.secret) as processes,
+        # A recorder waits a minute for a reply.
+        preloaded(tmp_path, proxy.url, server.secret, TIMEOUT=3.0) as processes,
         connected(processes) as client,
     ):
         run_tasks(client, 100)
         until(lambda: stored_tasks(server.url, server.secret) == 100, "the first tasks")
         proxy.hang()
         run_tasks(client, 400)
-        # A recorder waits a minute for a reply.
-        until(lambda: "the server is not available" in processes.log("scheduler"), "the line about the outage", 120)
+        until(lambda: "the server is not available" in processes.log("scheduler"), "the line about the outage", 60)
         # The requests that hung are forwarded now, and those repeated since are duplicates.
         proxy.go_on()
         until(lambda: stored_tasks(server.url, server.secret) == 500, "all tasks", 90)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -14,12 +12,13 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer
-from tests.load import Load
-from tests.processes import until
-from tests.server_process import START, ServerProcess, archive_of, check_complete
-from tests.services import Postgres
+from tests.helpers.hosted import HostedServer
+from tests.helpers.load import Load
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
+from daskscope.cli.main import main
 from daskscope.client.server import Server
 from daskscope.server.relay import MAX_BYTES, payloads
 from daskscope.testing import make_columns
@@ -142,34 +141,26 @@ def test_clusters_that_send_to_both_servers_are_counted_once(
     assert states[0] == states[1]
 
 
-def start_in_vain(data: Path, *flags: str) -> str:
-    """Start a server that refuses to, and return its message."""
-    command = [sys.executable, "-c", START, "serve", "--data", str(data), "--port", "0", *flags]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1, ended
-    return ended.stderr
-
-
-@pytest.mark.parametrize("login", [(), ("--login",)], ids=["with an account", "without an account"])
+@pytest.mark.parametrize("login", [False, True], ids=["with an account", "without an account"])
 def test_a_server_with_another_master_key_does_not_start(
-    tmp_path: Path, postgres: Postgres, login: tuple[str, ...]
+    tmp_path: Path, postgres: Postgres, capsys: pytest.CaptureFixture[str], *, login: bool
 ) -> None:
-    flags = ("--database", postgres.prepared(), "--store", str(tmp_path / "blobs"), *login)
-    one = ServerProcess(tmp_path / "one", *flags)
-    one.start()
+    database, store = postgres.prepared(), str(tmp_path / "blobs")
+    settings: dict[str, Any] = {"database": database, "store": store, "login": login}
+    flags = ("--database", database, "--store", store, *(["--login"] if login else []))
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / "master.key").write_bytes(base64.b64encode(b"k" * 32))
-    for data in (tmp_path / "two", tmp_path / "three"):
-        said = start_in_vain(data, *flags)
-        assert "not the one of its database" in said
-        assert "--key-file" in said
-    # It would be taken for the right one later.
-    assert not (tmp_path / "three" / "master.key").exists()
-    shared = ServerProcess(tmp_path / "four", *flags, "--key-file", str(tmp_path / "one" / "master.key"))
-    shared.start()
-    with urllib.request.urlopen(f"{shared.url}/readyz", timeout=30) as response:
-        assert response.status == 200
-    assert (shared.stop(), one.stop()) == (0, 0)
+    with HostedServer(tmp_path / "one", **settings):
+        for data in (tmp_path / "two", tmp_path / "three"):
+            assert main(["serve", "--data", str(data), "--port", "0", *flags]) == 1
+            said = capsys.readouterr().err
+            assert "not the one of its database" in said
+            assert "--key-file" in said
+        # It would be taken for the right one later.
+        assert not (tmp_path / "three" / "master.key").exists()
+        key = str(tmp_path / "one" / "master.key")
+        with HostedServer(tmp_path / "four", key_file=key, **settings) as shared:
+            assert shared.ask("GET", "/readyz").status == 200
 
 
 def test_announcements_of_many_runs_are_split() -> None:

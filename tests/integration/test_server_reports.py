@@ -12,11 +12,11 @@ from typing import Any
 import dask.config
 import pytest
 from distributed import Client, LocalCluster
-from tests.dissect import body_of, frame_of
-from tests.hosted import HostedServer, MovingClock
-from tests.processes import until
-from tests.samples import sample_recording
-from tests.services import Hosting
+from tests.helpers.dissect import body_of, frame_of
+from tests.helpers.hosted import HostedServer, MovingClock
+from tests.helpers.samples import sample_recording
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope.cli.main import main

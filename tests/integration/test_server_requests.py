@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.samples import sample_frames, sample_recording, sample_tables
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames, sample_recording, sample_tables
+from tests.helpers.waiting import until
 
 from daskscope.analysis.running.rollup import RollUp
 from daskscope.collector.delivery import pace, poster

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
 
 from daskscope.storage import schema
 from daskscope.storage.people.accounts import find_account, remove_member

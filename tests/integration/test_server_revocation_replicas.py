@@ -12,10 +12,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.server_process import START, ServerProcess, archive_of
-from tests.services import Postgres
+from tests.helpers.samples import sample_frames
+from tests.helpers.server_process import ServerProcess, archive_of
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.model.states import SCOPES, Role
 from daskscope.server.relay import CHANNEL
@@ -26,7 +26,7 @@ from daskscope.storage.people.tokens import create_token
 from daskscope.storage.people.users import create_user
 
 #: A server whose cache never forgets by itself, so that only a notification can end a cached token.
-NEVER_FORGETS = f"import daskscope.server.caches as cache; cache.CACHE_US = 10**15; {START}"
+NEVER_FORGETS = {"daskscope.server.caches.CACHE_US": 10**15}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Team:
 def team(tmp_path: Path, postgres: Postgres) -> Iterator[Team]:
     url, store, key = postgres.prepared(), str(tmp_path / "blobs"), tmp_path / "master.key"
     flags = ("--database", url, "--store", store, "--key-file", str(key), "--login")
-    one, two = (ServerProcess(tmp_path / name, *flags, start=NEVER_FORGETS) for name in ("one", "two"))
+    one, two = (ServerProcess(tmp_path / name, *flags, constants=NEVER_FORGETS) for name in ("one", "two"))
     one.start()
     two.start()
     archive = archive_of(tmp_path, database=url, store=store)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.load import Load
-from tests.next_version import NEXT, write_migrations, write_source
-from tests.processes import until
-from tests.server_process import ServerProcess, archive_of, check_complete
-from tests.services import Postgres
+from tests.helpers.load import Load
+from tests.helpers.next_version import NEXT, write_migrations, write_source
+from tests.helpers.server_process import ServerProcess, archive_of, check_complete
+from tests.helpers.services import Postgres
+from tests.helpers.waiting import until
 
 from daskscope.storage import schema
 from daskscope.storage.base import migrate

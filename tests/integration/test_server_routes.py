@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 from starlette.routing import Route as Mounted
-from tests.compared_runs import measured_run
-from tests.hosted import HostedServer, HttpResponse
-from tests.samples import sample_frames, sample_recording
-from tests.services import Hosting, free_port
+from tests.helpers.compared_runs import measured_run
+from tests.helpers.hosted import HostedServer, HttpResponse
+from tests.helpers.samples import sample_frames, sample_recording
+from tests.helpers.services import Hosting, free_port
 
 from daskscope.server.http.content import MEMBER, content_url
 from daskscope.server.http.routing import ANYBODY, CONTENT, PROBES, PUBLIC, SERVER_ADMIN, USER, Route

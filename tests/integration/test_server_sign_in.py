@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
-from tests.samples import sample_frames
-from tests.services import Hosting, slow_on_postgresql
+from tests.helpers.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting, slow_on_postgresql
 
 from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.server.routes.sign_in import MAX_LOGINS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer, HttpResponse
+from tests.helpers.hosted import HostedServer, HttpResponse
 
 from daskscope import analytics
 from daskscope.cli.main import main

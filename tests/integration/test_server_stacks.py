@@ -11,10 +11,10 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer, HttpResponse, MovingClock
-from tests.processes import until
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 from daskscope.client.server import download_recording

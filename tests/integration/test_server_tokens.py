@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import PASSWORD, HostedServer, MovingClock
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.hosted import PASSWORD, HostedServer, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
 
 CHANGE = {"old": PASSWORD, "new": "a new password"}
 DEFAULT_SCOPES = ("ingest", "read", "write")

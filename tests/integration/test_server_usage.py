@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import HostedServer
-from tests.services import Hosting
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting
 
 from daskscope.server.services import now_us
 from daskscope.testing import make_frames

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
-from tests.samples import sample_frames
-from tests.services import Hosting
+from tests.helpers.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
+from tests.helpers.samples import sample_frames
+from tests.helpers.services import Hosting
 
 from daskscope.server.http.passwords import MAX_ATTEMPTS, network_of
 

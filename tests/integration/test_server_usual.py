@@ -12,9 +12,9 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.hosted import HostedServer
-from tests.processes import until
-from tests.services import Hosting, slow_on_postgresql
+from tests.helpers.hosted import HostedServer
+from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.waiting import until
 
 from daskscope import analytics
 
@@ -22,8 +22,8 @@ from daskscope import analytics
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
 
-#: On four threads, tasks of 1 s take 3 s.
-TASKS, THREADS = 12, 4
+#: On four threads, these tasks take 1.5 s.
+TASKS, THREADS, SECONDS = 12, 4, 0.5
 
 
 def rest(_: int, seconds: float) -> None:
@@ -67,14 +67,14 @@ class Bench:
         watched = Watched(time.time())
         futures = self.client.map(rest, range(tasks), seconds=seconds, pure=False)
         while not all(future.done() for future in futures):
-            # Watched as by a page of the cluster, so that the recorder posts every second instead of every five.
-            self.get(f"clusters/{self.cluster}")
+            # Followed as by the live view of the cluster, so that the recorder posts at once instead of every five seconds.
+            self.server.ask("GET", f"/api/v1/clusters/{self.cluster}/increments", token=self.token)
             when, newest = time.time(), self.computations()
             if len(newest) > known and newest[0]["state"] == "running":
                 read = self.get(f"clusters/{self.cluster}/computations/{newest[0]['id']}")
                 if read["usual"] and read["state"] == "running":
                     watched.readings.append((when, read["usual"]))
-            time.sleep(0.2)
+            time.sleep(0.1)
         watched.ended = time.time()
         del futures
         until(lambda: self._is_over(known + 1), "the end of the computation")
@@ -101,7 +101,8 @@ def bench(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
             dask.config.set({
                 "daskscope.server": server.url,
                 "daskscope.spool.directory": str(tmp_path / "spool"),
-                "daskscope.analytics.computation.interval": "1s",
+                "daskscope.analytics.computation.interval": "200ms",
+                "daskscope.analytics.events.interval": "200ms",
             }),
             LocalCluster(**options) as cluster,
             Client(cluster) as client,
@@ -112,21 +113,21 @@ def bench(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
             yield made
 
 
-# Eight runs of 3 s and one of 10 s.
+# Seven runs of 1.5 s and two of about 5 s.
 @pytest.mark.timeout(240)
 @slow_on_postgresql
 def test_a_slow_run_is_told_from_usual_ones_while_it_runs(bench: Bench) -> None:
-    usual = [bench.run(1.0) for _ in range(6)]
+    usual = [bench.run(SECONDS) for _ in range(6)]
     own = sorted(run.duration for run in usual)
     # Four runs or fewer are no usual duration. The first one has no earlier run.
     assert any(run.readings for run in usual[1:5])
     assert all(read["state"] == "" and read["left"] is None for run in usual[:5] for _, read in run.readings)
 
-    again = bench.run(1.0)
+    again = bench.run(SECONDS)
     while not again.readings and len(usual) < 12:
-        # On a busy machine, what the recorder posts may arrive after the three seconds.
+        # On a busy machine, what the recorder posts may arrive after it has ended.
         usual.append(again)
-        again = bench.run(1.0)
+        again = bench.run(SECONDS)
     own = sorted(run.duration for run in usual)
     assert again.readings, "no run was seen while it was running"
     for _, read in again.readings:
@@ -139,7 +140,7 @@ def test_a_slow_run_is_told_from_usual_ones_while_it_runs(bench: Bench) -> None:
     # A second for the way from the scheduler to us.
     assert all(left["low"] - 1 <= true <= left["high"] + 1 for true, left in truths), truths
 
-    slow = bench.run(3.3)
+    slow = bench.run(3.3 * SECONDS)
     assert slow.duration > 2 * own[-1]
     called = [(when - slow.began, read) for when, read in slow.readings if read["state"] == "slower"]
     assert called, slow.readings
@@ -149,7 +150,7 @@ def test_a_slow_run_is_told_from_usual_ones_while_it_runs(bench: Bench) -> None:
     assert all(read["state"] == "slower" for when, read in slow.readings if when - slow.began > 2 * own[-1])
     assert called[-1][1]["sentence"].startswith("Slower than usual: ")
 
-    larger = bench.run(1.0, 3 * TASKS)
+    larger = bench.run(SECONDS, 3 * TASKS)
     assert larger.duration > 2 * own[-1]
     assert larger.readings
     assert {read["state"] for _, read in larger.readings} == {"more tasks"}

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.eight_tasks import MS, S, T, eight_task_rows, row
-from tests.hosted import HostedServer
+from tests.helpers.eight_tasks import MS, S, T, eight_task_rows, row
+from tests.helpers.hosted import HostedServer
 
 from daskscope.server.processes import replay
 from daskscope.server.routes import what_if

@@ -16,7 +16,8 @@ from typing import Any
 import dask.config
 import distributed
 import pytest
-from tests.processes import Processes, until
+from tests.helpers.processes import Processes
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import DaskscopeError, Recording

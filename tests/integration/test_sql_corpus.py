@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.sql_corpus import CORPUS, Outcome
+from tests.helpers.sql_corpus import CORPUS, Outcome
 
 from daskscope.server.processes import sql as process_module
 from daskscope.server.processes.child import ChildProcesses

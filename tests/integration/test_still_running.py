@@ -14,7 +14,7 @@ import pytest
 from distributed import Client, LocalCluster
 from distributed.core import Status
 from distributed.diagnostics.plugin import SchedulerPlugin
-from tests.processes import until
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope.analysis.running.still_running import STALLED_US, ClientStatus, Explanation, RunStatus, explain

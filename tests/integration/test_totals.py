@@ -16,6 +16,7 @@ import pytest
 from dask.dataframe import from_pandas
 from distributed import span, wait
 from distributed.metrics import context_meter
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import Recording
@@ -290,10 +291,3 @@ def test_a_key_that_runs_again_counts_each_interval_once(
     assert len(starts) == len(set(starts)) == 3
     assert all(stop <= start for stop, start in zip(stops, starts[1:], strict=False))
     assert [list(actions) for actions in rows["interval_action"]] == [["transfer"], [], []]
-
-
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import dask.config
 import distributed
 import pytest
 from distributed import KilledWorker, get_worker
+from tests.helpers.waiting import until
 
 import daskscope
 import daskscope.analytics
@@ -39,13 +40,6 @@ def fresh() -> Iterator[tuple[Any, Any]]:
         Client(cluster) as client,
     ):
         yield cluster, client
-
-
-def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
 
 
 def inc(number: int) -> int:

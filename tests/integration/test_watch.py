@@ -21,9 +21,10 @@ import psutil
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from tests.hosted import HostedServer
-from tests.processes import Processes, until
-from tests.server_process import ServerProcess
+from tests.helpers.hosted import HostedServer
+from tests.helpers.processes import Processes
+from tests.helpers.server_process import ServerProcess
+from tests.helpers.waiting import until
 
 import daskscope
 from daskscope import units

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.cubes import cube_rows
+from tests.helpers.cubes import cube_rows
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.resources import transfers

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.compared_runs import measured_run
+from tests.helpers.compared_runs import measured_run
 
 from daskscope.analysis.compare.measurements import is_baseline_name, measured_of
 from daskscope.client.baselines import LocalBaselines, ServerBaselines

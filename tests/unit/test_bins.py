@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.cubes import cube_rows, cube_totals
+from tests.helpers.cubes import cube_rows, cube_totals
 
 from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cubes import cube_rows, cube_totals
+from tests.helpers.cubes import cube_rows, cube_totals
 
 from daskscope.analysis.columns.bins import Bins, Cube
 from daskscope.analysis.executions import recomputed_rows

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
-from tests.samples import write_frames
+from tests.helpers.samples import write_frames
 
 from daskscope import __version__
 from daskscope.cli import main as cli

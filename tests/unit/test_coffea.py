@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.coffea_rows import CHUNK, S, T, chunk, tables, task
+from tests.helpers.coffea_rows import CHUNK, S, T, chunk, tables, task
 
 from daskscope.analysis.coffea import CoffeaRun, Fit, coffea_runs, fit
 from daskscope.analysis.coffea_phases import Phase, phases, uses_coffea

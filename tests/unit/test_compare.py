@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.test_html import hostile_tables
+from tests.helpers.hostile import hostile_tables
 
 import daskscope
 from daskscope.analysis.compare.changes import Changes, Difference, compare_runs

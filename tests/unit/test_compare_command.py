@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.compared_runs import write_runs
+from tests.helpers.compared_runs import write_runs
 
 import daskscope
 from daskscope.analysis.compare.flame import DifferentialFlame, largest_changes

@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.rule_rows import S, T, by_rule, task
+from tests.helpers.rule_rows import S, T, by_rule, task
 
 from daskscope.analysis.resources import PairTotal, pair_totals
 from daskscope.testing import make_recording

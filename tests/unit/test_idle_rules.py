@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.rule_rows import CLUSTER, S, T, by_rule, task
+from tests.helpers.rule_rows import CLUSTER, S, T, by_rule, task
 
 STEALING = {**CLUSTER, "config": json.dumps({"distributed.scheduler.work-stealing": True})}
 NO_STEALING = {**CLUSTER, "config": json.dumps({"distributed.scheduler.work-stealing": False})}

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.ingest_server import Server, error_of
-from tests.processes import until
+from tests.helpers.ingest_server import Server, error_of
+from tests.helpers.waiting import until
 
 from daskscope.collector.delivery import leftovers as module
 from daskscope.collector.delivery.leftovers import LOCK, REFUSED, SUFFIX, find_leftovers, leftovers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.rule_rows import S, T, by_rule, task
+from tests.helpers.rule_rows import S, T, by_rule, task
 
 
 class TestMemory:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
+from tests.helpers.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
 from daskscope.analysis.time.waiting import GIL, REASONS
 from daskscope.analysis.what_if import from_recording as recorded_graph_module

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.samples import write_frames
+from tests.helpers.samples import write_frames
 
 from daskscope import open_recording
 from daskscope.collector.delivery.outbox import FrameQueue, Outbox, Sealed, SubscriberFailed

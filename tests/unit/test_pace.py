@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.ingest_server import Server
-from tests.unit.test_sender import until
+from tests.helpers.ingest_server import Server
+from tests.helpers.waiting import until
 
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
 from daskscope.collector.delivery.pace import (

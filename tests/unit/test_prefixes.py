@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.cubes import cube_rows, cube_totals
+from tests.helpers.cubes import cube_rows, cube_totals
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.summary import fine_metrics, prefixes

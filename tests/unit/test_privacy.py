@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.example_secrets import Example, examples
+from tests.helpers.example_secrets import Example, examples
 
 from daskscope.collector.privacy import Scrubber, bounded, scrub_keys
 from daskscope.collector.secret_patterns import TOKENS

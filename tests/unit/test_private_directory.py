@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.unit.test_spool import frame
+from tests.helpers.sealed import frame
 
 from daskscope.collector.delivery.leftovers import leftovers
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.cubes import cube_rows
+from tests.helpers.cubes import cube_rows
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.profiles import Profile, collapsed, owner, profile, tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.coffea_rows import tables
-from tests.rule_rows import S, T, by_rule, task
+from tests.helpers.coffea_rows import tables
+from tests.helpers.rule_rows import S, T, by_rule, task
 
 from daskscope.analysis.summary import extent
 from daskscope.insights.facts import Facts

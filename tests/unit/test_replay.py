@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.graphs import Task, make_graph
+from tests.helpers.graphs import Task, make_graph
 
 from daskscope.analysis.what_if.graph import Overheads, Replayed, Setup, Submission
 from daskscope.analysis.what_if.replay import is_rootish, replay

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
+from tests.helpers.eight_tasks import MS, S, T, eight_task_rows, row, worker
 
 from daskscope.analysis.summary import extent
 from daskscope.analysis.what_if.savings import (

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 import pytest
-from tests.rule_rows import CLUSTER, WORKERS, S, T, task
+from tests.helpers.rule_rows import CLUSTER, WORKERS, S, T, task
 
 from daskscope import insights
 from daskscope.analysis.summary import extent

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.rule_rows import S, T, by_rule, task
+from tests.helpers.rule_rows import S, T, by_rule, task
 
 from daskscope.insights.facts import Finding
 

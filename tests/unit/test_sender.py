@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ingest_server import Server, error_of
+from tests.helpers.ingest_server import Server, error_of
+from tests.helpers.waiting import until
 
 from daskscope import open_recording
 from daskscope.collector.delivery.outbox import FrameQueue, Sealed
@@ -49,14 +49,6 @@ def bench(server: Server, tmp_path: Path) -> Iterator[Bench]:
     made = Bench(server.url, tmp_path)
     yield made
     made.sender.stop(1.0)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Wait for another thread."""
-    deadline, waiter = time.monotonic() + 30, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        waiter.wait(0.005)
 
 
 def has_sent(bench: Bench, count: int) -> bool:

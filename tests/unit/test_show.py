@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.samples import write_frames
+from tests.helpers.samples import write_frames
 
 from daskscope.cli import output
 from daskscope.cli.main import main

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.rule_rows import S, T, by_rule, task
+from tests.helpers.rule_rows import S, T, by_rule, task
 
 from daskscope.analysis.columns.intervals import alone_us
 from daskscope.insights.facts import Finding

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.sealed import frame
 
 from daskscope import open_recording
 from daskscope.analysis.summary import statement
@@ -21,13 +22,6 @@ from daskscope.collector.delivery.spool import Spool
 from daskscope.model.recording import Completeness
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
-
-
-def frame(sequence: int, size: int = 0) -> Sealed:
-    rows = [{"topic": f"t{sequence}", "detail": os.urandom(size // 2).hex()}]
-    body = encode_body("events", make_columns("events", rows))
-    data = seal(body, cluster="c", epoch=1, sequence=sequence, kept=sequence + 1, dropped=0)
-    return Sealed(sequence, "events", 1, data)
 
 
 def topics(directory: Path) -> list[str]:
@@ -196,7 +190,8 @@ SCRIPT = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
-from tests.unit.test_spool import Spool, frame
+from daskscope.collector.delivery.spool import Spool
+from tests.helpers.sealed import frame
 spool = Spool(sys.argv[1], "c-1", 1_000_000)
 print([spool.append([frame(n, 800)]) for n in range(12)].count(False))
 spool.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.eight_tasks import MS, S, T, eight_task_rows, row, worker
-from tests.samples import write_frames
+from tests.helpers.eight_tasks import MS, S, T, eight_task_rows, row, worker
+from tests.helpers.samples import write_frames
 
 import daskscope
 from daskscope.analysis.cost import Prices

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.dissect import dissect
-from tests.samples import write_frames
+from tests.helpers.dissect import dissect
+from tests.helpers.samples import write_frames
 
 from daskscope.analysis.summary import is_complete, statement
 from daskscope.errors import NewerFormat, NotARecording, RecordingError

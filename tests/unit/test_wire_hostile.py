@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.dissect import Dissected, body_of, dissect, frame_of, with_checksum
+from tests.helpers.dissect import Dissected, body_of, dissect, frame_of, with_checksum
 
 from daskscope.errors import NewerFormat, WireError
 from daskscope.testing import make_columns

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.dissect import dissect, with_checksum
+from tests.helpers.dissect import dissect, with_checksum
 
 from daskscope.errors import RecordingError
 from daskscope.model.tables import TABLES

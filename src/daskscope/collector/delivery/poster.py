@@ -102,8 +102,9 @@ class ServerReply:
 Post = Callable[[bytes], ServerReply]
 
 
-def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
+def poster(url: str, token: str, timeout: float | None = None) -> Post:
     """Return a function that posts bodies to the ingest route of the server at ``url`` over one connection."""
+    reply_s = TIMEOUT if timeout is None else timeout
     parts = urlsplit(url)
     host, port, path = parts.hostname or "", parts.port, parts.path.rstrip("/") + "/api/v1/ingest"
     headers = {"Content-Type": "application/vnd.daskscope.frames", "Authorization": f"Bearer {token}"}
@@ -113,13 +114,13 @@ def poster(url: str, token: str, timeout: float = TIMEOUT) -> Post:
         # Runs on the sender's thread: loading the certificates takes tens of milliseconds.
         if parts.scheme == "https":
             context = ssl.create_default_context()
-            return http.client.HTTPSConnection(host, port, timeout=min(timeout, CONNECT_TIMEOUT), context=context)
-        return http.client.HTTPConnection(host, port, timeout=min(timeout, CONNECT_TIMEOUT))
+            return http.client.HTTPSConnection(host, port, timeout=min(reply_s, CONNECT_TIMEOUT), context=context)
+        return http.client.HTTPConnection(host, port, timeout=min(reply_s, CONNECT_TIMEOUT))
 
     def attempt(connection: http.client.HTTPConnection, body: bytes) -> ServerReply:
         if connection.sock is None:
             connection.connect()
-            cast("socket.socket", connection.sock).settimeout(timeout)
+            cast("socket.socket", connection.sock).settimeout(reply_s)
         # The scheduler's clock, so that the server can compute the offset to its own.
         connection.request("POST", path, body, {**headers, "Daskscope-Sent-Us": str(time.time_ns() // 1000)})
         response = connection.getresponse()

@@ -55,7 +55,7 @@ def new_path(account: int, kind: str, name: str) -> str:
 
 def open_store(url: str, *, endpoint: str = "") -> BlobStore:
     if url.startswith("s3://"):
-        return S3Store(url, endpoint)
+        return S3Store(url, endpoint, retry_s=RETRY_S)
     if "://" in url and not url.startswith("file://"):
         raise StorageError(f"{url} is not a store. Give a directory or s3://bucket/prefix.")
     return LocalStore(Path(url.removeprefix("file://")))

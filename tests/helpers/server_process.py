@@ -12,7 +12,8 @@ from os import environ
 from pathlib import Path
 
 import sqlalchemy as sa
-from tests.load import Load
+from tests.helpers.load import Load
+from tests.helpers.processes import set_constants
 
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive
@@ -26,7 +27,7 @@ START = "import sys; from daskscope.cli.main import main; sys.exit(main(sys.argv
 
 
 class ServerProcess:
-    """``daskscope serve`` in its own process, always on the same port."""
+    """``daskscope serve`` in its own process, always on the same port, with other values of some constants."""
 
     def __init__(
         self,
@@ -34,11 +35,11 @@ class ServerProcess:
         *flags: str,
         log: Path | None = None,
         environment: Mapping[str, str] | None = None,
-        start: str = START,
+        constants: Mapping[str, float] | None = None,
     ) -> None:
         self.data = data
         self.flags = flags
-        self.start_code = start
+        self.start_code = set_constants(constants or {}) + START
         self.log_path = log or data.parent / "server.log"
         self.environment = {**environ, **(environment or {})}
         self.port = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from daskscope.storage import schema
 from daskscope.storage.base.migrate import MIGRATIONS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NEXT = f"{int(schema.HEAD) + 1:04}"
 #: On the table of runs, which the migration locks.
 MIGRATION = f'''

@@ -19,6 +19,7 @@ from daskscope.storage.base.blobs import BlobStore, LocalStore
 from daskscope.storage.base.database import Database
 from daskscope.storage.base.vault import Vault
 from daskscope.storage.catalog.clusters import Cluster, find_cluster, state_of
+from daskscope.storage.doctor import examine
 from daskscope.storage.people.accounts import create_account
 from daskscope.storage.runs.compaction import Compacted, compact
 from daskscope.storage.runs.ingest import Batch, store_batches
@@ -171,3 +172,29 @@ def numbered(rows: Sequence[Sequence[Row]], table: str = "tasks", **where: Any) 
     """Return frames of one table, numbered from 0, with the correct number of rows kept so far."""
     kept = itertools.accumulate(len(part) for part in rows)
     return [frame(table, part, n, kept=count, **where) for n, (part, count) in enumerate(zip(rows, kept))]
+
+
+def archive_paths(archive: Archive) -> list[str]:
+    """Return the files that the catalog names, including replaced ones."""
+    return sorted(row["path"] for table in (schema.files, schema.replaced_files) for row in archive.rows(table, "path"))
+
+
+def finding_texts(archive: Archive) -> dict[str, list[str]]:
+    """Return the findings by check, without the checks that found nothing."""
+    return {name: [f.text for f in found] for name, found in examine(archive) if found}
+
+
+def cluster_row(cluster: str, /, **values: Any) -> dict[str, Any]:
+    return {
+        "cluster": cluster,
+        "name": f"the {cluster}",
+        "seen_us": NOW,
+        "start_us": NOW - MINUTE,
+        "user": "ann",
+        **values,
+    }
+
+
+def add_cluster(archive: Archive, cluster: str, /, **values: Any) -> int:
+    archive.ingest([frame("clusters", [cluster_row(cluster, **values)], cluster=cluster)])
+    return int(archive.run(cluster)["id"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.samples import Tables, write_frames
+from tests.helpers.samples import Tables, write_frames
 
 from daskscope.analysis.compare.measurements import Measured, measure
 from daskscope.analysis.summary import extent

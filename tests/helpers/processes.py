@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+
+from tests.helpers.waiting import until
 
 #: Runs at the start of each process and hides the package.
 BLOCKER = """
@@ -25,13 +25,10 @@ sys.meta_path.insert(0, Blocker())
 """
 
 
-def until(condition: Callable[[], Any], what: str = "it", seconds: float = 30.0) -> None:
-    """Wait until a condition holds; raise ``AssertionError`` if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() >= deadline:
-            raise AssertionError(f"{what} did not happen within {seconds:.0f} s")
-        time.sleep(0.05)
+def set_constants(constants: Mapping[str, float]) -> str:
+    """Return code that sets constants of modules, by their full names, in the process that runs it."""
+    parts = [(*name.rpartition("."), value) for name, value in constants.items()]
+    return "".join(f"import {module}\n{module}.{name} = {value!r}\n" for module, _, name, value in parts)
 
 
 class Processes:
@@ -59,8 +56,11 @@ class Processes:
         for name in list(self.running):
             self.kill(name)
 
-    def scheduler(self, *arguments: str, installed: bool = False) -> None:
-        """Start the scheduler and wait until it listens."""
+    def scheduler(self, *arguments: str, installed: bool = False, constants: Mapping[str, float] | None = None) -> None:
+        """Start the scheduler, with other values of some constants, and wait until it listens."""
+        if constants:
+            (self.directory / "constants.py").write_text(set_constants(constants))
+            arguments = ("--preload", str(self.directory / "constants.py"), *arguments)
         options = ("--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(self.scheduler_file))
         self.dask("scheduler", "distributed.cli.dask_scheduler", *options, *arguments, installed=installed)
         until(self.scheduler_file.exists, "the scheduler's start")

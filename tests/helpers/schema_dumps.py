@@ -1,4 +1,4 @@
-"""Dumps of catalogs, one for each schema that a release had. ``python -m tests.schema_dumps`` makes those of today's schema.
+"""Dumps of catalogs, one for each released schema. ``python -m tests.helpers.schema_dumps`` makes those of today's schema.
 
 They are kept in ``tests/data/schemas``, because only a database that a version made shows what a newer version will find.
 """
@@ -11,8 +11,8 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from tests import services
-from tests.archive import MASTER, NOW, Archive, frame, task
+from tests.helpers import services
+from tests.helpers.archive import MASTER, NOW, Archive, frame, task
 
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import LocalStore
@@ -25,7 +25,7 @@ from daskscope.storage.people.accounts import set_member
 from daskscope.storage.people.tokens import create_token
 from daskscope.storage.people.users import create_user
 
-SCHEMAS = Path(__file__).parent / "data" / "schemas"
+SCHEMAS = Path(__file__).parents[1] / "data" / "schemas"
 #: Lines of pg_dump that say nothing about the catalog; other versions of PostgreSQL do not know all of these settings.
 NOISE = ("--", "SET ", "SELECT pg_catalog.set_config", "\\")
 

@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 import pytest
 import sqlalchemy as sa
-from tests.hosted import HostedServer
+from tests.helpers.hosted import HostedServer
 
 from daskscope.storage import schema
 from daskscope.storage.base.database import Database

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import numpy as np
-from tests.hosted import HostedServer, HttpResponse
+from tests.helpers.hosted import HostedServer, HttpResponse
 
 TYPES = {"f8": "<f8", "u1": "u1", "u2": "<u2", "u4": "<u4"}
 
