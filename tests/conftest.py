@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from tests.helpers import durations
 
 if TYPE_CHECKING:
     from tests.helpers.archive import Archive
@@ -32,50 +33,25 @@ settings.load_profile("patient")
 
 # No import of the server above: these tests also run where only the recorder is installed.
 
-#: The files that take longest (20 s or more), longest first.
-LONGEST = (
-    "browser/test_appearance.py",
-    "browser/test_team.py",
-    "integration/test_watch.py",
-    "integration/test_server_refusals.py",
-    "integration/test_privacy_table.py",
-    "integration/test_server_openapi.py",
-    "docs/test_howtos.py",
-    "integration/test_harmless.py",
-    "integration/test_server_sign_in.py",
-    "integration/test_server_ingest.py",
-    "integration/test_server_routes.py",
-    "integration/test_server_outages.py",
-    "integration/test_agent.py",
-    "docs/test_demo.py",
-    "browser/test_live.py",
-    "browser/test_links.py",
-    "browser/test_lists.py",
-    "browser/test_views.py",
-    "integration/test_server_killed.py",
-    "browser/test_selection.py",
-    "integration/test_server_reports.py",
-    "browser/test_hosted.py",
-    "integration/test_computations.py",
-    "integration/test_server_hostile.py",
-    "integration/test_shipping.py",
-    "integration/test_privacy_marks.py",
-    "integration/test_server_operations.py",
-    "integration/test_analytics.py",
-    "browser/test_numbers.py",
-    "integration/test_totals.py",
-    "integration/test_server_replicas.py",
-    "integration/test_server_preload.py",
-    "browser/test_sign_in.py",
-)
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-durations", action="store_true", help="write the seconds of each file to tests/durations.json"
+    )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    # With pytest-xdist, only the main process gets the reports of all tests.
+    if config.getoption("--write-durations") and "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(durations.DurationWriter(config.rootpath))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start the longest files first if files are distributed to processes: one that starts last would run alone."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        tests = Path(__file__).parent
-        ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
-        items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+        seconds = durations.read_durations()
+        names = {item.path: item.path.relative_to(config.rootpath).as_posix() for item in items}
+        items.sort(key=lambda item: -seconds.get(names[item.path], 0))
 
 
 @pytest.fixture(scope="session")

@@ -34,9 +34,10 @@ QUICK = {
 }
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    server = ServerProcess(tmp_path / "data")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server for tests that record a cluster each."""
+    server = ServerProcess(tmp_path_factory.mktemp("refusals") / "data")
     server.start()
     yield server
     assert server.stop() == 0
@@ -67,9 +68,11 @@ def run_tasks(client: Any, tasks: int) -> None:
     assert len(client.gather(client.map(abs, range(tasks), pure=False))) == tasks
 
 
-def stored_tasks(url: str, token: str) -> int:
+def stored_tasks(url: str, token: str, client: Any) -> int:
+    """Return how many tasks a server has of the client's cluster; -1 before it has the cluster."""
     items = Server(url, "", token).get("clusters", since="all")["items"]
-    return int(items[0]["n_tasks"]) if items else -1
+    cluster = client.scheduler_info()["id"]
+    return next((int(item["n_tasks"]) for item in items if item["id"] == cluster), -1)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +89,15 @@ def test_tasks_of_a_time_when_a_proxy_answered_arrive_exactly_once(
         connected(processes) as client,
     ):
         run_tasks(client, 100)
-        until(lambda: stored_tasks(server.url, server.secret) == 100, "the first tasks")
+        until(lambda: stored_tasks(server.url, server.secret, client) == 100, "the first tasks")
         proxy.answer = answer
         run_tasks(client, 400)
         until(lambda: len(proxy.answered) >= 2, "refused posts")
         run_tasks(client, 300)
         proxy.answer = None
-        until(lambda: stored_tasks(server.url, server.secret) == 800, "all tasks", 90)
+        until(lambda: stored_tasks(server.url, server.secret, client) == 800, "all tasks", 90)
         run_tasks(client, 50)
-        until(lambda: stored_tasks(server.url, server.secret) == 850, "the last tasks", 90)
+        until(lambda: stored_tasks(server.url, server.secret, client) == 850, "the last tasks", 90)
         assert "refuses the recording" not in processes.log("scheduler")
 
 
@@ -106,15 +109,15 @@ def test_tasks_of_a_time_when_a_proxy_hung_arrive_exactly_once(tmp_path: Path, s
         connected(processes) as client,
     ):
         run_tasks(client, 100)
-        until(lambda: stored_tasks(server.url, server.secret) == 100, "the first tasks")
+        until(lambda: stored_tasks(server.url, server.secret, client) == 100, "the first tasks")
         proxy.hang()
         run_tasks(client, 400)
         until(lambda: "the server is not available" in processes.log("scheduler"), "the line about the outage", 60)
         # The requests that hung are forwarded now, and those repeated since are duplicates.
         proxy.go_on()
-        until(lambda: stored_tasks(server.url, server.secret) == 500, "all tasks", 90)
+        until(lambda: stored_tasks(server.url, server.secret, client) == 500, "all tasks", 90)
         run_tasks(client, 50)
-        until(lambda: stored_tasks(server.url, server.secret) == 550, "the last tasks", 90)
+        until(lambda: stored_tasks(server.url, server.secret, client) == 550, "the last tasks", 90)
 
 
 def test_registering_again_revives_a_recorder_whose_token_was_revoked(
@@ -131,7 +134,7 @@ def test_registering_again_revives_a_recorder_whose_token_was_revoked(
             monkeypatch.setenv("DASKSCOPE_TOKEN", laptop)
             analytics.register(client)
             run_tasks(client, 100)
-            until(lambda: stored_tasks(server.url, other) == 100, "the first tasks")
+            until(lambda: stored_tasks(server.url, other, client) == 100, "the first tasks")
             (mine,) = [
                 item["id"]
                 for item in server.ask("GET", "/api/v1/tokens", token=other).json()["items"]
@@ -143,7 +146,7 @@ def test_registering_again_revives_a_recorder_whose_token_was_revoked(
             run_tasks(client, 300)
             monkeypatch.setenv("DASKSCOPE_TOKEN", other)
             analytics.register(client)
-            until(lambda: stored_tasks(server.url, other) == 600, "all tasks")
+            until(lambda: stored_tasks(server.url, other, client) == 600, "all tasks")
 
 
 class Recorder:

@@ -24,6 +24,11 @@ LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
 
 RELEASE = threading.Event()
+QUICK = {
+    "daskscope.analytics.events.interval": "200ms",
+    "daskscope.analytics.samples.interval": "500ms",
+    "daskscope.analytics.computation.interval": "500ms",
+}
 
 
 def block_here() -> None:
@@ -55,7 +60,7 @@ def server(
         server.make_account("ours", mia="member", vera="viewer")
         monkeypatch.setenv("DASKSCOPE_TOKEN", server.make_token("mia", "ours"))
         settings = {"daskscope.server": server.url, "daskscope.spool.directory": str(tmp_path / "spool")}
-        with dask.config.set(settings):
+        with dask.config.set({**settings, **QUICK}):
             yield server
     RELEASE.set()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +16,11 @@ SECOND, DAY = 1_000_000, 86_400 * 1_000_000
 GROUPINGS = ("day", "user", "cluster", "prefix")
 
 
-@pytest.fixture
-def server(hosted: Hosting, tmp_path: Path) -> Iterator[HostedServer]:
-    """Two clusters of today, each with one thread for a hundred seconds; one of them was idle."""
+@pytest.fixture(scope="module")
+def server(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
+    """Two clusters of today, each with one thread for a hundred seconds; one of them was idle. No test changes them."""
     start = now_us() // DAY * DAY
-    with hosted(tmp_path / "data", login=True) as server:
+    with hosted_once(tmp_path_factory.mktemp("usage"), login=True) as server:
         server.make_account("ours", mia="member", olga="owner")
         server.make_account("theirs", eve="owner")
         for user, cluster, tasks in (("mia", "busy", 3), ("olga", "still", 0)):
