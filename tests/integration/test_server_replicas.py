@@ -20,6 +20,7 @@ from tests.helpers.waiting import until
 
 from daskscope.cli.main import main
 from daskscope.client.server import Server
+from daskscope.server import run as server_run
 from daskscope.server.relay import MAX_BYTES, payloads
 from daskscope.testing import make_columns
 from daskscope.wire.encode import encode_body, seal
@@ -143,8 +144,15 @@ def test_clusters_that_send_to_both_servers_are_counted_once(
 
 @pytest.mark.parametrize("login", [False, True], ids=["with an account", "without an account"])
 def test_a_server_with_another_master_key_does_not_start(
-    tmp_path: Path, postgres: Postgres, capsys: pytest.CaptureFixture[str], *, login: bool
+    tmp_path: Path,
+    postgres: Postgres,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    login: bool,
 ) -> None:
+    # Its handlers would write to the captured stream after this test.
+    monkeypatch.setattr(server_run, "set_up_logging", lambda _: None)
     database, store = postgres.prepared(), str(tmp_path / "blobs")
     settings: dict[str, Any] = {"database": database, "store": store, "login": login}
     flags = ("--database", database, "--store", store, *(["--login"] if login else []))

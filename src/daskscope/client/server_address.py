@@ -54,7 +54,7 @@ def describe_failure(url: str, error: Exception) -> str:
         return f"{url} is the address of a Dask scheduler, not of a daskscope server. {SERVE}"
     if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
         return f"{url} is not a daskscope server: it does not speak HTTP. {SERVE}"
-    if url.startswith("http:") and isinstance(error, ConnectionError) and _uses_tls(url):
+    if url.startswith("http:") and isinstance(reason, ConnectionError) and _uses_tls(url):
         return f"{url} uses https. Type {_other_scheme(url)}"
     return f"The server {url} cannot be reached ({reason}). Is it running? daskscope serve"
 
