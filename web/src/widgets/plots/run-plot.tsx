@@ -35,10 +35,12 @@ export function RunPlot(props: Props) {
   const readout = useRef<HTMLParagraphElement>(null);
   const latest = useRef(props);
   latest.current = props;
+  const drawn = useRef<uPlot | null>(null);
+  const hasRoom = width >= 50;
   useEffect(() => {
     const element = box.current;
-    if (!element || width < 50 || values.length === 0) return;
-    const named = latest.current.ticks(Math.floor(width / 96));
+    if (!element || !hasRoom || values.length === 0) return;
+    const named = (u: uPlot) => latest.current.ticks(Math.floor(u.width / 96));
     const known = values.filter((value) => value !== null);
     const isZero = Math.max(0, ...known) === 0;
     const plot = new uPlot(
@@ -59,9 +61,9 @@ export function RunPlot(props: Props) {
             grid: { show: false },
             ticks: { stroke: css("--line-strong"), size: 4 },
             size: 26,
-            splits: () => named.map(([index]) => index),
+            splits: (u) => named(u).map(([index]) => index),
             filter: (_u, splits) => splits,
-            values: () => named.map(([, text]) => text),
+            values: (u) => named(u).map(([, text]) => text),
           },
           {
             stroke: css("--text-3"),
@@ -111,8 +113,14 @@ export function RunPlot(props: Props) {
     );
     canvas?.addEventListener("keydown", (event) => event.key === "Enter" && open());
     if (canvas) addPlotKeys(plot, canvas, readout.current);
-    return () => plot.destroy();
-  }, [width, height, theme, values, marks, levels, label]);
+    drawn.current = plot;
+    return () => {
+      drawn.current = null;
+      plot.destroy();
+    };
+  }, [hasRoom, height, theme, values, marks, levels, label]);
+  // A new plot would lose the keyboard's focus: the page becomes narrower when it gets a scroll bar.
+  useEffect(() => drawn.current?.setSize({ width, height }), [width, height]);
   return (
     <>
       <div class="uwrap" ref={box} style={{ minHeight: `${height}px` }} />
