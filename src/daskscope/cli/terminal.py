@@ -14,11 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-# Lay out text for a terminal: escape, measure, shorten, wrap and align it.
-#
-# Keys, messages and names come from other people's programs. ``escape`` writes control characters, escape sequences, characters
-# that change the writing direction and invisible characters the way Python does (``\x1b``, ``\u202e``).
-
 #: Control, format (bidi, zero width), lone surrogate, private, unassigned; line and paragraph separator.
 HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 GAP = "  "

@@ -1,6 +1,6 @@
 """Read a daskscope report back into a recording.
 
-A report has all tasks, dependencies and stacks (``report/read_report.py``, ``report/read_report.py``), but only the first
+A report has all tasks, dependencies and stacks, but only the first
 rows of other tables, with lists and long texts cut. The completeness of the recording shows it: missing rows are counted
 against the original recording.
 """
@@ -106,12 +106,6 @@ def _coded_texts(page: Page, block: Any, count: int, texts: Any) -> Strings:
     values = list(map(check_text, texts))
     return Strings(page.numbers(block, count, len(values)).astype(np.int32), object_array(values))
 
-
-# Read a daskscope report back into a recording.
-#
-# A report has all tasks, dependencies and stacks (``report/reader_stream.py``, ``report/reader_flame.py``), but only the first
-# rows of other tables, with lists and long texts cut. The completeness of the recording shows it: missing rows are counted
-# against the original recording.
 
 PARTIAL = "read from a report, which rounds durations to three digits"
 #: Length of the quoted completeness statement of a report.

@@ -16,6 +16,7 @@ import { ErrorPage } from "../../src/app/errors/error";
 import { ErrorGroups } from "../../src/app/errors/errors";
 import { Home } from "../../src/app/home/home";
 import { Reports } from "../../src/app/reports/reports";
+import { MissingRows } from "../../src/app/run/cluster";
 import { Tokens } from "../../src/app/settings/settings-tokens";
 import { type Team, TeamContext } from "../../src/app/shell/context";
 import { UsagePage } from "../../src/app/usage/usage";
@@ -180,5 +181,19 @@ describe("an empty account", () => {
     expect(home.text).toContain('dask.config.set({"daskscope.server": "http://host"})');
     const reports = await page(<Reports />, "/ours/reports", { reports: { items: [], next: null } });
     expect(reports.text).toContain("No reports yet");
+  });
+});
+
+describe("a cluster with lost files", () => {
+  test("says how many rows are missing, and what to do", async () => {
+    const shown = await page(<MissingRows rows={1020} />, "/ours/clusters/c", {});
+    expect(shown.textContent).toBe(
+      "1,020 rows of this cluster are missing: the server has lost files. Restore them from a backup, or run daskscope doctor.",
+    );
+  });
+
+  test("has no such text if no row is missing", async () => {
+    const shown = await page(<MissingRows rows={0} />, "/ours/clusters/c", {});
+    expect(shown.textContent).toBe("");
   });
 });

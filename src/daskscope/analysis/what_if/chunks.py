@@ -1,7 +1,7 @@
 """A recorded computation with larger or smaller chunks: neighbouring tasks of a group are joined, or tasks are divided.
 
 The fixed part of a task's time is paid once per chunk, and the rest follows the data. A prefix whose executions do not show a fixed
-part (see ``chunk_cost``) has none here, so that larger chunks save no more than the overheads of Dask.
+part (see ``Line``) has none here, so that larger chunks save no more than the overheads of Dask.
 """
 
 from __future__ import annotations

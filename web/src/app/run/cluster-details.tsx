@@ -52,15 +52,6 @@ export function ClusterDetails({ c }: { c: OneCluster }) {
               <dd>{version}</dd>
             </>
           ))}
-        {c.missing_rows > 0 && (
-          <>
-            <dt>Missing</dt>
-            <dd class="bad">
-              {counted(c.missing_rows, "row")}: the server has lost files. Restore them from a backup, or run{" "}
-              <code>daskscope doctor</code>.
-            </dd>
-          </>
-        )}
         {Object.entries(c.dropped).map(([table, rows]) => (
           <>
             <dt key={table}>Dropped</dt>

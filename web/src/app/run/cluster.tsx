@@ -1,5 +1,6 @@
 import type { Page } from "../../api/server";
 import type { Computation, Explanation, OneCluster } from "../../api/server.gen";
+import { counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
 import { toast } from "../../widgets/toast";
 import { ActionButton } from "../parts/action-button";
@@ -88,6 +89,17 @@ function FullReport({ id }: { id: string }) {
   );
 }
 
+/** Says that the server has lost rows of a cluster, and what to do: without it, the pictures below look as if nothing ran. */
+export function MissingRows({ rows }: { rows: number }) {
+  if (rows === 0) return null;
+  return (
+    <p class="bad" data-testid="missing-rows">
+      {counted(rows, "row")} of this cluster {rows === 1 ? "is" : "are"} missing: the server has lost files. Restore
+      them from a backup, or run <code>daskscope doctor</code>.
+    </p>
+  );
+}
+
 function Summary({ id }: { id: string }) {
   const { api, account } = useTeam();
   const path = `clusters/${encodeURIComponent(id)}`;
@@ -138,6 +150,7 @@ function Summary({ id }: { id: string }) {
                 </span>
               </p>
             )}
+            <MissingRows rows={c.missing_rows} />
             <div class="stack">
               {isLive(c) && <ClusterProgress id={id} />}
               <ClusterMetrics c={c} />

@@ -85,7 +85,7 @@ export function StreamPanel({
         )}
       </div>
       {stream.bars === 0 ? (
-        <p class="callout">No tasks ran.</p>
+        <p class="callout">{report.complete ? "No tasks ran." : "No task can be shown: rows are missing."}</p>
       ) : (
         <TaskStream
           maxHeight={maxHeight}
