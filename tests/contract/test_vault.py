@@ -362,7 +362,7 @@ def ordinary_sqlite() -> Iterator[None]:
     def forget_the_build(connection: Any, _: object) -> None:
         connection.execute("PRAGMA secure_delete=OFF")
 
-    # Listeners of the class run before those of an engine.
+    # Listeners of the class run before listeners of an engine.
     sa.event.listen(sa.Engine, "connect", forget_the_build)
     yield
     sa.event.remove(sa.Engine, "connect", forget_the_build)

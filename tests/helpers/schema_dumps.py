@@ -1,4 +1,4 @@
-"""Dumps of catalogs, one for each released schema. ``python -m tests.helpers.schema_dumps`` makes those of today's schema.
+"""Dumps of catalogs, one for each released schema. ``python -m tests.helpers.schema_dumps`` makes the dumps of today's schema.
 
 They are kept in ``tests/data/schemas``, because only a database that a version made shows what a newer version will find.
 """

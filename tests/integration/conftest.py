@@ -50,7 +50,7 @@ def importable_by_workers() -> Iterator[None]:
 def quick_workers() -> Iterator[None]:
     """Fork worker processes from one that has imported distributed: a start takes 0.1 s of CPU time instead of 1 s.
 
-    Their environment is that of the test that starts the first cluster.
+    They have the environment of the test that starts the first cluster.
     """
     with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
         yield

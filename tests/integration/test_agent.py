@@ -188,7 +188,7 @@ def test_the_profile_names_the_hot_line_for_each_prefix_and_span(processes: bool
 
 
 def computing(recorder: Any) -> list[dict[str, Any]]:
-    """Return the profile rows of tasks, without those of event loops."""
+    """Return the profile rows of tasks, without event loops."""
     return [row for row in recorder.rows("profiles") if row["kind"] == "compute"]
 
 

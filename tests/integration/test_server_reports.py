@@ -73,7 +73,7 @@ def status_of(server: HostedServer, url: str, **caller: Any) -> int:
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the log messages of daskscope, without those of Dask."""
+    """Return the log messages of daskscope, without messages of Dask."""
     return [record.getMessage() for record in caplog.records if record.name.startswith("daskscope")]
 
 

@@ -456,7 +456,7 @@ class TestInsufficientRights:
                     # A token that only reads revokes itself and no other.
                     check_refused(route, answer, 403)
                 elif route.access == "read":
-                    # What they can change is their own, and the values are those of the owner.
+                    # They can change only their own things; the values still belong to the owner.
                     check_refused(route, answer, 404)
                 else:
                     check_refused(route, answer, 403)

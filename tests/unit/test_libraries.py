@@ -1,4 +1,4 @@
-"""Files of libraries that call Dask are told from those of users."""
+"""Files of libraries that call Dask are told apart from files of users."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def waiting(found: Breakdown) -> dict[str, int]:
         ({"thread_cpu": 8.0, "thread_noncpu": 2.0}, 8),
         # Meters of libraries take their time away from Dask's own.
         ({"thread_cpu": 1.0, "thread_noncpu": 1.0, "p2p_shard_cpu": 6.0, "p2p_shard_noncpu": 2.0}, 7),
-        # The CPU share of a user's meter is that of the profile.
+        # The CPU share of a user's meter comes from the profile.
         ({"thread_cpu": 0.0, "thread_noncpu": 0.0, "my_activity": 10.0}, 9),
         # Activities outside of the task's function are no compute time.
         ({"thread_cpu": 5.0, "thread_noncpu": 5.0, "executor": 90.0, "disk_read": 50.0}, 5),

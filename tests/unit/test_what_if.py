@@ -136,7 +136,7 @@ def test_more_threads_with_native_code_are_predicted_as_a_range() -> None:
     assert repr(found).startswith("<WhatIf 1 × 2: 4.51 s to 8.51 s. ")
     assert found.assumptions[-1] == (
         "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
-        "The longer wall time is that of threads which run it one after the other."
+        "The longer wall time assumes threads that run it one after the other."
     )
 
 

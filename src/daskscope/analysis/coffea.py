@@ -25,7 +25,7 @@ from daskscope.model.recording import Array, Recording
 UNKNOWN = -1
 #: Two chunk sizes must differ by this factor for a fit.
 MIN_SIZE_RATIO = 1.2
-#: A worker's estimate of the scheduler's clock usually changes by less than this between the end of a chunk and that of its task.
+#: A worker's estimate of the scheduler's clock usually changes by less than this between the ends of a chunk and of its task.
 CLOCK_SLACK_US = 20_000
 #: A task stops this long after its chunk at most: it compresses and stores the result, or runs the rest of a fused graph.
 MAX_AFTER_US = 3_600_000_000

@@ -221,7 +221,7 @@ def counts(recording: Recording, bins: Bins) -> Cube:
 
 
 def parallelism(recording: Recording, bins: Bins) -> Array:
-    """Return the mean number of running executions for each bin; the mean over all bins is that of the run."""
+    """Return the mean number of running executions for each bin; the mean over all bins is the mean of the run."""
     tasks = recording["tasks"]
     ran = where(tasks.strings("status"), *EXECUTED)
     parts = ((tasks["start_us"][s][ran[s]], tasks["stop_us"][s][ran[s]], None, None) for s in steps(tasks.rows))

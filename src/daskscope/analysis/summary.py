@@ -139,7 +139,7 @@ def _rank(unit: str) -> tuple[bool, bool, str]:
 
 
 def fine_metrics(recording: Recording, bins: Bins) -> Cube:
-    """Return Dask's fine metrics in the bin in which they were reported; the totals are those of the recording."""
+    """Return Dask's fine metrics in the bin in which they were reported; the totals equal the recorded totals."""
     table = recording["activities"]
     columns = [table.strings(name) for name in FINE_METRIC_KEYS]
     keys = {name: list(map(str, column.values)) for name, column in zip(FINE_METRIC_KEYS, columns, strict=True)}

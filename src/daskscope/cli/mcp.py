@@ -49,7 +49,7 @@ def build_server() -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer("daskscope", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING")
 
     def with_messages(tool: Callable[..., Any]) -> Callable[..., Any]:
-        """Pass the messages of our own errors on: the SDK hides those of others."""
+        """Pass the messages of our own errors on: the SDK hides the messages of all other errors."""
 
         @functools.wraps(tool)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ def what_if(
 def sql(query: str, run: str = "", days: float = 0.0) -> dict[str, Any]:
     """Run one SELECT, in DuckDB's dialect, over the tables of a recording, or of all clusters of the server if no run is given.
 
-    ``days`` limits the clusters of the server to those of the last days. Returns columns, at most 200 rows, and whether there
+    ``days`` limits the clusters of the server to the last days. Returns columns, at most 200 rows, and whether there
     are more (is_cut).
     """
     found = query_paths(query, [run], MAX_ROWS) if run else ask_sql(query, days=days)

@@ -148,14 +148,14 @@ def profile(
     server: bool = False,
     scheduler: bool = False,
 ) -> dict[str, Any]:
-    """Return the call tree of a recording as nested dictionaries like those of ``Client.profile``.
+    """Return the call tree of a recording as nested dictionaries, like ``Client.profile``.
 
     ``source`` is a recording, its path, or a cluster on a server: its ID or the URL of its page. It can also be a client: the
     result then has all that the server of its cluster has recorded, up to a few seconds ago. If no server has a recording of
     it that you can read, it is Dask's own profile of the last minutes, as ``Client.profile`` returns it.
     ``key`` is a task prefix; ``start`` and ``stop`` are seconds since the epoch. ``server`` selects the event loops of the
-    workers, ``scheduler`` that of the scheduler. With ``merge_workers=False`` the result has a tree for each worker. With
-    ``filename`` the profile is also written as an HTML page.
+    workers, ``scheduler`` the event loop of the scheduler. With ``merge_workers=False`` the result has a tree for each worker.
+    With ``filename`` the profile is also written as an HTML page.
     """
     if server and scheduler:
         raise DaskscopeError("Give either server=True (event loops of the workers) or scheduler=True, not both.")

@@ -20,7 +20,7 @@ from dask.utils import key_split
 
 _TOKEN = re.compile(r"-(?:[0-9a-f]{32}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-\d{1,9})?\Z")
 _ALIAS = re.compile(r"key-[0-9a-f]{12}")
-#: The prefix of a key that is only a token, and that of a key without any text.
+#: The prefix of a key that is only a token, and the prefix of a key without any text.
 _DASK_PREFIXES = ("data", "Other")
 _QUOTED = re.compile(r"'([^'\n]{1,500})'|\"([^\"\n]{1,500})\"")
 #: Values in Dask's log lines that cannot be keys: numbers with a unit, addresses, states.

@@ -30,7 +30,7 @@ def group_durations_us(group: Any) -> dict[str, int]:
 def sources(dask_computation: Any) -> Iterator[tuple[str, int, str]]:
     """Yield code, line of the call in it, and file of every snippet of a computation.
 
-    The user's frames come first, innermost first; then those of libraries that call Dask for their users.
+    The user's frames come first, innermost first; then frames of libraries that call Dask for their users.
     """
     found = list(_frames(dask_computation))
     yield from sorted(found, key=lambda snippet: is_library(snippet[2]))

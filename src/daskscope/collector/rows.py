@@ -66,7 +66,7 @@ def _values(name: str, kind: str, rows: list[dict[str, Any]]) -> list[Any]:
 
 
 class WorkerRows:
-    """Collects the few rows of each agent, so that those of all workers share a batch: a batch costs as much as 50 rows."""
+    """Collects the few rows of each agent, so that all workers share a batch: a batch costs as much as 50 rows."""
 
     def __init__(self) -> None:
         self._columns: dict[str, Columns] = {}

@@ -51,7 +51,7 @@ MEMORY_GROWTH = Rule(
     "memory-growth",
     "Unmanaged memory of workers grows",
     "A worker at its limit spills, pauses and is killed in the end, whatever the size of the data.",
-    "The median of the last third of the samples is 20 % of the memory limit above that of the first third, and it grew steadily.",
+    "From the first to the last third of the samples, the median grew steadily by 20 % of the memory limit.",
     _memory_growth,
 )
 

@@ -63,7 +63,7 @@ class PackedTexts:
         return PackedTexts(self.gather(rows).tobytes(), _ends(self._lengths(rows)))
 
     def are_equal(self, rows: Array, others: Array) -> bool:
-        """Return whether the texts of the given rows are those of as many others."""
+        """Return whether the given rows have the same texts as the given other rows."""
         if not (self._lengths(rows) == self._lengths(others)).all():
             return False
         return np.array_equal(self.gather(rows), self.gather(others))

@@ -141,7 +141,7 @@ def guard(page: bytes) -> list[bytes | memoryview]:
     if _SHADOW_ROOT.search(page):
         page = _SHADOW_ROOT.sub(b"data-no-shadow", page)
     start = _DOCTYPE.match(page)
-    # After the document type: without it at the start, browsers imitate those of the last century.
+    # After the document type: without it at the start, browsers imitate browsers of the last century.
     end = start.end() if start else 0
     view = memoryview(page)
     return [view[:end], _PRELUDE, view[end:]]

@@ -21,7 +21,7 @@ from daskscope.report.schema import Block, Edges, Lane, Stream
 #: A report of this size has about 18 MB and opens within 3 s.
 MAX_TASKS = 1_500_000
 MAX_EDGES = 3_000_000
-#: Resolution of the time axis: 1,000 times that of a screen. Each further bit costs 12 kB per 100,000 tasks.
+#: Resolution of the time axis: 1,000 times the resolution of a screen. Each further bit costs 12 kB per 100,000 tasks.
 MAX_TICKS = 2**22
 
 

@@ -205,7 +205,7 @@ class Computation(TypedDict):
     durations: dict[str, float]
     nbytes: int
     n_groups: int
-    #: Graphs that Dask merged because they were submitted while others ran; the code is that of the first.
+    #: Graphs that Dask merged because they were submitted while others ran; the code belongs to the first graph.
     n_submissions: int
     span: str
     client: str

@@ -193,7 +193,7 @@ class IncrementWorker(TypedDict):
 
 
 class IncrementError(TypedDict):
-    """Failures of an error group. Key, prefix and time are those of the last one."""
+    """Failures of an error group. Key, prefix and time belong to the last failure."""
 
     fingerprint: str
     type: str

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-# Which clusters somebody looks at, so that their recorders send often and those of all others do not.
+# Remember which clusters somebody looks at: their recorders send often, all others do not.
 #
 # A page of a cluster asks for it again whenever it changes, and a watched cluster changes every two seconds. So a cluster is
 # watched for a while after each request for it, from a page or a program.

@@ -213,7 +213,7 @@ class Header:
         return TABLES[self.table]
 
 
-#: The fields of a header, and those of them that are texts; all others are integers.
+#: The fields of a header, and the fields that are texts; all others are integers.
 NAMES = Header.__dataclass_fields__.keys()
 TEXTS = frozenset({"table", "cluster"})
 

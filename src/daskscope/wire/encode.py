@@ -330,7 +330,7 @@ def _texts(values: Any, columns: Mapping[str, Any], rows: int) -> Sequence[str]:
         return list(chain.from_iterable(repeat(v, b - a) for v, a, b in zip(values.values, edges, edges[1:])))
     if isinstance(values, Via):
         base = columns[values.column]
-        # All columns of a chain of Via have the same codes: those of the column at its end.
+        # All columns of a chain of Via have the codes of the column at its end.
         while isinstance(base, Via):
             base = columns[base.column]
         same = Runs(base.starts, values.values) if isinstance(base, Runs) else Coded(base.codes, values.values)

@@ -134,7 +134,7 @@ export interface IncrementWorker {
   verdict: string;
 }
 
-/** Failures of an error group. Key, prefix and time are those of the last one. */
+/** Failures of an error group. Key, prefix and time belong to the last failure. */
 export interface IncrementError {
   fingerprint: string;
   type: string;

@@ -1,4 +1,4 @@
-// The style sheets of the app: those of the report, then its own.
+// The style sheets of the app: first the sheets of the report, then its own.
 // The order is the cascade: general sheets first. Each selector is in one sheet (test/styles.test.ts).
 import "../viewer/styles";
 import "../widgets/live/live.css";

@@ -47,7 +47,7 @@ export function axisSteps(measure: RunMeasure): number[] | undefined {
   return undefined;
 }
 
-/** Return up to `max` runs to name on the axis, evenly spaced, and their date; or the time if the date is that of the one before. */
+/** Return up to `max` runs to name on the axis, evenly spaced, and their date; or the time if the run before has the same date. */
 export function dateTicks(starts: readonly (string | null)[], max: number): [index: number, text: string][] {
   const step = Math.max(1, Math.ceil(starts.length / Math.max(1, max)));
   const ticks: [number, string][] = [];

@@ -1,4 +1,4 @@
-"""Reduce a run to the measurements that are compared with those of other runs; small enough to keep as a baseline."""
+"""Reduce a run to the measurements that are compared with other runs; small enough to keep as a baseline."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MAX_TESTED = 100
 MIN_CPU_SHARE = 0.2
 #: Share of prefixes whose CPU times may change for the others to tell how fast the machine was.
 MAX_CHANGED = 1 / 3
-#: CPU times are compared relative to those of other prefixes if there are at least as many; two would explain each other.
+#: CPU times are compared relative to other prefixes if there are at least this many; two would explain each other.
 MIN_RELATIVE = 3
 #: Smallest change of CPU times on a machine that was busier on one side, without other prefixes to compare with: a neighbour on the
 #: same core at most doubles them.
@@ -144,7 +144,7 @@ def _test_times(before: Sequence[Measured], after: Sequence[Measured], names: li
 def _test_cpu(
     before: Sequence[Measured], after: Sequence[Measured], names: list[str]
 ) -> tuple[dict[str, Tested], Array]:
-    """Test the CPU time of each prefix, relative to that of the other prefixes if there are enough.
+    """Test the CPU time of each prefix, relative to the other prefixes if there are enough.
 
     Return the results, and how slow the machine was in each run. A prefix that changed is taken out before the others are tested
     again: otherwise it shifts what they are compared with. If many changed, the others cannot tell how slow the machine was.

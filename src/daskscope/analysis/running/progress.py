@@ -302,7 +302,7 @@ def _from_work(
     if unknown > MAX_UNKNOWN * left:
         return None
     began = min((sums.first_us for sums in one.sums.values() if sums.first_us), default=one.start_us)
-    # Until the last execution that arrived: those of the last seconds are still missing.
+    # Until the last execution that arrived: executions of the last seconds are still missing.
     last = max(sums.last_us for sums in one.sums.values())
     elapsed = max(1, min(last, now_us) - max(began, one.start_us))
     used = (sum(sums.compute_us for sums in one.sums.values()) + in_flight) / elapsed

@@ -102,7 +102,7 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
     seceded = seceded_at_us(recording)
     executed, called = _computed(recording, lived, again, seceded, first_call, bins)
     executed, free = _fit(executed, cells, threads.us, bins.count)
-    # Actors have a thread beside those of tasks: their calls fill threads that are idle, and never make tasks look shorter.
+    # Actors have a thread beside the threads of tasks: their calls fill threads that are idle, and never make tasks look shorter.
     fitting, free = _fit(called, cells, free, bins.count)
     moved, free = _fit(_other_activities(tasks, lived, bins), cells, free, bins.count)
     names = tasks.strings("prefix")

@@ -70,7 +70,7 @@ def _of_workers(recording: Recording, workers: Sequence[str]) -> tuple[Array, in
 def _of_tasks(
     recording: Recording, of_worker: Array, names: dict[str, int], size: int, prefixes: Strings, cpu_share: Array
 ) -> Array:
-    """Return the CPU time of the executions of each process. Dask does not measure that of failed ones: all of it may be CPU."""
+    """Return the CPU time of the executions of each process. Failed ones count in full: Dask does not measure their CPU time."""
     tasks = recording["tasks"]
     owner = _codes(tasks.strings("worker"), names)
     stops, ok = cancelled_until_us(recording), where(tasks.strings("status"), "ok")

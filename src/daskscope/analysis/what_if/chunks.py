@@ -258,7 +258,7 @@ def _neighbours(recording: Recording, recorded: Replayable, submission: Array) -
 
     def place(number: int) -> tuple[int, int, tuple[int, ...], int]:
         text = str(texts[number])
-        # A key of a collection: ('sum-3f…', 4, 0). Other keys have no order but that of their start.
+        # A key of a collection: ('sum-3f…', 4, 0). Other keys are ordered by their start.
         index = tuple(map(int, _INDEX.findall(text.rpartition("'")[2]))) if text.startswith("(") else ()
         return group[number], int(submission[number]), index, number
 

@@ -332,7 +332,7 @@ LOCAL_BANDWIDTH, NETWORK_BANDWIDTH = 500.0, 100.0
 #: The scheduler's process may be the client's, too. More than this per task is not the scheduler's.
 MAX_SCHEDULER_US = 1_000.0
 MIN_MEASUREMENTS = 3
-#: Transfers of more bytes say how fast bytes move; those of fewer what a transfer takes besides.
+#: Transfers of more bytes show how fast bytes move; transfers of fewer show the fixed time of a transfer.
 LARGE, SMALL = 1_000_000, 100_000
 
 

@@ -172,7 +172,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay took. Memory is that of results: those in use, and those that nothing uses."""
+    """The outcome of a replay. Memory counts results: results in use, and results that nothing uses."""
 
     wall_us: float
     #: Thread time of executions.

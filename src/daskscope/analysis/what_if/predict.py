@@ -64,7 +64,7 @@ def _cores(recorded: Replayable) -> str:
 
 
 def _assumed_overheads(recorded: Replayable, *, has_transfers: bool) -> list[str]:
-    """Return the overheads that are assumed, without those of the sentence about transfers."""
+    """Return the assumed overheads that the sentence about transfers does not name."""
     overheads, assumed = recorded.overheads, recorded.assumed
     found = []
     if "link_us" in assumed and recorded.graph.inputs:
@@ -112,7 +112,7 @@ class Prediction:
     #: Wall time if native code of a worker's threads runs one after the other, and other programs of the host keep their cores;
     #: usually the same.
     max_wall_us: int
-    #: Wall time of the run divided by that of the prediction.
+    #: Wall time of the run divided by the predicted wall time.
     speedup: float
     #: Share of thread time in which tasks run.
     efficiency: float
@@ -376,7 +376,7 @@ def _range_notes(recorded: Replayable, threads: int, predictions: Sequence[Predi
     if threads > recorded.threads and one_native_thread(recorded) is not recorded:
         found.append(
             "The recording does not say how much native code, such as numpy's, slows down the other threads of its worker. "
-            "The longer wall time is that of threads which run it one after the other."
+            "The longer wall time assumes threads that run it one after the other."
         )
     if recorded.setup.with_kept_cores() is not recorded.setup:
         found.append(

@@ -18,7 +18,7 @@ from .outbox import Sealed
 #: How long to wait for a connection, and for the reply. A server answers within 45 s even if its database hangs: a recorder that
 #: gives up before sends the same body again while the server still stores the first one.
 CONNECT_TIMEOUT, TIMEOUT = 10.0, 60.0
-#: Bytes of a reply that are read; those of a server are shorter.
+#: Bytes of a reply that are read. Replies of a daskscope server are shorter.
 MAX_REPLY = 4_000
 #: Header of a reply with how much the server accepts in one request.
 LIMITS = "Daskscope-Limits"
@@ -178,7 +178,7 @@ Body = list[Sealed]
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """How much to send in one request. The defaults are below those of every server."""
+    """How much to send in one request. The defaults are below the limits of every server."""
 
     #: Proxies commonly refuse bodies above 1 MB.
     nbytes: int = 900_000

@@ -60,7 +60,7 @@ class Spool:
         self._file: BinaryIO | None = None
         self._path = self.directory
         self._number = 0
-        #: The segments of this recorder. Not found by listing the directory, which may have those of thousands of others.
+        #: The segments of this recorder. Not found by listing the directory, which may contain segments of thousands of recorders.
         self._segments: list[Path] = []
         #: Bytes in the directory, and when they were counted.
         self._size = 0

@@ -356,7 +356,7 @@ class Computations:
         share = computation.shares.get(group)
         if share is None or share.before is None:
             return int(group.start * 1e6)
-        # The group's start is that of an earlier computation's tasks; this one's tasks started no earlier than it did.
+        # The group started with the tasks of an earlier computation; tasks of this one started no earlier than it did.
         return computation.start_us if part.stop else 0
 
     def _note_span(self, span_id: str) -> None:

@@ -109,7 +109,7 @@ class Executions:
     set_computation: Callable[[str], None]
     rotate: Callable[[], Executed]
     rows: Callable[[], int]
-    #: Number of executions so far, also those of earlier recordings of the same scheduler.
+    #: Number of executions so far, including earlier recordings of the same scheduler.
     total: Callable[[], int]
 
 

@@ -459,7 +459,7 @@ class ClusterPlugin(SchedulerPlugin):
 
 
 def _scrubbed(scrubber: Scrubber, columns: Callable[[], Columns]) -> Columns:
-    """Return columns without secrets. All rows pass here but those of ``tasks``, and those that agents have scrubbed."""
+    """Return columns without secrets. All rows pass here except the table ``tasks`` and rows that agents have scrubbed."""
     return scrubber.scrub_columns(columns())
 
 

@@ -197,7 +197,7 @@ class RecorderRpc:
         children: dict[str, Any] | None = None,
         quality: dict[str, Any] | None = None,
     ) -> dict[str, float]:
-        """Accept the data a worker's agent collected: bodies are forwarded unchanged, rows are merged with those of others.
+        """Accept the data a worker's agent collected: bodies are forwarded unchanged, rows of all agents are merged.
 
         Return how many seconds the agent should wait until its next push.
         """

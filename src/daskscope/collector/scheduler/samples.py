@@ -40,7 +40,7 @@ def worker_sample(worker: Any, time_us: int, children: dict[str, Any] | None) ->
 
 
 class Heartbeats:
-    """Remembers the last heartbeat of each worker: without a new one, its values are those of the previous sample."""
+    """Remembers the last heartbeat of each worker: without a new one, the values of the previous sample still hold."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}

@@ -38,7 +38,7 @@ THREAD_END_S = 0.2
 #: Factor on the pause after each refusal: the scheduler logs a warning for each call of an RPC it does not have.
 BACK_OFF = 3.0
 GIVE_UP_S = 180.0
-#: Up to this many rows of a table are sent as they are, and the recorder makes one batch of those of all workers. A worker has
+#: Up to this many rows of a table are sent as they are, and the recorder makes one batch of the rows of all workers. A worker has
 #: 1 to 12 rows per push, and a batch of its own costs a server as much as 50.
 FEW_ROWS = 50
 
@@ -132,7 +132,7 @@ class Agent(WorkerPlugin):
         return self._probes.children()
 
     def _encode(self, table: str, columns: Columns) -> None:
-        """Encode a table's rows unless they are few; if that fails, count them as lost and keep those of the other tables."""
+        """Encode a table's rows unless they are few; if that fails, count them as lost and keep the rows of other tables."""
         rows = max(map(len, columns.values()))
         try:
             scrubbed = self._probes.scrubber.scrub_columns(columns)

@@ -60,7 +60,7 @@ def take_child_cpu_s() -> float:
 class MemoryBudget:
     """Memory for work that needs much of it. Work that does not fit waits for other work to end.
 
-    An account that has some gets no more than half of it: two queries of one account would keep those of all others waiting.
+    An account that has some gets no more than half of it: two queries of one account would keep all other accounts waiting.
     """
 
     def __init__(self, nbytes: int) -> None:

@@ -75,7 +75,7 @@ class CompareQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Found:
-    """A run to compare, its number of tasks, and for a whole cluster that of its stored rows."""
+    """A run to compare, its number of tasks, and for a whole cluster also the number of its stored rows."""
 
     run: Run
     tasks: int

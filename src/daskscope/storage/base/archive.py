@@ -98,7 +98,7 @@ class ClockCheck:
 
 
 def time_of(tx: Transaction) -> int:
-    """Return the time in microseconds: PostgreSQL's, which all servers share, or that of the only server on SQLite."""
+    """Return the time in microseconds: from PostgreSQL's clock, which all servers share, or on SQLite from this server's."""
     if tx.connection.dialect.name == "sqlite":
         return tx.now_us
     return int(tx.execute(sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")).scalar_one())

@@ -72,7 +72,7 @@ def compile_insert(dialect: str, table: sa.Table, columns: tuple[str, ...], fini
     if dialect == "sqlite":
         compiled = finish(insert_for(dialect, table)).compile(dialect=sqlite.dialect(), column_keys=list(columns))
         order = tuple(compiled.positiontup)
-        # The values of the rows come first, then those of ON CONFLICT.
+        # The values of the rows come first, then the values of ON CONFLICT.
         assert set(order[: len(columns)]) == set(columns)
         constants = {name: compiled.params[name] for name in order[len(columns) :]}
         kinds = [table.c[name].type for name in order[: len(columns)]]

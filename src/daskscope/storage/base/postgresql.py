@@ -62,7 +62,7 @@ class BoundedConnection(psycopg.Connection[Any]):
                 now = time.monotonic()
                 heard = now if ready else heard
                 if self.patience.aborted.is_set() or now - heard > self.patience.silence_s:
-                    # Close it: the answer could still arrive, and would be taken for that of the next statement.
+                    # Close it: the answer could still arrive, and would be taken for the answer to the next statement.
                     self.pgconn.finish()
                     raise psycopg.OperationalError(f"PostgreSQL did not answer within {now - heard:.0f} s")
                 wanted = gen.send(ready)

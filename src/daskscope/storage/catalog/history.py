@@ -27,7 +27,7 @@ class StoredRun:
     cluster: str
     computation: str
     past: PastRun
-    #: Its cluster; thread time, memory and compute time are those of the computation only.
+    #: Its cluster; thread time, memory and compute time count the computation only.
     paid: PaidRun
 
 

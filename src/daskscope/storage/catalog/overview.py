@@ -35,7 +35,7 @@ def progress(tx: Transaction, runs: list[int]) -> dict[int, tuple[int, int]]:
 
 
 def ended_computations(tx: Transaction, account: int, since_us: int) -> dict[str, int]:
-    """Count the computations that ended since a time, by state, including those of lost clusters."""
+    """Count the computations that ended since a time, by state, including computations of lost clusters."""
     table, runs = schema.computations, schema.runs
     state = true_state(tx).label("state")
     query = (

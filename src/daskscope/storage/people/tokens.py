@@ -22,8 +22,8 @@ PREFIX = "dscope_"
 DEFAULT_DAYS = 90
 #: A token that expires within this time is marked, and the command line warns of it.
 EXPIRES_SOON_US = 14 * 24 * 3600 * 1_000_000
-#: ``used_us`` is written at most this often: a write per request would make reading as expensive as writing. Nobody sees that of a
-#: recorder's token, which only has to be renewed in time.
+#: ``used_us`` is written at most this often: a write per request would make reading as expensive as writing. For a
+#: recorder's token nobody sees it, and it only has to be renewed in time.
 USED_STEP_US, RECORDER_STEP_US = 60 * 1_000_000, 3600 * 1_000_000
 #: Lifetime of a recorder's token. It is renewed while the recorder uses it.
 INGEST_US = 90 * 24 * 3600 * 1_000_000
@@ -248,7 +248,7 @@ class UserToken:
 
 
 def tokens_of_user(tx: Transaction, user: int) -> list[UserToken]:
-    """Return the active tokens of a user in all accounts, without those of recorders."""
+    """Return the active tokens of a user in all accounts, without tokens of recorders."""
     tokens, accounts = schema.tokens, schema.accounts
     query = (
         sa.select(accounts.c.name.label("account"), tokens.c.hint, tokens.c.label, tokens.c.expires_us)
@@ -292,7 +292,7 @@ def revoke_token(tx: Transaction, account: int, user: int | None, token: int) ->
 
 
 def revoke_tokens_of_user(tx: Transaction, user: int) -> int:
-    """Revoke all tokens of a user in all accounts, including those of recorders. Return how many."""
+    """Revoke all tokens of a user in all accounts, including tokens of recorders. Return how many."""
     tokens = schema.tokens
     mine = (tokens.c.user_id == user) & (tokens.c.revoked_us == 0)
     announce_access(tx)

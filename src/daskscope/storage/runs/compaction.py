@@ -113,8 +113,8 @@ def claim(archive: Archive, run: int) -> Iterator[bool]:
 def _has_buffer(archive: Archive, run: int) -> bool:
     """Return whether a run still has batches to compact.
 
-    In a transaction of its own: that of the claim lasts, and a lock on the table would stop a migration of it, which stops
-    every other transaction, also those of the compaction.
+    It uses a short transaction of its own. The claim's transaction stays open for the whole compaction: its table lock would
+    block a migration, and the waiting migration would block everyone else.
     """
     runs = schema.runs
     left = sa.select(runs.c.id).where(runs.c.id == run, runs.c.buffered_nbytes > 0)
@@ -194,7 +194,7 @@ def _decoded(batches: Sequence[StoredBatch], damaged: dict[int, str]) -> dict[st
 
 
 def _merged(files: Sequence[StoredFile], parts: Mapping[str, list[Table]], *, over: bool) -> list[StoredFile]:
-    """Return the files to join: all files of a run that is over, else those of tables with too many files."""
+    """Return the files to join: all files of a run that is over, else the files of tables with too many."""
     merged = []
     for name, tables in parts.items():
         mine = [file for file in files if file.name == name]

@@ -180,7 +180,7 @@ def lock_run(tx: Transaction, run: int) -> bool:
 
 
 def _known(tx: Transaction, places: Sequence[Place]) -> set[Place]:
-    """Return those of the batches that were stored before."""
+    """Return the batches that were stored before."""
     sequences: dict[tuple[int, int], set[int]] = {}
     for run, epoch, sequence in places:
         sequences.setdefault((run, epoch), set()).add(sequence)

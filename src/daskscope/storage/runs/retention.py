@@ -231,8 +231,8 @@ def _delete(store: BlobStore, paths: list[str]) -> None:
 def orphans(tx: Transaction, now_us: int) -> list[tuple[str, int]]:
     """Return orphaned files, with their sizes, except those that are too young at the given time.
 
-    A file has the time of its store: for local files the clock of this server, for S3 that of S3. A clock of either that is ahead
-    would make a file look old that a compaction is about to name, so the earlier of the two counts.
+    A file has the time of its store: for local files the clock of this server, for S3 the clock of S3. If one of
+    them is ahead, a file that a compaction is about to name would look old, so the earlier of the two counts.
     """
     return _orphans(tx, now_us)[0]
 

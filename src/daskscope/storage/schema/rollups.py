@@ -124,7 +124,7 @@ prefixes = Table(
     number("longest_us"),
 )
 
-#: Executions by day, for usage over time; the day is that of the stop time, counted from the epoch.
+#: Executions by day, for usage over time; the day belongs to the stop time and is counted from the epoch.
 days = Table(
     "days",
     metadata,

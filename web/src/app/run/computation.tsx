@@ -65,7 +65,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
                   {comparison(c)}
                   {counted(c.n_tasks, "task")}
                   {c.n_submissions > 1 && (
-                    <span title="Dask merges calls that are made while a computation runs. The code shown is that of the first call.">
+                    <span title="Dask merges calls that are made while a computation runs. The code shown belongs to the first call.">
                       {" "}
                       from {count(c.n_submissions)} calls
                     </span>

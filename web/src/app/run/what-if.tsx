@@ -221,7 +221,7 @@ function Prediction({ answer }: { answer: WhatIf }) {
           {answer.assumptions.map((text) => (
             <li key={text}>{text}</li>
           ))}
-          <li>Cost and memory are estimates. Memory is that of task results.</li>
+          <li>Cost and memory are estimates. Memory counts task results only.</li>
         </ul>
       </Panel>
     </>
