@@ -146,13 +146,17 @@ def test_the_page_draws_without_web_workers(context: BrowserContext, visit: Visi
     expect(page.get_by_test_id("task-detail").locator("dl")).to_be_visible()
 
 
-def test_the_page_draws_if_the_web_worker_fails(context: BrowserContext, visit: Visit, real: ReportFile) -> None:
-    # As with a content security policy that forbids blob workers: the worker fails with an error.
+@pytest.mark.parametrize("when", ["setTimeout(fail, 1000)", "queueMicrotask(fail)"])
+def test_the_page_draws_if_the_web_worker_fails(
+    context: BrowserContext, visit: Visit, real: ReportFile, when: str
+) -> None:
+    # As with a content security policy that forbids blob workers: the worker fails with an error, perhaps before the page
+    # has loaded the rows for it.
     context.add_init_script(
-        """window.Worker = class {
-            constructor() { setTimeout(() => this.onerror?.({message: "refused"}), 50); }
-            postMessage() {}
-        }"""
+        f"""window.Worker = class {{
+            constructor() {{ const fail = () => this.onerror?.({{message: "refused"}}); {when}; }}
+            postMessage() {{}}
+        }}"""
     )
     page = visit(real, "#stream")
 

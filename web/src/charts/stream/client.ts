@@ -6,12 +6,24 @@ import type { Answers, Ask, Reply } from "./messages";
 import { RequestHandler } from "./request-handler";
 import StreamWorker from "./stream.worker?worker&inline";
 
-let warm: Worker | null = null;
+type Started = { worker: Worker; failed: Promise<never> };
+
+let warm: Started | null = null;
+
+/** Start a worker. It can fail before anybody waits for it, so its error is kept. */
+function startWorker(): Started {
+  const worker = new StreamWorker();
+  const failed = new Promise<never>((_, reject) => {
+    worker.onerror = (event) => reject(new Error(event.message));
+  });
+  failed.catch(() => undefined);
+  return { worker, failed };
+}
 
 /** Start the worker while the page still loads the document. */
 export function warmUp(): void {
   try {
-    warm = new StreamWorker();
+    warm = startWorker();
   } catch {
     warm = null;
   }
@@ -63,15 +75,13 @@ export class StreamClient implements TaskStream {
     if (this.closed) return;
     const init = { stream, raws, end: (stop_us - start_us) / stream.tick_us };
     try {
-      const worker = warm ?? new StreamWorker();
+      const { worker, failed } = warm ?? startWorker();
       warm = null;
       worker.onmessage = (event: MessageEvent<Reply>) => this.receive(event.data);
-      await new Promise<void>((resolve, reject) => {
-        worker.onerror = (event) => reject(new Error(event.message));
-        this.worker = worker;
-        this.ask({ kind: "init", init }).then(() => resolve(), reject);
-        this.resolveStarted();
-      });
+      this.worker = worker;
+      const decoded = this.ask({ kind: "init", init });
+      this.resolveStarted();
+      await Promise.race([decoded, failed]);
     } catch {
       this.worker = null;
       const local = this.local.answer({ kind: "init", init });
