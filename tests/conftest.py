@@ -97,16 +97,24 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"], scope="module")
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a server's tests on SQLite, and on PostgreSQL if they depend on the database; else only with scripts/test -m slow."""
+    if "database_kind" in metafunc.fixturenames:
+        each = metafunc.definition.get_closest_marker("each_database") is not None
+        postgresql = pytest.param("postgresql", marks=() if each else pytest.mark.slow)
+        metafunc.parametrize("database_kind", ["sqlite", postgresql], indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def database_kind(request: pytest.FixtureRequest) -> str:
-    """Each database in turn; a module runs all its tests on one before the other."""
+    """The database of a server; a module runs all its tests on one before the other."""
     kind: str = request.param
     return kind
 
 
 @pytest.fixture
 def hosted(database_kind: str, request: pytest.FixtureRequest) -> Iterator[Hosting]:
-    """Create servers in this process, on each database in turn."""
+    """Create servers in this process."""
     yield from _hosting(database_kind, request)
 
 

@@ -39,6 +39,8 @@ from daskscope.storage.runs.read import ATTEMPTS, TooManyRows, read_snapshot
 from daskscope.storage.runs.retention import Limits, apply_retention, delete_replaced, delete_rows
 from daskscope.wire.file import read_recording
 
+pytestmark = pytest.mark.each_database
+
 
 class HookedReading(LocalStore):
     """A store that calls a function after a run's files were listed and before the first is read."""

@@ -35,11 +35,6 @@ BUCKET = "daskscope-tests"
 #: Any pair works: the servers below accept the credentials they are started with.
 ACCESS = {"AWS_ACCESS_KEY_ID": "tests", "AWS_SECRET_ACCESS_KEY": "tests-secret", "AWS_REGION": "us-east-1"}
 
-#: For tests of servers that rarely query the database: on PostgreSQL only with scripts/test -m slow.
-slow_on_postgresql = pytest.mark.parametrize(
-    "database_kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
-)
-
 
 def skip_unavailable(what: str, why: object) -> NoReturn:
     pytest.skip(f"SKIPPED LOUDLY: {what} is not available here: {why}")

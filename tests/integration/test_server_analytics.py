@@ -15,7 +15,7 @@ import distributed
 import pytest
 from tests.helpers.hosted import HostedServer, MovingClock
 from tests.helpers.samples import sample_frames
-from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.services import Hosting
 from tests.helpers.waiting import until
 
 import daskscope
@@ -102,7 +102,6 @@ def inc(x: int) -> int:
     return x + 1
 
 
-@slow_on_postgresql
 class TestOpen:
     @pytest.fixture
     def cluster(self, client: Any, cluster_id: str) -> dict[str, Any]:
@@ -164,7 +163,6 @@ class TestProfileOfAClient:
             daskscope.profile(client)
 
 
-@slow_on_postgresql
 class TestRegister:
     def test_a_cluster_registered_again_is_one_run_with_a_gap(
         self, server: HostedServer, client: Any, cluster_id: str
@@ -215,6 +213,7 @@ class TestRegister:
             analytics.register(client)
 
 
+@pytest.mark.each_database
 class TestLists:
     def test_clusters_computations_and_errors_are_listed_with_all_fields(self, client: Any, cluster_id: str) -> None:
         client.gather(client.map(inc, range(10), pure=False))
@@ -340,7 +339,6 @@ class TestExplain:
             analytics.explain("../../etc/passwd")
 
 
-@slow_on_postgresql
 class TestClose:
     def test_a_cluster_closes_on_request(self, client: Any, cluster_id: str) -> None:
         analytics.close(cluster_id)

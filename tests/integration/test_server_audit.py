@@ -19,6 +19,8 @@ from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.storage import schema
 from daskscope.storage.runs.retention import Limits, apply_retention
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture
 def clock() -> MovingClock:

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.compared_runs import measured_run
 from tests.helpers.hosted import HostedServer
 from tests.helpers.pytest_project import Project
-from tests.helpers.services import Hosting, free_port, slow_on_postgresql
+from tests.helpers.services import Hosting, free_port
 
 from daskscope.server.http.routing import MAX_JSON
 from daskscope.storage.catalog import baselines
@@ -33,6 +33,7 @@ def token(server: HostedServer) -> str:
     return server.make_token("mia", "ours", "read", "write")
 
 
+@pytest.mark.each_database
 def test_a_baseline_is_kept_read_listed_and_deleted(server: HostedServer, token: str) -> None:
     assert server.ask("GET", PATH, token=token).code == "not_found"
     kept = server.ask("PUT", PATH, {"runs": RUNS}, token=token).json()
@@ -46,6 +47,7 @@ def test_a_baseline_is_kept_read_listed_and_deleted(server: HostedServer, token:
     assert server.ask("GET", "/api/v1/baselines", token=token).json() == {"items": [], "next": None}
 
 
+@pytest.mark.each_database
 def test_a_list_has_pages(server: HostedServer, token: str) -> None:
     for name in ("branch", "main"):
         for test in ("a", "b", "c"):
@@ -62,6 +64,7 @@ def test_a_list_has_pages(server: HostedServer, token: str) -> None:
     assert [item["test"] for item in of_main] == ["a", "b", "c"]
 
 
+@pytest.mark.each_database
 def test_accounts_do_not_see_each_others_baselines(server: HostedServer, token: str) -> None:
     foreign = server.make_token("mallory", "theirs")
     server.ask("PUT", PATH, {"runs": RUNS}, token=token)
@@ -96,6 +99,7 @@ def test_reading_and_changing_need_their_scopes(server: HostedServer, token: str
         (f"/api/v1/baselines/main/{101 * 'x'}", {"runs": RUNS}, "cannot name a baseline or its test. Use letters"),
     ],
 )
+@pytest.mark.each_database
 def test_other_bodies_and_names_are_refused(
     server: HostedServer, token: str, path: str, body: dict[str, Any], problem: str
 ) -> None:
@@ -105,6 +109,7 @@ def test_other_bodies_and_names_are_refused(
     assert server.ask("GET", "/api/v1/baselines", token=token).json()["items"] == []
 
 
+@pytest.mark.each_database
 def test_code_with_an_escaped_nul_is_no_invalid_character(server: HostedServer, token: str) -> None:
     run = {**RUNS[0], "code": ['text.replace("\\u0000", "")', "\\\\u0000"]}
     assert server.ask("PUT", PATH, {"runs": [run]}, token=token).status == 200
@@ -123,6 +128,7 @@ def test_sizes_and_numbers_are_limited(server: HostedServer, token: str, monkeyp
     assert (full.status, full.code) == (413, "baselines_full")
 
 
+@pytest.mark.each_database
 def test_processes_that_write_at_once_do_not_exceed_the_limit(
     server: HostedServer, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +190,6 @@ def sign_in(server: HostedServer, token: str, monkeypatch: pytest.MonkeyPatch) -
 
 # Three runs of pytest with a cluster each.
 @pytest.mark.timeout(300)
-@slow_on_postgresql
 def test_a_machine_compares_with_the_baseline_that_another_one_kept(
     server: HostedServer, token: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +220,6 @@ def test_a_machine_compares_with_the_baseline_that_another_one_kept(
     assert f"The baseline main on {server.url} cannot be read (format 99)." in damaged.stdout
 
 
-@slow_on_postgresql
 def test_a_baseline_that_cannot_be_kept_fails_the_test(
     server: HostedServer, token: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,7 +230,6 @@ def test_a_baseline_that_cannot_be_kept_fails_the_test(
     assert "Baseline main was not kept. The account has 0 of 0 baselines" in found.stdout
 
 
-@slow_on_postgresql
 def test_a_server_that_cannot_be_used_stops_pytest_with_the_next_step(
     server: HostedServer, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

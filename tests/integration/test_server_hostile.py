@@ -14,6 +14,8 @@ from tests.helpers.services import Hosting
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_frames
 
+pytestmark = pytest.mark.each_database
+
 #: The live view reads rows of the last minutes only.
 NOW = time.time_ns() // 1000
 INTEGERS = (

@@ -29,6 +29,8 @@ from daskscope.storage.people.accounts import Account, get_account
 from daskscope.testing import make_columns, make_frames
 from daskscope.wire.encode import encode_body, seal
 
+pytestmark = pytest.mark.each_database
+
 
 @pytest.fixture(scope="module")
 def server(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:

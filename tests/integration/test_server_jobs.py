@@ -33,6 +33,8 @@ from daskscope.storage.runs.read import files_of
 from daskscope.storage.runs.retention import stored_tasks
 from daskscope.testing import make_frames
 
+pytestmark = pytest.mark.each_database
+
 
 def test_a_large_finished_run_is_pre_rendered(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)

@@ -14,7 +14,7 @@ from openapi_spec_validator import validate
 from tests.helpers.compared_runs import measured_run
 from tests.helpers.hosted import HostedServer
 from tests.helpers.samples import sample_frames, sample_recording
-from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.services import Hosting
 
 from daskscope.server.routes import ROUTES
 
@@ -122,11 +122,11 @@ def fuzz_operations(server: HostedServer, document: dict[str, Any], mode: str, p
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.each_database
 def test_no_valid_request_makes_the_server_fail(server: HostedServer, document: dict[str, Any], part: int) -> None:
     fuzz_operations(server, document, "positive", part)
 
 
-@slow_on_postgresql
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_invalid_request_makes_the_server_fail(server: HostedServer, document: dict[str, Any], part: int) -> None:
     """Most are refused before the database is queried."""

@@ -29,6 +29,8 @@ from tests.helpers.waiting import until
 from daskscope.client.local_server import split_secret
 from daskscope.server.settings import SettingsError
 
+pytestmark = pytest.mark.each_database
+
 NGINX = Path("/usr/sbin/nginx")
 DASKSCOPE = [sys.executable, "-c", "import sys; from daskscope.cli.main import main; sys.exit(main())"]
 

@@ -14,6 +14,8 @@ from tests.helpers.services import Hosting
 
 from daskscope.testing import make_frames
 
+pytestmark = pytest.mark.each_database
+
 GIB = 1 << 30
 #: A Thursday at noon; its week begins on the 11th.
 NOW = "2026-05-14T12:00"

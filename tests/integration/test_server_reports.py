@@ -279,6 +279,7 @@ class TestSharing:
         stored = [path for path in (tmp_path / "data" / "blobs").rglob("*") if path.is_file()]
         assert [path for path in stored if b"classified" in path.read_bytes()] == []
 
+    @pytest.mark.each_database
     def test_lists_are_searched_and_paged(self, server: HostedServer, upload: Upload) -> None:
         for number in range(5):
             upload(b"<!doctype html>", title=f"report%20{number}", tags="odd" if number % 2 else "even,all")

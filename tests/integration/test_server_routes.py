@@ -456,7 +456,7 @@ class TestInsufficientRights:
                     # A token that only reads revokes itself and no other.
                     check_refused(route, answer, 403)
                 elif route.access == "read":
-                    # They can change only their own things; the values still belong to the owner.
+                    # They can change only their own things, and these belong to the owner.
                     check_refused(route, answer, 404)
                 else:
                     check_refused(route, answer, 403)

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from tests.helpers.hosted import PASSWORD, HostedServer, HttpResponse, MovingClock
 from tests.helpers.samples import sample_frames
-from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.services import Hosting
 
 from daskscope.server.http.passwords import MAX_ATTEMPTS
 from daskscope.server.routes.sign_in import MAX_LOGINS
@@ -90,6 +90,7 @@ class TestSetUp:
             "accounts": [{"name": "lovelace", "role": "owner"}],
         }
 
+    @pytest.mark.each_database
     def test_the_link_works_once(self, server: HostedServer) -> None:
         secret = server.set_up.partition("#")[2]
         assert self.set_up(server, secret).status == 200
@@ -179,6 +180,7 @@ class TestPassword:
         clock.move(seconds=901)
         assert sign_in(team).status == 200
 
+    @pytest.mark.each_database
     def test_concurrent_attempts_are_counted_before_they_are_checked(self, team: HostedServer) -> None:
         with ThreadPoolExecutor(30) as pool:
             statuses = list(pool.map(lambda _: sign_in(team, password="wrong password").status, range(30)))
@@ -306,7 +308,6 @@ UNSAFE = [
 ]
 
 
-@slow_on_postgresql
 class TestCrossSiteRequests:
     @pytest.mark.parametrize(("method", "path", "body"), UNSAFE)
     @pytest.mark.parametrize(
@@ -376,6 +377,7 @@ class TestDeviceCode:
     def collect(self, server: HostedServer, begun: dict[str, Any]) -> HttpResponse:
         return server.ask("POST", "/api/v1/device/token", {"device_code": begun["device_code"]})
 
+    @pytest.mark.each_database
     def test_a_confirmed_code_yields_a_token_once(self, team: HostedServer) -> None:
         begun = self.begin(team)
         assert self.collect(team, begun).code == "waiting"

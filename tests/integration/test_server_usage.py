@@ -12,6 +12,8 @@ from tests.helpers.services import Hosting
 from daskscope.server.services import now_us
 from daskscope.testing import make_frames
 
+pytestmark = pytest.mark.each_database
+
 SECOND, DAY = 1_000_000, 86_400 * 1_000_000
 GROUPINGS = ("day", "user", "cluster", "prefix")
 

@@ -13,7 +13,7 @@ import dask.config
 import distributed
 import pytest
 from tests.helpers.hosted import HostedServer
-from tests.helpers.services import Hosting, slow_on_postgresql
+from tests.helpers.services import Hosting
 from tests.helpers.waiting import until
 
 from daskscope import analytics
@@ -115,7 +115,6 @@ def bench(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 # Seven runs of 1.5 s and two of about 5 s.
 @pytest.mark.timeout(240)
-@slow_on_postgresql
 def test_a_slow_run_is_told_from_usual_ones_while_it_runs(bench: Bench) -> None:
     usual = [bench.run(SECONDS) for _ in range(6)]
     own = sorted(run.duration for run in usual)
