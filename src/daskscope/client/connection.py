@@ -178,7 +178,7 @@ async def _register(client: distributed.Client, plugin: bytes) -> None:
         ) from error
 
 
-# Make Dask send the code around each call to the scheduler while a recording runs.
+# Dask sends the code around each call to the scheduler while a recording runs.
 #
 # Dask does so if ``distributed.diagnostics.computations.nframes`` is not 0. Frames of libraries that call Dask for their users
 # are left out by ``ignore-modules``, which costs 8 µs per submission; each further frame would cost 70 to 100 µs. The settings

@@ -19,7 +19,7 @@ import psutil
 
 from daskscope.errors import DaskscopeError, MissingExtra
 
-# Find the secret of a server without sign-in.
+# A server without sign-in stores its secret where only its user can read it.
 #
 # Every user of a machine can reach a loopback port, so such a server answers only to callers with its secret. The URL that
 # ``daskscope serve`` prints contains it. While the server runs, the secret is also in a file that only its user can read, so

@@ -168,7 +168,7 @@ def _leaves(config: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterat
                 yield here, item if isinstance(item, str) else item.decode("utf-8", "replace")
 
 
-# Mask secrets in the keys of a batch of executions, at the cost of a look at most keys.
+# Secrets in the keys of a batch of executions are masked. Most keys cost only a look.
 #
 # Scrubbing a key takes 10 to 20 µs, as much as everything else that happens to a task. Two shortcuts avoid it: most batches
 # contain no hint of a secret at all, and keys of one function differ in a token only, so one of them is scrubbed for all.
@@ -239,7 +239,7 @@ def _named_by_dask(keys: Sequence[Any]) -> tuple[dict[str, str], list[Any]]:
     return examples, others
 
 
-# Cut arguments and data out of messages that quote them: representations of calls and tasks, and Dask's serialization errors.
+# Some messages quote arguments and data: representations of calls and tasks, and Dask's serialization errors. They are cut out.
 #
 # coffea quotes the chunk that failed. Its dataset and its range of events stay, because they say which chunk it was.
 

@@ -136,7 +136,7 @@ def _scratch_file() -> Any:
     return tempfile.TemporaryFile()
 
 
-# Drain the profile of an event loop, in a worker or in the scheduler.
+# The profile of an event loop is drained in workers and in the scheduler.
 #
 # Dask samples the thread of each event loop into ``io_loop.profile``: a tree per second, for the last 1,000 seconds. On Python
 # 3.11 it does not, and the history stays empty; a ``LoopSampler`` takes its place.
@@ -227,7 +227,7 @@ class LoopProfile:
         return list(getattr(self._io_loop, "profile", None) or ()) if self._is_mine else []
 
 
-# Drain Dask's own profile, on interpreters where the sampler cannot run.
+# Dask's own profile is drained on interpreters where the sampler cannot run.
 #
 # Dask counts a sample at every frame that called another frame, never at the innermost frame. So ``count(P) -
 # sum(count(children))`` samples ended in one of P's children; if P has one child, it is known which. Merging prefixes or

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# A table in memory: named numpy columns.
+# A table in memory has named numpy columns.
 #
 # String columns stay dictionary-coded until they are read: five million task rows have a few hundred distinct workers, groups
 # and types, and an object array of them would cost 40 MB per column.

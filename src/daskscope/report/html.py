@@ -34,7 +34,7 @@ def title_of(name: str, recording: Recording) -> str:
     return f"{name}: {line}" if line and name else line or name
 
 
-# Show HTML written by others: in a frame, where it can run its own scripts and draw, and nothing else.
+# HTML written by others is shown in a frame, where it can run its own scripts and draw, and nothing else.
 #
 # The sandbox gives it an origin of its own, so it has no cookies, no storage and no access to our pages, and the policy allows
 # no requests. WebRTC is not a request: no policy forbids it (Chromium 156 does not know the directive ``webrtc``), and it would

@@ -38,7 +38,7 @@ from daskscope.report.schema import SCHEMA
 from daskscope.report.tables import MAX_ROWS
 from daskscope.wire.decode_columns import is_int64
 
-# Read the ``profiles`` table from the flame graph of a report: every sample, by the bin in which it was taken.
+# The ``profiles`` table is read from the flame graph of a report, which has every sample by the bin in which it was taken.
 #
 # The report's own ``profiles`` table has only the first rows, with stacks cut to 2,000 characters.
 

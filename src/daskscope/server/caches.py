@@ -101,7 +101,7 @@ class Outdated(Generic[S]):
             return subject
 
 
-# Earlier runs of running computations, remembered for a while: every open page of a cluster asks for its progress each second.
+# Earlier runs of running computations are remembered for a while: every open page of a cluster asks for its progress each second.
 #
 # Finding twenty takes 16 ms per computation (three: 5 ms), and they rarely change.
 
@@ -218,7 +218,7 @@ class Shared(Generic[V]):
         return known
 
 
-# Which users were found to record which clusters, so that a batch needs no query for it.
+# The server remembers which users record which clusters, so that a batch needs no query for it.
 #
 # The user of a cluster never changes. An entry outlives a demotion from owner or a deleted cluster by ten minutes at most.
 

@@ -30,7 +30,7 @@ class Counters:
             return [(name, label, value) for (name, label), value in sorted(self._values.items())]
 
 
-# Readiness: which parts of a server work, and what it can do without those that do not.
+# Readiness tells which parts of a server work, and what it can do without the others.
 #
 # A check runs in a thread of its own, with a deadline: an orchestrator that gets no answer to its probe restarts the server,
 # which helps nobody while the database or the object store is away.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from daskscope.server.relay import Relay
 
 
-# The secret of a server without sign-in.
+# A server without sign-in has a secret, which is part of the URL it prints.
 #
 # Every user of a machine can reach a loopback port, so the port alone identifies nobody. The secret is in the URL that the
 # server prints, and in a file of the data directory, so that bookmarks survive a restart.

@@ -48,7 +48,7 @@ from daskscope.wire.layout import (
     PREFIX,
 )
 
-# Check the columns of a body without making them: a server stores rows as they came, and adds up a few columns.
+# A server stores rows as they came and adds up a few columns, so it checks the columns of a body without making them.
 #
 # Refuses what ``ColumnReader`` refuses, in half of the time: a small batch of a worker costs its reader about ten calls of
 # numpy per column, and here none.

@@ -229,7 +229,7 @@ def _versions(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return [f"Versions changed: {listed}."]
 
 
-# Find where a series of repeated measurements changed its level, such as the duration of the same computation.
+# A series of repeated measurements, such as the duration of the same computation, is searched for changes of its level.
 #
 # The last ``AFTER`` values are compared with up to ``BEFORE`` values before them, by the sum of their ranks. Ranks need no
 # assumption about the noise, and one outlier has the rank of a small change. If nothing changed, every order is equally likely,

@@ -230,7 +230,7 @@ def _rank_hint(subject: str, value: float, history: Sequence[float]) -> str:
     return f"{subject} took {word} than in all {len(history)} earlier runs ({units.percent(abs(ratio))} from their median)."
 
 
-# Tell noise from change: a permutation test over repeats, for many quantities at once.
+# A permutation test over repeats tells noise from change, for many quantities at once.
 #
 # A repeat is one observation. Executions of one run share its machine, its neighbours and its memory, so 1,000 of them are not
 # 1,000 independent measurements.

@@ -20,7 +20,7 @@ from daskscope.analysis.what_if.graph import Submission, build_graph
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Array, Recording
 
-# What a chunk costs: the duration of a task is nearly a line, with a fixed part and a part per byte.
+# The duration of a task is nearly linear in the size of its chunk: a fixed part and a part per byte.
 #
 # The executions of a prefix show both parts if their results, or their inputs, have clearly different sizes.
 

@@ -186,7 +186,7 @@ class Replayed:
     stolen: int
 
 
-# Executions that share the cores of a host, or the interpreter lock of a worker, and slow each other down.
+# Executions that share the cores of a host, or the interpreter lock of a worker, slow each other down.
 #
 # Each worker has a clock that advances with the share of a core its executions get: an execution ends when the clock has
 # advanced by its duration. So a change of the share takes the time of one addition, not of one for each execution.

@@ -26,7 +26,7 @@ from ..fingerprint import from_text
 from ..privacy import Scrubber, bounded, without_arguments
 from .members import Member
 
-# Executions that a worker never reports, because it died or because the task was cancelled.
+# A worker never reports executions that ended with its death or were cancelled.
 #
 # The scheduler knows which tasks are assigned to a worker. Which of them were executing, and since when, follows from the
 # worker's last heartbeat, its number of threads and the priorities of the tasks.

@@ -20,7 +20,7 @@ from daskscope.storage.people.sessions import find_session
 from daskscope.storage.people.tokens import ALLOWED, Token, digest, find_token, mark_used, renewed_us, well_formed
 from daskscope.storage.people.users import get_user
 
-# Bind a browser session to this server's pages.
+# A browser session is bound to this server's pages by a page secret.
 #
 # Browsers send cookies to every port of a host, so another server on the same host (a Dask dashboard, for example) receives the
 # cookie of a session and could replay it. The cookie alone is therefore worth nothing: signing in also returns a secret that

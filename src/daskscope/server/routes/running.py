@@ -211,7 +211,7 @@ def _counts(counts: Counts) -> TaskCounts:
     }
 
 
-# The tasks that run now in a cluster, and their stacks on request.
+# These routes return the tasks that run now in a cluster, and their stacks on request.
 #
 # A recorder only pushes. A request for stacks waits in the catalog until any server answers the recorder's next batch, and the
 # stacks come back as rows of the recording.

@@ -37,7 +37,7 @@ def announce_access(tx: Transaction) -> None:
         tx.execute(sa.select(sa.func.pg_notify(ACCESS_CHANNEL, "")))
 
 
-# The clock of retention: the database's, and only while it is plausible.
+# Retention uses the database's clock, and only while it is plausible.
 #
 # A clock that jumps ahead by 100 days makes every run look old. So a pass compares the time with what it should be: the time of
 # the last pass plus the time that has passed since on the monotonic clock. If it is ahead by more than a day, nothing is

@@ -163,7 +163,7 @@ def _quoted(value: str | None) -> str:
     return f'"{value}"'
 
 
-# Add to roll-up rows, or replace entity rows by newer ones, with the same statements on both databases.
+# The same statements add to roll-up rows, or replace entity rows by newer ones, on both databases.
 #
 # Statements are built once and cached: building one takes ten times as long as running it.
 

@@ -14,7 +14,7 @@ from daskscope.storage.base.database import insert
 from daskscope.storage.runs.ingest import lock_run
 from daskscope.storage.runs.retention import KEEP_DOCUMENT_US, replace_files
 
-# Builds of documents in progress: one per run and subject, whichever server a reader asks.
+# Only one server builds the document of a run and subject at a time, whichever server a reader asks.
 #
 # A build is a row with a time until which it is valid. Its server renews it, so that the build of a server that dies ends by
 # itself. Deleting the rows of a run deletes its builds, so that no document of deleted rows is kept.

@@ -267,7 +267,7 @@ def sweep(archive: Archive, now_us: int) -> Swept:
     return Swept(len(paths), len(found) - len(paths))
 
 
-# Replaced files: named by nothing, but kept for a while.
+# Replaced files are named by nothing, but kept for a while.
 #
 # A catalog that is restored from a backup names files that were replaced since. And a page that was opened from one server asks
 # another for the parts of a document that a newer one has replaced meanwhile.
