@@ -37,6 +37,7 @@ def client() -> Iterator[Any]:
 
 def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.daskscope"
+    client.submit(rest, 0).result()
     with daskscope.record(path):
         began = time.perf_counter()
         slept = client.submit(total, client.map(rest, [0.2] * 12, pure=False)).result()
@@ -44,7 +45,11 @@ def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
 
     found = daskscope.what_if(path, workers=[1, 3, 12, 24])
 
-    assert found.reason == ""
+    if found.reason:
+        # On a busy machine the run took much longer than its tasks, also by its own clocks: then a refusal is right.
+        assert "would not be reliable" in found.reason
+        assert waited > 1.15 * slept
+        return
     assert (found.workers, found.threads) == (1, 1)
     assert found.wall_us / 1e6 <= waited
     # Durations are recorded from the same calls, with what Dask takes around them.
