@@ -260,14 +260,14 @@ def page(statements: list[Statement]) -> str:
         f"`scripts/bench accuracy` ran {workloads_} workloads on a local cluster ({versions}, {os.cpu_count()} shared cores): "
         f"{right} of {len(proven)} statements are right. The table shows one run.",
         "",
-        "| workload | statement | daskscope | truth ± tolerance |",
-        "|---|---|---:|---:|",
+        "| workload | statement | daskscope (truth ± tolerance) |",
+        "|---|---|---:|",
     ]
     for before, s in zip([None, *proven], proven, strict=False):
         # A workload is named in the first of its rows.
         name = "" if before and before.workload == s.workload else s.workload
         said = s.said if s.is_right else f"**{s.said}**"
-        lines.append(f"| {name} | {s.statement} | {said} | {_truth(s)} |")
+        lines.append(f"| {name} | {s.statement} | {said} ({_truth(s)}) |")
     lines += [
         "",
         f"The internal sums are checked, too: {'; '.join(_kinds(sums))}. {added} of {len(sums)} are right. Both sides come",
@@ -282,7 +282,7 @@ def _kinds(sums: list[Statement]) -> list[str]:
 
 
 def _truth(statement: Statement) -> str:
-    """Return the truth with its tolerance, such as ``4.81 ± 0.24 s``; a truth without a tolerance must be met exactly."""
+    """Return the truth with its tolerance, such as ``4.81 ± 0.24``; a truth without a tolerance must be met exactly."""
     if statement.within in ("", "0"):
         return statement.truth
-    return f"{statement.truth.split(' ')[0]} ± {statement.within}"
+    return f"{statement.truth.split(' ')[0]} ± {statement.within.split(' ')[0]}"
