@@ -367,6 +367,6 @@ COFFEA_SCALING = Rule(
     "coffea-scaling",
     "Adaptive scaling wanted more workers than it could have",
     "More workers would finish sooner.",
-    "Scaling wanted 1.5 times the workers, and the prediction is below the measured time in its whole range (24 pairs of runs).",
+    "Scaling wanted 1.5 times the workers, and the prediction is below the measured time in its whole range.",
     _coffea_scaling,
 )

@@ -12,11 +12,10 @@ from daskscope.analysis.resources import pair_totals
 from daskscope.analysis.what_if.savings import Change, without_spilling, without_transfers
 from daskscope.insights.facts import MIN_SHARE, MIN_US, Facts, Finding, Rule, at_least
 
-#: Share of thread time above which transfers or disk are worth a finding.
+#: Share of thread time above which transfers or disk are worth a finding: less hardly delays a run, because other threads
+#: compute meanwhile.
 DATA_SHARE = 0.2
-WHEN = (
-    f"Above {100 * DATA_SHARE:g} % of thread time: less hardly delays a run, because other threads compute meanwhile."
-)
+WHEN = f"Above {100 * DATA_SHARE:g} % of thread time."
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ PYTHON_LOOPS = Rule(
     "python-loops",
     "Tasks spend their time in Python loops",
     "Array operations and compiled code are 10 to 100 times faster than a loop.",
-    "From 20 % of at least 100 samples, with backward jumps in 2 % of them: vectorized code has none in 697 samples.",
+    "From 20 % of at least 100 samples, with backward jumps in 2 % of them.",
     _python_loops,
 )
 

@@ -118,7 +118,7 @@ STRAGGLERS = Rule(
     "One task takes much longer than the others of its prefix",
     "The last task decides when a computation ends. All other threads wait for it.",
     f"More than {STRAGGLER_RATIO:g} times the median of its prefix, {at_least(STRAGGLER_SHARE, 'the run')}, if the size of its "
-    "data does not explain it. The first execution on a worker does not count: it imports modules and compiles code.",
+    "data does not explain it. The first execution on a worker does not count.",
     _stragglers,
 )
 
