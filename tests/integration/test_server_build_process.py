@@ -21,8 +21,9 @@ from tests.helpers.services import ACCESS, BUCKET, Hosting, Postgres
 
 from daskscope.server import documents
 from daskscope.server.jobs import Jobs
-from daskscope.server.processes.build import Job
-from daskscope.server.processes.child import memory_attempts
+from daskscope.server.processes.build import BUILD, BuildRequest
+from daskscope.server.processes.child import ChildProcesses, MemoryBudget
+from daskscope.server.processes.job import Job, Runner
 from daskscope.server.settings import Storage
 from daskscope.storage import schema
 
@@ -116,15 +117,16 @@ def test_a_document_that_needs_too_much_memory_fails_and_the_server_survives(tmp
     assert "Traceback" not in server.log()
 
 
+def storage_in(directory: Path) -> Storage:
+    return Storage(str(directory / "catalog.db"), 0, str(directory / "blobs"), "", [bytes(32)])
+
+
 def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
     # A recording that nobody writes: the process waits for it.
     pipe = tmp_path / "never.daskscope"
     os.mkfifo(pipe)
-    storage = Storage(str(tmp_path / "catalog.db"), 0, str(tmp_path / "blobs"), "", [bytes(32)])
-    job = Job(storage, 1024 * MIB, 1, "title", recording=str(pipe))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "daskscope.server.processes.build"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    job = Job(BuildRequest(1, "title", recording=str(pipe)), storage_in(tmp_path), 1024 * MIB)
+    process = subprocess.Popen([sys.executable, "-m", BUILD.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -133,9 +135,10 @@ def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
     process.stdout.close()
 
 
-def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is() -> None:
-    assert memory_attempts(300, 1000) == [300, 1000]
-    assert memory_attempts(3000, 1000) == [1000]
+def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is(tmp_path: Path) -> None:
+    runner = Runner(ChildProcesses(), MemoryBudget(1000), storage_in(tmp_path))
+    assert runner.memory_attempts(300) == [300, 1000]
+    assert runner.memory_attempts(3000) == [1000]
 
 
 # ---------------------------------------------------------------- upgrades

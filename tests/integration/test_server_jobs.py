@@ -7,6 +7,7 @@ import re
 import resource
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -254,8 +255,9 @@ def test_the_error_of_a_compaction_in_another_process_is_reported(
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(sample_frames("c", ended=True)).status == 200
         clock.move(seconds=300)
-        monkeypatch.setattr(compact_process, "MODULE", "daskscope.no_such_module")
-        with pytest.raises(CompactionError, match="compacting run 1 ended with status 1"):
+        missing = replace(compact_process.COMPACT, module="daskscope.no_such_module")
+        monkeypatch.setattr(compact_process, "COMPACT", missing)
+        with pytest.raises(CompactionError, match="compacting run 1 failed: the process ended with status 1"):
             Jobs(server.services).compact()
         assert buffered(server) == ["c"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def test_a_comparison_that_is_too_large_says_what_to_do(
     server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
 ) -> None:
     if name == "seconds":
-        monkeypatch.setattr(recordings, "SECONDS", value)
+        monkeypatch.setattr(recordings, "READ", replace(recordings.READ, timeout_s=value))
     else:
         monkeypatch.setattr(server.services.build_memory, "nbytes", int(value))
     response = server.ask("GET", PATHS["daskscope.server.processes.recordings"][0])

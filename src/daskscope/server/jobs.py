@@ -18,15 +18,15 @@ from daskscope.server.processes.compact import (
     MAX_NBYTES_HERE,
     MAX_ROWS_HERE,
     CompactionError,
-    CompactJob,
+    CompactRequest,
     compact_apart,
 )
-from daskscope.server.rendering import NoSuchComputation, Subject
+from daskscope.server.rendering import Subject
 from daskscope.server.services import Services
 from daskscope.storage.base.archive import ClockCheck
 from daskscope.storage.base.blobs import LocalStore, StoreAway
 from daskscope.storage.base.database import detail_of, is_outage
-from daskscope.storage.catalog.computations import large_subjects
+from daskscope.storage.catalog.computations import NoSuchComputation, large_subjects
 from daskscope.storage.catalog.error_groups import index_errors
 from daskscope.storage.doctor import LostFiles, lost_rows
 from daskscope.storage.runs.compaction import Due, claim, compact, due
@@ -158,8 +158,8 @@ class Jobs:
         services = self.services
         if one.nbytes > MAX_NBYTES_HERE or one.rows > MAX_ROWS_HERE:
             keep_us = services.archive.keep_replaced_us
-            job = CompactJob(services.storage, keep_us, one.account, one.run, one.is_over)
-            done = compact_apart(services.child_processes, job)
+            request = CompactRequest(keep_us, one.account, one.run, one.is_over)
+            done = compact_apart(services.runner, request)
         else:
             began = time.perf_counter()
             done = compact(services.archive, one.account, one.run, over=one.is_over)

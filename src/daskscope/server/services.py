@@ -25,6 +25,7 @@ from daskscope.server.live import Live
 from daskscope.server.monitoring import Check, Counters
 from daskscope.server.pools import Pools
 from daskscope.server.processes.child import ChildProcesses, MemoryBudget
+from daskscope.server.processes.job import Runner
 from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings, SettingsError, Storage
 from daskscope.storage.base.archive import Archive
@@ -179,16 +180,17 @@ class Services:
         return self.url if self.local_secret is None else with_secret(f"{self.url}/", self.local_secret.value)
 
     @property
-    def storage(self) -> Storage:
-        """Return how other processes reach the storage of this server."""
+    def runner(self) -> Runner:
+        """Return a runner of jobs in other processes, which reach the storage of this server."""
         settings = self.settings
-        return Storage(
+        storage = Storage(
             settings.database_url,
             settings.database_timeout,
             settings.store_url,
             settings.store_endpoint,
             self.archive.vault.masters,
         )
+        return Runner(self.child_processes, self.build_memory, storage)
 
     def complain(self, text: str) -> None:
         """Log an external problem at most once a minute, however many requests meet it."""

@@ -18,7 +18,7 @@ from daskscope.model.untrusted import clean
 from daskscope.report.schema import Report
 from daskscope.server import documents
 from daskscope.server.contract import HostedReport
-from daskscope.server.documents import BuildFailed, build_upload
+from daskscope.server.documents import build_upload
 from daskscope.server.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
@@ -29,6 +29,7 @@ from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, f
 from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
 from daskscope.server.ingest.limits import Upload
 from daskscope.server.pools import HEAVY
+from daskscope.server.processes.job import JobFailed
 from daskscope.server.views import report_view
 from daskscope.storage.base.blobs import new_path
 from daskscope.storage.base.database import InvalidInput
@@ -189,9 +190,9 @@ def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewRepor
         built = build_upload(call.services, call.account.id, path, title, unpacked)
     except (RecordingError, WireError, InvalidInput) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
-    except BuildFailed as error:
+    except JobFailed as error:
         raise documents.build_failed(str(error)) from None
-    made = built.document or documents.load(call.services, call.account.id, built.path)
+    made = documents.load(call.services, call.account.id, built.path)
     facts = _facts(built.cluster, json.loads(made.report))
     return store.NewReport(kind="recording", path=built.path, title=title, **facts, **common)
 

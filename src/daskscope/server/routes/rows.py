@@ -22,7 +22,8 @@ from daskscope.server.http import parameters
 from daskscope.server.http.pages import BYTES, DATA_HEADERS, DataResponse
 from daskscope.server.http.parameters import Limit, Text, find_cluster, find_document
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
+from daskscope.server.processes.job import JobFailed, Unreadable
+from daskscope.server.processes.recordings import RecordingRequest, Run, recording_file, run_apart
 from daskscope.server.rendering import Document
 from daskscope.server.services import Services
 from daskscope.server.views import moment, parsed
@@ -94,32 +95,31 @@ def list_tasks(call: Call) -> dict[str, Any]:
 def download(call: Call) -> Response:
     """Return the whole run as a recording file for ``daskscope show``, ``open`` and ``export``."""
     row, services = find_cluster(call), call.services
-    job = RecordingJob(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
+    request = RecordingRequest(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
     try:
-        with services.build_memory.reserve(HERE_NBYTES, job.account):
+        with services.build_memory.reserve(HERE_NBYTES, request.account):
             parts: Sequence[bytes | memoryview] = list(
-                recording_file(services.archive, job, amount_here(services, job.account))
+                recording_file(services.archive, request, amount_here(services, request.account))
             )
     except RunTooLarge:
-        parts = [_written_apart(services, job)]
+        parts = [_written_apart(services, request)]
     except Unreadable as error:
         raise Refusal(500, "damaged", str(error)) from None
     return DataResponse(parts, BYTES, DATA_HEADERS)
 
 
-def _written_apart(services: Services, job: RecordingJob) -> memoryview:
+def _written_apart(services: Services, request: RecordingRequest) -> memoryview:
     """Return a recording file that a process of its own wrote. The system reads it as it is sent, and then deletes it."""
-    assert job.run is not None
+    assert request.run is not None
     with services.archive.read() as tx:
-        rows = count_rows(tx, job.run.run)
+        rows = count_rows(tx, request.run.run)
     with tempfile.TemporaryDirectory(prefix="daskscope-recording-") as name:
         path = Path(name) / "recording"
         try:
-            apart = msgspec.structs.replace(job, path=str(path), storage=services.storage)
-            run_apart(services.child_processes, services.build_memory, apart, rows)
+            run_apart(services.runner, msgspec.structs.replace(request, path=str(path)), rows)
         except Unreadable as error:
             raise Refusal(500, "damaged", str(error)) from None
-        except ReadFailed as error:
+        except JobFailed as error:
             raise unavailable(str(error)) from None
         with path.open("rb") as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

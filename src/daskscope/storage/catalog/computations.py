@@ -168,6 +168,10 @@ def _prefixes(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, s
     return {key: frozenset(names) for key, names in found.items()}
 
 
+class NoSuchComputation(Exception):
+    """The run has no such computation."""
+
+
 def span_of(tx: Transaction, run: int, computation: str) -> tuple[int, int] | None:
     """Return the start and stop of a computation.
 
