@@ -1,12 +1,8 @@
 // Written by scripts/gen-types from src/daskscope/server/contract.py. Change it there.
 
-import type { AuditAction, ErrorState, RunState } from "./states.gen";
+import type { AuditAction, ErrorState, Role, RunState, Scope } from "./states.gen";
 
-export type { AuditAction, ErrorState, RunState };
-
-export type Role = "viewer" | "member" | "owner";
-
-export type Scope = "ingest" | "read" | "write" | "admin" | "tokens" | "accounts";
+export type { AuditAction, ErrorState, Role, RunState, Scope };
 
 /** Tasks of a computation or of one of its prefixes. */
 export interface TaskCounts {
