@@ -4,6 +4,18 @@ import type { AuditAction, ErrorState, Role, RunState, Scope } from "./states.ge
 
 export type { AuditAction, ErrorState, Role, RunState, Scope };
 
+/** Parameters of a prediction: ``Options``, and numbers of workers and threads. */
+export interface WhatIfQuery {
+  workers?: string;
+  threads?: number;
+  prefix?: string;
+  times?: number;
+  no_transfers?: boolean;
+  no_spill?: boolean;
+  no_stragglers?: boolean;
+  chunks?: number;
+}
+
 /** Tasks of a computation or of one of its prefixes. */
 export interface TaskCounts {
   total: number;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, TypedDict
 
 import msgspec
@@ -75,6 +74,8 @@ MAX_PREFIXES = 100
 
 
 class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Parameters of a prediction: ``Options``, and numbers of workers and threads."""
+
     #: Numbers separated by commas; by default around the recorded number.
     workers: Text = ""
     #: 0: as recorded.
@@ -89,12 +90,6 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     no_stragglers: bool = False
     #: Chunks of this many times the size: a whole number, or one divided by it.
     chunks: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
-
-
-def _options(query: WhatIfQuery) -> Options:
-    faster = {query.prefix: query.times} if query.prefix else {}
-    same = {field.name: getattr(query, field.name) for field in fields(Options) if field.name != "faster"}
-    return Options(faster, **same)
 
 
 def predict(call: Call) -> WhatIf:
@@ -118,7 +113,7 @@ def predict(call: Call) -> WhatIf:
         computation=name,
         workers=_counts(query.workers),
         threads=query.threads or None,
-        options=_options(query),
+        options=Options.from_attributes({query.prefix: query.times} if query.prefix else {}, query),
         prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
         # Retried and recomputed tasks have several executions.
         max_executions=2 * MAX_TASKS,

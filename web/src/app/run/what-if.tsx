@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { MAX_PREDICTED_THREADS, MAX_PREDICTED_WORKERS } from "../../api/limits.gen";
 import type { Query } from "../../api/server";
-import type { PredictedCluster, WhatIf } from "../../api/server.gen";
+import type { PredictedCluster, WhatIf, WhatIfQuery } from "../../api/server.gen";
 import { useParam } from "../../model/page/hooks";
 import { count, counted, dollars, duration, nbytes, percent } from "../../model/text/format";
 import {
@@ -68,7 +68,7 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
       no_spill: spill ? true : undefined,
       no_stragglers: stragglers ? true : undefined,
       chunks: chunks || undefined,
-    }),
+    } satisfies { [name in keyof WhatIfQuery]: Query[string] }),
   );
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
   const found = useResource<WhatIf>(() => api.get(path, JSON.parse(asked) as Query), [path, asked, account]);
