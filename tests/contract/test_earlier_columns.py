@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.helpers.archive import NOW, Archive, finding_texts, frames_of_file
+from tests.helpers.archive import NOW, Archive, frames_of_file, problem_texts
 from tests.helpers.every_table import GOLDEN, any_frames, rows_of
 
 from daskscope.analysis.summary import extent
@@ -102,7 +102,7 @@ def test_a_run_of_an_earlier_version_is_read_continued_and_checked(
     for name in TABLES:
         assert whole[name].rows >= first[name].rows > 0
         assert len(rows_of(whole[name])) == whole[name].rows
-    assert finding_texts(archive) == {}
+    assert problem_texts(archive) == {}
 
 
 @pytest.mark.usefixtures("old_writer")
