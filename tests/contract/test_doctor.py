@@ -157,7 +157,7 @@ def test_repairing_a_missing_file_of_a_deleted_run_does_nothing(archive: Archive
 
 def test_a_missing_document_is_forgotten_and_a_missing_report_is_reported(archive: Archive) -> None:
     run = healthy(archive)
-    archive.execute(sa.insert(schema.renderings).values(run_id=run, subject="", path="1/gone"))
+    archive.execute(sa.insert(schema.documents).values(run_id=run, subject="", path="1/gone"))
     archive.execute(sa.insert(schema.reports).values(account_id=archive.account, number=4, path="1/lost"))
     assert problem_texts(archive)["files"] == [
         f"1/gone of run {run} is missing: it is made again when opened",

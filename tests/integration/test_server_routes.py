@@ -150,7 +150,7 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
     page = f"<!doctype html><p>{MARK}".encode()
     recording, html = upload(sample_recording(MARK), "private"), upload(page, "private")
     shared, shared_html = upload(sample_recording(MARK), "public"), upload(page, "public")
-    document = server.ask("GET", f"/api/v1/reports/{recording['id']}/view/report.json", token=owner)
+    document = server.ask("GET", f"/api/v1/reports/{recording['id']}/document/report.json", token=owner)
     block = re.search(r'"block":\s*"([\w.-]+)"', document.text)
     assert block is not None
     tokens = server.ask("GET", "/api/v1/tokens", token=owner).json()["items"]

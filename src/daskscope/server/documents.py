@@ -18,11 +18,11 @@ from pathlib import Path
 
 from daskscope import __version__, units
 from daskscope.report.schema import SCHEMA
+from daskscope.server.build_document import Document, Subject, build_from_file, build_from_rows, store_document
 from daskscope.server.caches import Shared
 from daskscope.server.errors import Refusal, not_found
 from daskscope.server.processes.build import BUILD, BuildRequest, Built
 from daskscope.server.processes.job import JobFailed, raise_again
-from daskscope.server.rendering import Document, Subject, render_subject, render_upload, store_document
 from daskscope.server.services import Services
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import MissingBlob
@@ -86,7 +86,7 @@ def by_name(services: Services, account: int, name: str) -> Document:
     try:
         if not NAME.fullmatch(name):
             raise MissingBlob(name)
-        return load(services, account, f"{account}/renderings/{name}")
+        return load(services, account, f"{account}/documents/{name}")
     except (MissingBlob, StorageError):
         raise Refusal(
             410, "replaced", "This document was replaced by a newer one. Reload the page to see it."
@@ -183,7 +183,7 @@ def _build(services: Services, subject: Subject, state: DocumentState) -> Shown 
         return None
     try:
         with renewed(services.archive, build):
-            made = build_document(services, subject, state.tasks)
+            made = build_run(services, subject, state.tasks)
     except JobFailed as error:
         with services.archive.write() as tx:
             fail_build(tx, build, str(error))
@@ -231,13 +231,13 @@ def amount_here(services: Services, account: int) -> Amount:
     return HERE if services.pools.shares.is_alone(account) else HERE_BESIDE_OTHERS
 
 
-def build_document(services: Services, subject: Subject, tasks: int) -> Built:
+def build_run(services: Services, subject: Subject, tasks: int) -> Built:
     """Build the document of a run or computation with the given number of tasks, and store it."""
     here = amount_here(services, subject.account)
     if tasks <= min(MAX_TASKS_HERE, here.rows):
         try:
             with services.build_memory.reserve(HERE_NBYTES, subject.account):
-                document, is_complete = render_subject(services.archive, subject, here)
+                document, is_complete = build_from_rows(services.archive, subject, here)
             return _stored(services, subject.account, document, is_complete=is_complete)
         except RunTooLarge:
             pass
@@ -251,7 +251,7 @@ def build_upload(services: Services, account: int, path: Path, title: str, unpac
     if unpacked.rows > min(MAX_TASKS_HERE, here.rows) or unpacked.nbytes > here.nbytes:
         return _build_apart(services, BuildRequest(account, title, recording=str(path)), unpacked.rows)
     with services.build_memory.reserve(HERE_NBYTES, account):
-        document, cluster = render_upload(path, title)
+        document, cluster = build_from_file(path, title)
     return _stored(services, account, document, cluster=cluster)
 
 

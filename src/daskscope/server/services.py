@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from daskscope.client.local_server import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
+from daskscope.server.build_document import Subject
 from daskscope.server.caches import ClusterUsers, EarlierRuns, Outdated, Shared, TokenCache
 from daskscope.server.errors import public_message
 from daskscope.server.ingest.limits import Arriving, InFlight, NewNames, Quotas, StorageQuota
@@ -26,7 +27,6 @@ from daskscope.server.monitoring import Check, Counters
 from daskscope.server.pools import Pools
 from daskscope.server.processes.child import ChildProcesses, MemoryBudget
 from daskscope.server.processes.job import Runner
-from daskscope.server.rendering import Subject
 from daskscope.server.settings import Settings, SettingsError, Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import open_store

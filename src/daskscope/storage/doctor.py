@@ -111,7 +111,7 @@ def check_files(archive: Archive) -> Iterator[Problem]:
 
 
 #: Columns that name blobs.
-_PATHS = (schema.files.c.path, schema.renderings.c.path, schema.reports.c.path, schema.reports.c.html_path)
+_PATHS = (schema.files.c.path, schema.documents.c.path, schema.reports.c.path, schema.reports.c.html_path)
 
 
 def _naming(archive: Archive, column: sa.Column[str]) -> list[tuple[str, int]]:

@@ -42,14 +42,14 @@ BUILD = Kind("daskscope.server.processes.build", Job[BuildRequest], Reply[Built]
 
 def build(archive: Archive, request: BuildRequest) -> Built:
     """Build and store a document."""
-    from daskscope.server.rendering import Subject, render_subject, render_upload, store_document
+    from daskscope.server.build_document import Subject, build_from_file, build_from_rows, store_document
 
     is_complete, cluster = True, ""
     if request.recording:
-        document, cluster = render_upload(Path(request.recording), request.title)
+        document, cluster = build_from_file(Path(request.recording), request.title)
     else:
         subject = Subject(request.account, request.run, request.title, request.computation)
-        document, is_complete = render_subject(archive, subject)
+        document, is_complete = build_from_rows(archive, subject)
     path = store_document(archive, request.account, document)
     return Built(path, document.nbytes, is_complete, cluster)
 

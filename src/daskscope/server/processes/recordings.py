@@ -17,8 +17,8 @@ import msgspec
 from daskscope import units
 from daskscope.analysis.compare.comparison import Part, compare_parts
 from daskscope.model.recording import Completeness, Recording
+from daskscope.server.build_document import Subject, read
 from daskscope.server.processes.job import Job, Kind, Reply, Runner, Unreadable, do_job, raise_again
-from daskscope.server.rendering import Subject, read
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.runs.read import Amount, RunTooLarge, read_snapshot
 from daskscope.wire.file import frames_of_table

@@ -11,8 +11,8 @@ import msgspec
 from daskscope import units
 from daskscope.analysis.cost import Prices
 from daskscope.analysis.what_if.predict import Options, WhatIf, what_if
+from daskscope.server.build_document import Subject, read
 from daskscope.server.processes.job import Job, Kind, Reply, Runner, TooLarge, do_job, raise_again
-from daskscope.server.rendering import Subject, read
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.runs.read import Amount
 

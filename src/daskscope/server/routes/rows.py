@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from daskscope.model.recording import Table
 from daskscope.server import documents
+from daskscope.server.build_document import Document
 from daskscope.server.documents import HERE_NBYTES, LISTED, amount_here
 from daskscope.server.errors import Refusal, not_found, unavailable
 from daskscope.server.http import parameters
@@ -24,7 +25,6 @@ from daskscope.server.http.parameters import Limit, Text, find_cluster, find_doc
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.processes.job import JobFailed, Unreadable
 from daskscope.server.processes.recordings import RecordingRequest, Run, recording_file, run_apart
-from daskscope.server.rendering import Document
 from daskscope.server.services import Services
 from daskscope.server.views import moment, parsed
 from daskscope.storage.runs.read import Part, RunTooLarge, count_rows, read_snapshot
@@ -130,7 +130,7 @@ class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
     of: Text = ""
 
 
-def view_document(call: Call) -> Response:
+def cluster_document(call: Call) -> Response:
     shown = find_document(call, find_cluster(call))
     created = format_datetime(datetime.fromtimestamp(shown.created_us // 1_000_000, timezone.utc), usegmt=True)
     headers = {**DATA_HEADERS, "ETag": f'"{shown.name}"', "Last-Modified": created}
@@ -141,7 +141,7 @@ def by_name(call: Call, name: str) -> Document:
     return documents.by_name(call.services, call.account.id, name)
 
 
-def view_block(call: Call) -> Response:
+def cluster_block(call: Call) -> Response:
     query: BlockQuery = call.query
     # Find the cluster first: nothing of a deleted cluster is shown, even if it is cached.
     row = find_cluster(call)
@@ -177,11 +177,18 @@ ROUTES = [
 ]
 for path, subject in ((ONE, "cluster"), (f"{ONE}/computations/{{computation}}", "computation")):
     ROUTES += [
-        Route("GET", f"{path}/view/report.json", view_document, "read", f"Return a {subject}'s document", heavy=True),
         Route(
             "GET",
-            f"{path}/view/blocks/{{block}}",
-            view_block,
+            f"{path}/document/report.json",
+            cluster_document,
+            "read",
+            f"Return a {subject}'s document",
+            heavy=True,
+        ),
+        Route(
+            "GET",
+            f"{path}/document/blocks/{{block}}",
+            cluster_block,
             "read",
             "Return a document block",
             query=BlockQuery,

@@ -102,7 +102,7 @@ def shared_page(call: Call) -> Response:
     title = row.title or row.filename
     if row.kind == "html":
         return _frame_page(call, row, f"{address}/html", title)
-    return pages.viewer_page(f"{address}/view", title)
+    return pages.viewer_page(f"{address}/document", title)
 
 
 def _frame_page(call: Call, row: report_store.Report, address: str, title: str) -> Response:

@@ -1,4 +1,4 @@
-"""Render documents for the viewer from the rows of a run.
+"""Build documents for the viewer from the rows of a run.
 
 A document is the viewer's report as JSON followed by its blocks, in one encrypted blob, because it contains code.
 """
@@ -74,22 +74,22 @@ class Subject:
     computation: str = ""
 
 
-def render(report: Report, blocks: Mapping[str, bytes]) -> Document:
+def document_of(report: Report, blocks: Mapping[str, bytes]) -> Document:
     return Document(report_json(report).encode(), dict(blocks))
 
 
-def render_subject(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Document, bool]:
+def build_from_rows(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Document, bool]:
     """Return the document of a run or computation, and whether all of its rows could be read."""
     recording, start, stop = read(archive, subject, limit)
-    made = render(*build(recording, start, stop, title=subject.title, computation=subject.computation))
+    made = document_of(*build(recording, start, stop, title=subject.title, computation=subject.computation))
     return made, not recording.damage
 
 
-def render_upload(path: Path, title: str) -> tuple[Document, str]:
+def build_from_file(path: Path, title: str) -> tuple[Document, str]:
     """Return the document of a recording file, and the cluster it is of."""
     recording = read_recording(path)
     start, stop = extent(recording)
-    made = render(*build(recording, start, stop, title=title, **embedded(recording)))
+    made = document_of(*build(recording, start, stop, title=title, **embedded(recording)))
     return made, next(iter(recording["clusters"]["cluster"].tolist()), "")
 
 
@@ -129,7 +129,7 @@ def _few_workers(recording: Recording, limit: Amount | None) -> Recording:
 
 def store_document(archive: Archive, account: int, document: Document) -> str:
     """Store a document and return its path."""
-    path = new_path(account, "renderings", "view")
+    path = new_path(account, "documents", "document")
     with archive.read() as tx:
         sealed = tx.seal(account, document.pack(), path)
     archive.store.put(path, sealed)
