@@ -195,7 +195,7 @@ def _work(url: str, caller: Caller) -> int:
     for frame in frames:
         _ask(url, caller, "POST", "/api/v1/ingest", frame)
     path = f"/api/v1/clusters/{WORKED}/computations/{COMPUTATION}"
-    for made in (f"/api/v1/clusters/{WORKED}/view/report.json", f"{path}/view/report.json"):
+    for made in (f"/api/v1/clusters/{WORKED}/document/report.json", f"{path}/document/report.json"):
         _ask(url, caller, "GET", made)
     return int(json.loads(_ask(url, caller, "POST", f"{path}/share"))["id"])
 

@@ -66,4 +66,4 @@ def requests(kind: str) -> Iterator[tuple[str, str, bytes | None]]:
             event: Row = {"time_us": START_US + number, "topic": "t", "kind": "k", "detail": "{}"}
             frames = make_frames({"events": [event]}, cluster=cluster, epoch=1_000 + number)
             yield "POST", "ingest", b"".join(frames)
-            yield "GET", f"clusters/{cluster}/view/report.json", None
+            yield "GET", f"clusters/{cluster}/document/report.json", None

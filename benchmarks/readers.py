@@ -76,7 +76,9 @@ def _peak_nbytes(pid: int) -> int:
 def _open(port: int, secret: str, answers: list[tuple[int, float, str]]) -> None:
     began = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=900)
-    connection.request("GET", "/api/v1/clusters/large/view/report.json", headers={"Authorization": f"Bearer {secret}"})
+    connection.request(
+        "GET", "/api/v1/clusters/large/document/report.json", headers={"Authorization": f"Bearer {secret}"}
+    )
     response = connection.getresponse()
     response.read()
     answers.append((response.status, time.perf_counter() - began, response.headers.get("ETag", "")))

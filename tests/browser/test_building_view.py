@@ -19,7 +19,7 @@ def test_a_large_report_has_a_progress_bar_until_it_is_there(
     with eight_task_server.services.archive.write() as tx:
         tx.execute(sa.update(schema.runs).values(tasks=5_000_000))
     held: list[Route] = []
-    page.route(re.compile("/view/report.json"), lambda route: held.append(route))
+    page.route(re.compile("/document/report.json"), lambda route: held.append(route))
     page.goto("/ours/clusters/eight/report")
 
     building = page.get_by_test_id("building")

@@ -13,7 +13,7 @@ from daskscope.storage.base.database import StorageError
 
 
 def test_a_blob_is_read_back_as_it_was_written(blob_store: BlobStore) -> None:
-    blobs = {"1/runs/5/tasks.parquet-00": bytes(range(256)) * 40, "1/empty": b"", "2/renderings/view-1": b"\0\xff"}
+    blobs = {"1/runs/5/tasks.parquet-00": bytes(range(256)) * 40, "1/empty": b"", "2/documents/document-1": b"\0\xff"}
     for path, data in blobs.items():
         blob_store.put(path, data)
     assert {path: blob_store.get(path) for path in blobs} == blobs

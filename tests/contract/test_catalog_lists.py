@@ -440,8 +440,8 @@ def fill(archive: Archive, cluster: str, traceback: str = "T") -> int:
     ])  # fmt: skip
     archive.compact(run)
     archive.ingest([frame("tasks", [task(9)], 8, cluster=cluster)])
-    archive.store.put(f"view-{run}", b"x")
-    archive.execute(sa.insert(schema.renderings).values(run_id=run, subject="", path=f"view-{run}"))
+    archive.store.put(f"document-{run}", b"x")
+    archive.execute(sa.insert(schema.documents).values(run_id=run, subject="", path=f"document-{run}"))
     archive.execute(sa.insert(schema.builds).values(run_id=run, subject="", builder="b"))
     archive.store.put(f"old-{run}", b"x")
     archive.execute(sa.insert(schema.replaced_files).values(run_id=run, path=f"old-{run}", delete_us=NOW))
@@ -462,7 +462,7 @@ def test_deleting_a_run_removes_all_its_rows_and_no_others(archive: Archive) -> 
     assert archive.tables_naming(gone) == []
     assert archive.tables_naming(kept) == before
     assert all(
-        path.startswith(f"{archive.account}/runs/{kept}/") or path in (f"view-{kept}", f"old-{kept}")
+        path.startswith(f"{archive.account}/runs/{kept}/") or path in (f"document-{kept}", f"old-{kept}")
         for path in archive.blobs()
     )
     assert archive.recording(kept)["tasks"].rows == 2

@@ -19,7 +19,7 @@ from tests.helpers.services import Hosting
 from daskscope.analysis.summary import is_complete
 from daskscope.model.recording import Recording
 from daskscope.report.document import build
-from daskscope.server import documents, rendering
+from daskscope.server import build_document, documents
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import BlobStore, LocalStore, MissingBlob
 from daskscope.storage.catalog.clusters import delete_cluster
@@ -207,9 +207,9 @@ def began(archive: Archive, run: int) -> Build | None:
         return begin_build(tx, run, "")
 
 
-def store_document(archive: Archive, build: Build | None, path: str = "view") -> bool:
+def store_document(archive: Archive, build: Build | None, path: str = "document") -> bool:
     assert build is not None
-    made = NewDocument(f"{archive.account}/renderings/{path}", 1, 6, "1")
+    made = NewDocument(f"{archive.account}/documents/{path}", 1, 6, "1")
     with archive.write() as tx:
         return keep_document(tx, build, made) is not None
 
@@ -219,7 +219,7 @@ def test_a_document_of_an_unchanged_run_is_stored(archive: Archive) -> None:
     build = began(archive, run)
     archive.compact(run)
     assert store_document(archive, build)
-    assert archive.count(schema.renderings) == 1
+    assert archive.count(schema.documents) == 1
     assert archive.count(schema.builds) == 0
 
 
@@ -289,7 +289,7 @@ def test_a_document_of_rows_deleted_meanwhile_is_not_stored(archive: Archive, fo
     with archive.write() as tx:
         forget(tx, run)
     assert not store_document(archive, build)
-    assert archive.count(schema.renderings) == 0
+    assert archive.count(schema.documents) == 0
 
 
 def test_a_document_of_deleted_rows_is_not_stored_after_a_new_batch(archive: Archive) -> None:
@@ -310,7 +310,7 @@ def test_a_document_of_a_run_without_rows_is_stored(archive: Archive) -> None:
 
 # ---------------------------------------------------------------- documents and downloads of a server
 
-VIEW, DOWNLOAD = "/api/v1/clusters/c/view/report.json", "/api/v1/clusters/c/recording"
+VIEW, DOWNLOAD = "/api/v1/clusters/c/document/report.json", "/api/v1/clusters/c/recording"
 
 
 def send_half_compacted(server: HostedServer) -> int:
@@ -335,11 +335,11 @@ def compact_now(server: HostedServer, run: int, *, over: bool = True) -> None:
 
 def once_while_building(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     def building(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(rendering, "build", build)
+        monkeypatch.setattr(build_document, "build", build)
         action()
         return build(*arguments, **named)
 
-    monkeypatch.setattr(rendering, "build", building)
+    monkeypatch.setattr(build_document, "build", building)
 
 
 def blobs(server: HostedServer, part: str) -> list[str]:

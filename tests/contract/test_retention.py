@@ -201,8 +201,10 @@ def test_the_sweep_removes_orphaned_files_unless_they_are_new(sqlite_archive: Ar
     archive, store = sqlite_archive, sqlite_archive.store
     assert isinstance(store, LocalStore)
     add_run(archive, "c")
-    archive.execute(sa.insert(schema.renderings).values(run_id=archive.run("c")["id"], subject="", path="named/view"))
-    for path in ("named/view", "1/orphan", "1/young", "1/.half.part"):
+    archive.execute(
+        sa.insert(schema.documents).values(run_id=archive.run("c")["id"], subject="", path="named/document")
+    )
+    for path in ("named/document", "1/orphan", "1/young", "1/.half.part"):
         store.put(path, b"x")
     long_ago = time.time() - 2 * 3600
     for path in archive.blobs():

@@ -179,8 +179,8 @@ def archive_paths(archive: Archive) -> list[str]:
     return sorted(row["path"] for table in (schema.files, schema.replaced_files) for row in archive.rows(table, "path"))
 
 
-def finding_texts(archive: Archive) -> dict[str, list[str]]:
-    """Return the findings by check, without the checks that found nothing."""
+def problem_texts(archive: Archive) -> dict[str, list[str]]:
+    """Return the problems by check, without the checks that found nothing."""
     return {name: [f.text for f in found] for name, found in examine(archive) if found}
 
 

@@ -18,6 +18,6 @@ class Documents:
     start_us: int
 
     def __call__(self, path: str) -> tuple[float, float, dict[str, Any]]:
-        report: dict[str, Any] = self.server.ask("GET", f"{path}/view/report.json").json()
+        report: dict[str, Any] = self.server.ask("GET", f"{path}/document/report.json").json()
         begin, end = ((report[name] - self.start_us) / SECOND for name in ("start_us", "stop_us"))
         return begin, end, report

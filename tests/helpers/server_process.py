@@ -113,7 +113,7 @@ def check_complete(load: Load, archive: Archive) -> None:
     assert {row.cluster: (row.tasks, row.end_us > 0) for row in sums if row.cluster in load.ended} == dict.fromkeys(
         load.ended, (load.batches * load.rows, True)
     )
-    found = [finding.text for name, findings in examine(archive) for finding in findings if name != "orphans"]
+    found = [problem.text for name, problems in examine(archive) for problem in problems if name != "orphans"]
     assert found == []
 
 

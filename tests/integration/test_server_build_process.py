@@ -21,12 +21,13 @@ from tests.helpers.services import ACCESS, BUCKET, Hosting, Postgres
 
 from daskscope.server import documents
 from daskscope.server.jobs import Jobs
-from daskscope.server.processes.build import Job
-from daskscope.server.processes.child import memory_attempts
+from daskscope.server.processes.build import BUILD, BuildRequest
+from daskscope.server.processes.child import ChildProcesses, MemoryBudget
+from daskscope.server.processes.job import Job, Runner
 from daskscope.server.settings import Storage
 from daskscope.storage import schema
 
-VIEW = "/api/v1/clusters/c/view"
+DOCUMENT = "/api/v1/clusters/c/document"
 MIB = 1024 * 1024
 
 
@@ -37,7 +38,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tag_of(server: HostedServer) -> str:
-    answer = server.ask("GET", f"{VIEW}/report.json")
+    answer = server.ask("GET", f"{DOCUMENT}/report.json")
     assert answer.status == 200, answer.text
     return str(answer.headers["ETag"])
 
@@ -46,17 +47,17 @@ def tag_of(server: HostedServer) -> str:
 def test_a_document_built_apart_is_the_same(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with hosted(tmp_path) as server:
         assert server.send(sample_frames("c", ended=True)).status == 200
-        there = server.ask("GET", f"{VIEW}/report.json")
+        there = server.ask("GET", f"{DOCUMENT}/report.json")
         column = there.json()["stream"]["columns"]["gap"]["block"]
-        block = server.ask("GET", f"{VIEW}/blocks/{column}").body
+        block = server.ask("GET", f"{DOCUMENT}/blocks/{column}").body
         with server.services.archive.write() as tx:
-            tx.execute(sa.delete(schema.renderings))
+            tx.execute(sa.delete(schema.documents))
         monkeypatch.setattr(documents, "MAX_TASKS_HERE", 100)
-        here = server.ask("GET", f"{VIEW}/report.json")
+        here = server.ask("GET", f"{DOCUMENT}/report.json")
         assert there.headers["ETag"] != here.headers["ETag"]
         assert {**there.json(), "made_us": 0} == {**here.json(), "made_us": 0}
-        assert server.ask("GET", f"{VIEW}/blocks/{column}").body == block
-        assert server.ask("GET", "/api/v1/clusters/c/computations/none/view/report.json").status == 404
+        assert server.ask("GET", f"{DOCUMENT}/blocks/{column}").body == block
+        assert server.ask("GET", "/api/v1/clusters/c/computations/none/document/report.json").status == 404
 
 
 @pytest.mark.usefixtures("apart")
@@ -68,7 +69,7 @@ def test_a_document_is_built_apart_from_postgresql_and_s3(
     settings: dict[str, Any] = {"database": postgres.prepared(), "store": f"s3://{BUCKET}/{tmp_path.name}"}
     with HostedServer(tmp_path, store_endpoint=strong_s3, **settings) as server:
         assert server.send(sample_frames("c", ended=True)).status == 200
-        answer = server.ask("GET", f"{VIEW}/report.json")
+        answer = server.ask("GET", f"{DOCUMENT}/report.json")
         assert (answer.status, answer.json()["totals"]["tasks"]) == (200, 3)
 
 
@@ -78,7 +79,7 @@ def test_an_uploaded_recording_is_built_apart(tmp_path: Path) -> None:
         made = server.ask("POST", "/api/v1/reports", body=sample_recording())
         assert made.status == 201, made.text
         assert made.json()["n_tasks"] == 3
-        report = server.ask("GET", f"/api/v1/reports/{made.json()['id']}/view/report.json").json()
+        report = server.ask("GET", f"/api/v1/reports/{made.json()['id']}/document/report.json").json()
         assert report["totals"]["tasks"] == 3
 
 
@@ -105,26 +106,27 @@ def test_a_document_that_needs_too_much_memory_fails_and_the_server_survives(tmp
         claim_tasks(server.data, 5_000_000)
         # The second reader is not made to wait for another attempt.
         for _ in range(2):
-            status, answer = ask("GET", f"{VIEW}/report.json")
+            status, answer = ask("GET", f"{DOCUMENT}/report.json")
             assert (status, answer["error"]["code"]) == (503, "build_failed")
             assert "needs more than 120 MiB of memory" in answer["error"]["message"]
             assert "--build-memory" in answer["error"]["message"]
         assert ask("GET", "/readyz")[0] == 200
         assert ask("POST", "/api/v1/ingest", sample_frames("d"))[0] == 200
-        assert ask("GET", "/api/v1/clusters/d/view/report.json")[0] == 200
+        assert ask("GET", "/api/v1/clusters/d/document/report.json")[0] == 200
     assert server.stop() == 0
     assert "Traceback" not in server.log()
+
+
+def storage_in(directory: Path) -> Storage:
+    return Storage(str(directory / "catalog.db"), 0, str(directory / "blobs"), "", [bytes(32)])
 
 
 def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
     # A recording that nobody writes: the process waits for it.
     pipe = tmp_path / "never.daskscope"
     os.mkfifo(pipe)
-    storage = Storage(str(tmp_path / "catalog.db"), 0, str(tmp_path / "blobs"), "", [bytes(32)])
-    job = Job(storage, 1024 * MIB, 1, "title", recording=str(pipe))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "daskscope.server.processes.build"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    job = Job(BuildRequest(1, "title", recording=str(pipe)), storage_in(tmp_path), 1024 * MIB)
+    process = subprocess.Popen([sys.executable, "-m", BUILD.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(msgspec.json.encode(job) + b"\n")
@@ -133,9 +135,10 @@ def test_a_build_process_ends_with_its_server(tmp_path: Path) -> None:
     process.stdout.close()
 
 
-def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is() -> None:
-    assert memory_attempts(300, 1000) == [300, 1000]
-    assert memory_attempts(3000, 1000) == [1000]
+def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is(tmp_path: Path) -> None:
+    runner = Runner(ChildProcesses(), MemoryBudget(1000), storage_in(tmp_path))
+    assert runner.memory_attempts(300) == [300, 1000]
+    assert runner.memory_attempts(3000) == [1000]
 
 
 # ---------------------------------------------------------------- upgrades
@@ -143,7 +146,7 @@ def test_a_build_is_tried_with_what_it_should_need_and_then_with_all_there_is() 
 
 def set_version(server: HostedServer, version: str) -> None:
     with server.services.archive.write() as tx:
-        tx.execute(sa.update(schema.renderings).values(version=version))
+        tx.execute(sa.update(schema.documents).values(version=version))
 
 
 def test_a_document_of_an_earlier_version_is_shown_and_refreshed_in_the_background(

@@ -49,7 +49,7 @@ def test_a_shared_computation_covers_the_same_time(documents: Documents) -> None
 
 
 def test_columns_belong_to_the_document_that_the_page_read(documents: Documents) -> None:
-    server, path = documents.server, "/api/v1/clusters/c/view"
+    server, path = documents.server, "/api/v1/clusters/c/document"
     before = server.ask("GET", f"{path}/report.json")
     tag = before.headers["ETag"].strip('"')
     column = before.json()["stream"]["columns"]["gap"]["block"]
@@ -61,14 +61,14 @@ def test_columns_belong_to_the_document_that_the_page_read(documents: Documents)
     assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").body == held
     assert server.ask("GET", f"{path}/blocks/{column}").body != held
     # Never the columns of another document.
-    answer = server.ask("GET", f"{path}/blocks/{column}?of=view-0000")
+    answer = server.ask("GET", f"{path}/blocks/{column}?of=document-0000")
     assert (answer.status, answer.code) == (410, "replaced")
     assert "Reload the page" in answer.text
 
 
 def test_another_server_returns_the_columns_of_the_same_document(documents: Documents) -> None:
     """The page may have got its document from a server that has it in memory, and asks one that has not."""
-    server, path = documents.server, "/api/v1/clusters/c/view"
+    server, path = documents.server, "/api/v1/clusters/c/document"
     document = server.ask("GET", f"{path}/report.json")
     tag, column = document.headers["ETag"].strip('"'), document.json()["stream"]["columns"]["gap"]["block"]
     held = server.ask("GET", f"{path}/blocks/{column}?of={tag}").body
@@ -84,11 +84,11 @@ def test_another_server_returns_the_columns_of_the_same_document(documents: Docu
 
 
 def test_cached_documents_of_a_deleted_cluster_are_not_found(documents: Documents) -> None:
-    server, path = documents.server, "/api/v1/clusters/c/view"
+    server, path = documents.server, "/api/v1/clusters/c/document"
     document = server.ask("GET", f"{path}/report.json")
     tag, column = document.headers["ETag"].strip('"'), document.json()["stream"]["columns"]["gap"]["block"]
     assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 200
-    assert server.ask("GET", f"/api/v1/clusters/none/view/blocks/{column}?of={tag}").status == 404
+    assert server.ask("GET", f"/api/v1/clusters/none/document/blocks/{column}?of={tag}").status == 404
     assert server.ask("DELETE", "/api/v1/clusters/c").status == 200
     assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 404
 
@@ -102,13 +102,13 @@ def test_a_tag_gives_another_account_no_access(tmp_path: Path) -> None:
         assert server.send(b"".join(make_frames(tables, cluster="c")), token=mine).status == 200
         fewer = {**tables, "tasks": tables["tasks"][:1]}
         assert server.send(b"".join(make_frames(fewer, cluster="c")), token=theirs).status == 200
-        path = "/api/v1/clusters/c/view"
+        path = "/api/v1/clusters/c/document"
         document = server.ask("GET", f"{path}/report.json", token=mine)
         tag, column = document.headers["ETag"].strip('"'), document.json()["stream"]["columns"]["gap"]["block"]
         ours = server.ask("GET", f"{path}/blocks/{column}?of={tag}", token=mine).body
         # They have a cluster with the same name, but no document of ours.
         assert server.ask("GET", f"{path}/blocks/{column}?of={tag}", token=theirs).status == 410
         assert server.ask("GET", f"{path}/blocks/{column}", token=theirs).body != ours
-        for garbage in ("../" + tag, "%00", "x" * 200, f"1/renderings/{tag}"):
+        for garbage in ("../" + tag, "%00", "x" * 200, f"1/documents/{tag}"):
             assert server.ask("GET", f"{path}/blocks/{column}?of={garbage}", token=theirs).status in (400, 410)
         assert server.ask("GET", f"{path}/blocks/{column}?of={tag}").status == 401

@@ -44,7 +44,7 @@ def test_a_server_without_optional_packages(tmp_path: Path) -> None:
             "clusters",
             "clusters/c",
             "clusters/c/history",
-            "clusters/c/view/report.json",
+            "clusters/c/document/report.json",
             "computations",
             "errors",
         ):

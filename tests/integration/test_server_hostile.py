@@ -39,8 +39,8 @@ TEXTS = (
     "wanted-workers", "😀", '{"wanted": 99999999999999999999999}', '{"compute": Infinity}', '{"erred": "many", "memory": 1e999}',
 )  # fmt: skip
 PAGES = (
-    "", "/explain", "/history", "/events", "/tasks", "/recording", "/view/report.json", "/computations/comp",
-    "/computations/comp/view/report.json", "/increments", "/increments?computation=comp", "/progress", "/running", "/stacks",
+    "", "/explain", "/history", "/events", "/tasks", "/recording", "/document/report.json", "/computations/comp",
+    "/computations/comp/document/report.json", "/increments", "/increments?computation=comp", "/progress", "/running", "/stacks",
 )  # fmt: skip
 LISTS = (
     "clusters?busy=true", "usage", "usage?by=user", "usage?by=cluster", "usage?by=prefix", "overview", "errors?search=x",

@@ -345,7 +345,7 @@ class TestHostileTexts:
                     "/history",
                     "/fine-metrics",
                     "/tasks",
-                    "/view/report.json",
+                    "/document/report.json",
                     "/recording",
                 ):
                     answer = server.ask("GET", one + part)

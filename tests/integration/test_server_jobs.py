@@ -1,4 +1,4 @@
-"""Background jobs of a server: pre-render large runs, compact batches and remove leftovers."""
+"""Background jobs of a server: build documents of large runs ahead, compact batches and remove leftovers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import resource
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ from daskscope.testing import make_frames
 pytestmark = pytest.mark.each_database
 
 
-def test_a_large_finished_run_is_pre_rendered(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
+def test_a_large_finished_run_is_built_ahead(hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_module, "BUILD_AHEAD_TASKS", 3)
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(b"".join(make_frames(sample_tables("large", ended=True), cluster="large"))).status == 200
@@ -46,19 +47,19 @@ def test_a_large_finished_run_is_pre_rendered(hosted: Hosting, tmp_path: Path, m
         Jobs(server.services).compact()
 
         with server.services.archive.read() as tx:
-            made = set(tx.execute(sa.select(schema.renderings.c.subject)).scalars())
+            made = set(tx.execute(sa.select(schema.documents.c.subject)).scalars())
         assert made == {"", "sample-comp"}
         before = server.services.counters.get("compactions")
         assert before == 1
         # Opening it now only reads the stored document.
-        answer = server.ask("GET", "/api/v1/clusters/large/view/report.json")
+        answer = server.ask("GET", "/api/v1/clusters/large/document/report.json")
         assert answer.status == 200
         with server.services.archive.read() as tx:
-            again = tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one()
+            again = tx.execute(sa.select(sa.func.count()).select_from(schema.documents)).scalar_one()
         assert again == 2
 
 
-def test_a_small_run_is_not_pre_rendered(hosted: Hosting, tmp_path: Path) -> None:
+def test_a_small_run_is_not_built_ahead(hosted: Hosting, tmp_path: Path) -> None:
     clock = MovingClock()
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(b"".join(make_frames(sample_tables("small", ended=True), cluster="small"))).status == 200
@@ -67,7 +68,7 @@ def test_a_small_run_is_not_pre_rendered(hosted: Hosting, tmp_path: Path) -> Non
         Jobs(server.services).compact()
 
         with server.services.archive.read() as tx:
-            assert tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 0
+            assert tx.execute(sa.select(sa.func.count()).select_from(schema.documents)).scalar_one() == 0
             assert tx.execute(sa.select(sa.func.count()).select_from(schema.files)).scalar_one() > 0
 
 
@@ -172,11 +173,11 @@ def buffered(server: HostedServer) -> list[str]:
         return sorted(tx.execute(waiting).scalars())
 
 
-def test_a_run_that_cannot_be_pre_rendered_is_logged_and_the_others_go_on(
+def test_a_run_that_cannot_be_built_ahead_is_logged_and_the_others_go_on(
     hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard
 ) -> None:
-    """A recorder may send rows that cannot be rendered; this must not affect other accounts."""
-    monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
+    """A recorder may send rows of which no document can be built; this must not affect other accounts."""
+    monkeypatch.setattr(jobs_module, "BUILD_AHEAD_TASKS", 3)
     of_run = documents.of_run
 
     def failing(services: Any, account: int, run: int, title: str, computation: str = "") -> Any:
@@ -192,17 +193,17 @@ def test_a_run_that_cannot_be_pre_rendered_is_logged_and_the_others_go_on(
         clock.move(seconds=300)
         jobs = Jobs(server.services)
         jobs._do("compaction", jobs.compact)
-        assert [line for line in heard.lines if "cannot be pre-rendered: cannot convert float infinity" in line]
+        assert [line for line in heard.lines if "cannot be built ahead: cannot convert float infinity" in line]
         assert server.ask("GET", "/readyz").status == 200
         assert buffered(server) == []
         with server.services.archive.read() as tx:
-            assert tx.execute(sa.select(sa.func.count()).select_from(schema.renderings)).scalar_one() == 2
+            assert tx.execute(sa.select(sa.func.count()).select_from(schema.documents)).scalar_one() == 2
 
 
-def test_a_cluster_deleted_before_it_is_pre_rendered_is_not_a_failure(
+def test_a_cluster_deleted_before_it_is_built_ahead_is_not_a_failure(
     hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard
 ) -> None:
-    monkeypatch.setattr(jobs_module, "RENDER_TASKS", 3)
+    monkeypatch.setattr(jobs_module, "BUILD_AHEAD_TASKS", 3)
 
     def deleted(*_: Any) -> Any:
         raise not_found("such cluster")
@@ -213,7 +214,7 @@ def test_a_cluster_deleted_before_it_is_pre_rendered_is_not_a_failure(
         assert server.send(sample_frames("c", ended=True)).status == 200
         clock.move(seconds=300)
         Jobs(server.services).compact()
-        assert not [line for line in heard.lines if "pre-rendered" in line]
+        assert not [line for line in heard.lines if "built ahead" in line]
 
 
 def test_batches_left_by_one_pass_are_compacted_in_the_same_round(
@@ -256,8 +257,9 @@ def test_the_error_of_a_compaction_in_another_process_is_reported(
     with hosted(tmp_path, clock=clock) as server:
         assert server.send(sample_frames("c", ended=True)).status == 200
         clock.move(seconds=300)
-        monkeypatch.setattr(compact_process, "MODULE", "daskscope.no_such_module")
-        with pytest.raises(CompactionError, match="compacting run 1 ended with status 1"):
+        missing = replace(compact_process.COMPACT, module="daskscope.no_such_module")
+        monkeypatch.setattr(compact_process, "COMPACT", missing)
+        with pytest.raises(CompactionError, match="compacting run 1 failed: the process ended with status 1"):
             Jobs(server.services).compact()
         assert buffered(server) == ["c"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,10 @@ ROWS = HERE.rows + 1
 T = time.time_ns() // 1000 - 60_000_000
 CLUSTER = "/api/v1/clusters/many-rows"
 PATHS = {
-    "daskscope.server.processes.build": [f"{CLUSTER}/view/report.json", f"{CLUSTER}/computations/c/view/report.json"],
+    "daskscope.server.processes.build": [
+        f"{CLUSTER}/document/report.json",
+        f"{CLUSTER}/computations/c/document/report.json",
+    ],
     "daskscope.server.processes.recordings": [
         "/api/v1/compare?before=many-rows&after=many-rows",
         "/api/v1/compare?before=many-rows/c&after=many-rows/c",
@@ -84,14 +88,14 @@ def test_many_rows_of_one_task_are_read_in_a_limited_process(
 
 
 def test_few_rows_with_many_bytes_are_read_in_a_limited_process(server: HostedServer, started: list[str]) -> None:
-    assert server.ask("GET", "/api/v1/clusters/many-bytes/view/report.json").status == 200
+    assert server.ask("GET", "/api/v1/clusters/many-bytes/document/report.json").status == 200
     # Once more with all the memory there is: the first estimate is made of tasks.
     assert set(started) == {"daskscope.server.processes.build"}
 
 
 def test_small_runs_are_read_in_the_server(server: HostedServer, started: list[str]) -> None:
     assert server.send(*frames("small")).status == 200
-    for path in ("/view/report.json", "/recording", "/computations/c/what-if"):
+    for path in ("/document/report.json", "/recording", "/computations/c/what-if"):
         assert server.ask("GET", f"/api/v1/clusters/small{path}").status == 200
     assert server.ask("GET", "/api/v1/compare?before=small&after=small").status == 200
     assert started == []
@@ -130,7 +134,7 @@ def test_a_comparison_that_is_too_large_says_what_to_do(
     server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
 ) -> None:
     if name == "seconds":
-        monkeypatch.setattr(recordings, "SECONDS", value)
+        monkeypatch.setattr(recordings, "READ", replace(recordings.READ, timeout_s=value))
     else:
         monkeypatch.setattr(server.services.build_memory, "nbytes", int(value))
     response = server.ask("GET", PATHS["daskscope.server.processes.recordings"][0])

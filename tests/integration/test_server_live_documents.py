@@ -22,7 +22,7 @@ from daskscope.storage import schema
 from daskscope.storage.base.database import Database
 from daskscope.testing import make_frames
 
-VIEW = "/api/v1/clusters/c/view"
+DOCUMENT = "/api/v1/clusters/c/document"
 
 
 @pytest.fixture
@@ -94,16 +94,16 @@ def test_readers_of_a_live_run_share_one_document_on_both_servers(
     claim_tasks(one, 5_000_000)
     with batches(one) as sent, ThreadPoolExecutor(8) as threads:
         # All at once, and then one after the other.
-        answers = list(threads.map(lambda n: ask(replicas[n % 2], f"{VIEW}/report.json"), range(8)))
+        answers = list(threads.map(lambda n: ask(replicas[n % 2], f"{DOCUMENT}/report.json"), range(8)))
         for server in (one, two, one, two):
             sent.clear()
             assert sent.wait(30)
-            answers.append(ask(server, f"{VIEW}/report.json"))
+            answers.append(ask(server, f"{DOCUMENT}/report.json"))
         assert len({tag_of(answer) for answer in answers}) == 1
         assert builds(one, two) == 1
 
         column = answers[0].json()["stream"]["columns"]["gap"]["block"]
-        blocks = [ask(server, f"{VIEW}/blocks/{column}?of={tag_of(answers[0])}") for server in replicas]
+        blocks = [ask(server, f"{DOCUMENT}/blocks/{column}?of={tag_of(answers[0])}") for server in replicas]
         assert [block.status for block in blocks] == [200, 200]
         assert blocks[0].body == blocks[1].body
 
@@ -118,12 +118,12 @@ def test_columns_of_a_replaced_document_come_from_either_server(
             # A small run: every reader gets the newest rows.
             sent.clear()
             assert sent.wait(30)
-            before = ask(builder, f"{VIEW}/report.json")
+            before = ask(builder, f"{DOCUMENT}/report.json")
             sent.clear()
             assert sent.wait(30)
-            assert tag_of(ask(other, f"{VIEW}/report.json")) != tag_of(before)
+            assert tag_of(ask(other, f"{DOCUMENT}/report.json")) != tag_of(before)
             column = before.json()["stream"]["columns"]["gap"]["block"]
-            assert ask(other, f"{VIEW}/blocks/{column}?of={tag_of(before)}").status == 200
+            assert ask(other, f"{DOCUMENT}/blocks/{column}?of={tag_of(before)}").status == 200
 
 
 def test_a_run_that_has_ended_is_shown_to_its_end(replicas: tuple[ServerProcess, ServerProcess]) -> None:
@@ -132,9 +132,9 @@ def test_a_run_that_has_ended_is_shown_to_its_end(replicas: tuple[ServerProcess,
     first, last = sample_frames("c"), sample_frames("c", "later", epoch=2, ended=True)
     assert ask(one, "/api/v1/ingest", first).status == 200
     claim_tasks(one, 5_000_000)
-    before = ask(one, f"{VIEW}/report.json")
+    before = ask(one, f"{DOCUMENT}/report.json")
     assert ask(one, "/api/v1/ingest", last).status == 200
-    after = ask(two, f"{VIEW}/report.json")
+    after = ask(two, f"{DOCUMENT}/report.json")
     assert tag_of(before) != tag_of(after)
     assert (before.json()["totals"]["tasks"], after.json()["totals"]["tasks"]) == (3, 6)
 
@@ -150,5 +150,5 @@ def test_the_build_of_a_killed_server_is_begun_anew(replicas: tuple[ServerProces
         row = {"run_id": run, "subject": "", "builder": "dead", "until_us": now + 3_000_000}
         connection.execute(sa.insert(schema.builds).values(row))
     database.close()
-    assert ask(two, f"{VIEW}/report.json").status == 200
+    assert ask(two, f"{DOCUMENT}/report.json").status == 200
     assert builds(one, two) == 1

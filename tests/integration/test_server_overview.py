@@ -280,9 +280,9 @@ class TestShare:
         )  # fmt: skip
         assert [item["id"] for item in overview(own_server)["reports"]] == [made["id"]]
         token = own_server.make_token("olga", "ours")
-        view = "view/report.json"
-        whole = own_server.ask("GET", f"/api/v1/clusters/two-days/computations/c-done/{view}", token=token).json()
-        shared = own_server.ask("GET", f"/api/v1/reports/{made['id']}/{view}", token=token).json()
+        document = "document/report.json"
+        whole = own_server.ask("GET", f"/api/v1/clusters/two-days/computations/c-done/{document}", token=token).json()
+        shared = own_server.ask("GET", f"/api/v1/reports/{made['id']}/{document}", token=token).json()
         assert shared["totals"] == whole["totals"]
         # The link works without a token.
         assert own_server.ask("GET", made["url"].removeprefix(own_server.url)).status == 200
@@ -296,7 +296,7 @@ class TestShare:
     def test_a_report_outlives_its_deleted_cluster(self, own_server: HostedServer) -> None:
         made, token = self.share(own_server).json(), own_server.make_token("olga", "ours")
         assert own_server.ask("DELETE", "/api/v1/clusters/two-days", token=token).status == 200
-        document = own_server.ask("GET", f"/api/v1/reports/{made['id']}/view/report.json", token=token)
+        document = own_server.ask("GET", f"/api/v1/reports/{made['id']}/document/report.json", token=token)
         assert document.status == 200
         assert document.json()["totals"]["tasks"] == 3
 

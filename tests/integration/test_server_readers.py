@@ -16,7 +16,7 @@ from tests.helpers.server_process import ServerProcess
 from tests.helpers.waiting import until
 
 from daskscope.report.document import build
-from daskscope.server import rendering
+from daskscope.server import build_document
 from daskscope.server.http import protocol
 
 MIB = 1024 * 1024
@@ -84,11 +84,13 @@ def test_a_document_is_built_once_for_many_readers(tmp_path: Path, monkeypatch: 
         built.append(1)
         return build(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(rendering, "build", counted)
+    monkeypatch.setattr(build_document, "build", counted)
     with HostedServer(tmp_path) as server:
         assert server.send(sample_frames("c")).status == 200
         with ThreadPoolExecutor(10) as threads:
-            answers = list(threads.map(lambda _: server.ask("GET", "/api/v1/clusters/c/view/report.json"), range(10)))
+            answers = list(
+                threads.map(lambda _: server.ask("GET", "/api/v1/clusters/c/document/report.json"), range(10))
+            )
     assert [answer.status for answer in answers] == [200] * 10
     assert len({answer.headers["ETag"] for answer in answers}) == 1
     assert built == [1]

@@ -113,7 +113,7 @@ class TestPerformanceReport:
 
         assert report.url is not None
         share = report.url.rpartition("/")[2]
-        document = server.ask("GET", f"/api/v1/shared/{share}/view/report.json").json()
+        document = server.ask("GET", f"/api/v1/shared/{share}/document/report.json").json()
         assert "1 / 0" in document["calling_code"]
         assert "ZeroDivisionError" in document["failure"]
 
@@ -123,7 +123,7 @@ class TestPerformanceReport:
         report = self.run(client, tmp_path / "private.html", private=True)
         assert report.url == f"{server.url}/ours/reports/1"
         # Its page is the web app, which contains no data of the report.
-        data = "/api/v1/reports/1/view/report.json?account=ours"
+        data = "/api/v1/reports/1/document/report.json?account=ours"
         assert status_of(server, data) == 401
         assert status_of(server, data, session=server.make_session("vera")) == 200
         assert daskscope.list_performance_reports()[0]["private"] is True
@@ -240,8 +240,8 @@ class TestSharing:
         places = (
             report["url"],
             "/api/v1/reports/1",
-            f"/api/v1/shared/{share}/view/report.json",
-            "/api/v1/reports/1/view/report.json",
+            f"/api/v1/shared/{share}/document/report.json",
+            "/api/v1/reports/1/document/report.json",
         )
         assert [status_of(server, place, token=member) for place in places] == [200] * 4
         clock.move(days=2.1)

@@ -19,14 +19,38 @@ from tests.helpers.services import Hosting, free_port
 
 from daskscope.server.http.content import MEMBER, content_url
 from daskscope.server.http.routing import ANYBODY, CONTENT, PROBES, PUBLIC, SERVER_ADMIN, USER, Route
+from daskscope.storage.base.database import InvalidInput
 from daskscope.storage.catalog.reports import find_report
-from daskscope.storage.people.accounts import find_account
+from daskscope.storage.people.accounts import check_name, find_account
 from daskscope.storage.people.sessions import session_id
 
 #: In every text of the account under attack.
 MARK = "classified"
 CLUSTER = "classified-cluster"
 OPEN = (ANYBODY, PUBLIC, CONTENT)
+#: Pages without an account.
+SIGN_IN_PATHS = {"setup", "login", "device"}
+#: Pages of the web app, and paths where it says that there is none.
+APP_PATHS = (
+    "",
+    *SIGN_IN_PATHS,
+    "ours",
+    "ours/clusters",
+    "ours/settings",
+    "ours/errors/0123",
+    "ours/reports/1",
+    f"ours/clusters/{CLUSTER}",
+    f"ours/clusters/{CLUSTER}/live",
+    f"ours/clusters/{CLUSTER}/report",
+    f"ours/clusters/{CLUSTER}/computations/c",
+    f"ours/clusters/{CLUSTER}/computations/c/what-if",
+    "nobody/nothing",
+    "no/such/page/at/all",
+    "ours/clusters/%2e%2e/%2e%2e/etc/passwd",
+    "a/api/v1/clusters",
+    "apis/v1/clusters",
+    "robots.txt",
+)
 #: Path parameters whose values exist in every account, and so are not secret.
 COMMON = {"user", "session"}
 #: Routes that create something in the account of the caller, whatever is in another account.
@@ -54,7 +78,7 @@ class Secrets:
         if "/html" in route.path:
             values |= {"report": self.html, "share": other.get("share", self.share_html)}
         # A new path parameter needs a value here, or the tests would prove nothing.
-        path = re.sub(r"{(\w+)}", lambda part: values[part[1]], route.path)
+        path = re.sub(r"{(\w+)(?::\w+)?}", lambda part: values[part[1]], route.path)
         required = {} if route.query is None else _example(route.query)
         if route.path == "/api/v1/compare":
             run = f"{values['cluster']}/{values['computation']}"
@@ -126,7 +150,7 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
     page = f"<!doctype html><p>{MARK}".encode()
     recording, html = upload(sample_recording(MARK), "private"), upload(page, "private")
     shared, shared_html = upload(sample_recording(MARK), "public"), upload(page, "public")
-    document = server.ask("GET", f"/api/v1/reports/{recording['id']}/view/report.json", token=owner)
+    document = server.ask("GET", f"/api/v1/reports/{recording['id']}/document/report.json", token=owner)
     block = re.search(r'"block":\s*"([\w.-]+)"', document.text)
     assert block is not None
     tokens = server.ask("GET", "/api/v1/tokens", token=owner).json()["items"]
@@ -141,8 +165,8 @@ def filled(server: HostedServer, user: str, account: str) -> Secrets:
         "block": block[1],
         "fingerprint": server.ask("GET", "/api/v1/errors", token=owner).json()["items"][0]["fingerprint"],
         "name": asset[1],
+        "path": f"{account}/clusters/{CLUSTER}",
         "report": str(recording["id"]),
-        "section": "clusters",
         "session": session_id(server.make_session(user)),
         "share": shared["url"].rpartition("/")[2],
         "test": f"{MARK}-test",
@@ -411,17 +435,47 @@ class TestForeignAccount:
 
     def test_the_web_app_is_the_same_for_all_callers(self, secrets: Secrets) -> None:
         """It is the same for every caller, and gets its data from the API."""
-        callers = [
-            {},
-            {"session": secrets.server.make_session("olga")},
-            {"session": secrets.server.make_session("mallory")},
-        ]
-        app = [route for route in secrets.routes if route.access == ANYBODY and route.answers == "text/html"]
+        sessions = ("", secrets.server.make_session("olga"), secrets.server.make_session("mallory"))
         answers = {
-            (answer.status, answer.body) for r in app for answer in (secrets.ask(r, **caller) for caller in callers)
+            (answer.status, answer.headers["Content-Type"], answer.body)
+            for path in APP_PATHS
+            for answer in (secrets.server.ask("GET", f"/{path}", session=session) for session in sessions)
         }
-        assert [(status, MARK.encode() in body) for status, body in answers] == [(200, False)]
-        assert len(app) > 8
+        assert [(*seen, MARK.encode() in body) for *seen, body in answers] == [(200, "text/html; charset=utf-8", False)]
+
+    def test_paths_of_the_api_and_of_files_are_no_pages(self, secrets: Secrets) -> None:
+        for path in ("api/", "api/v1", "api/v2/clusters", "api/v1/nothing", "api/v1/clusters/a/b/c", "api//v1/me"):
+            answer = secrets.server.ask("GET", f"/{path}", headers={"Accept": "text/html"})
+            assert (answer.status, answer.code) == (404, "not_found"), path
+            assert answer.headers["Content-Type"] == "application/json"
+        for path in ("assets/", "assets/nothing.js", "assets/a/b.js", "assets/..%2fapp.html", "assets/../app.html"):
+            answer = secrets.server.ask("GET", f"/{path}", headers={"Accept": "text/html"})
+            assert (answer.status, answer.code) == (404, "not_found"), path
+
+    def test_the_wrong_method_is_not_the_web_app(self, secrets: Secrets) -> None:
+        for method, path, status in (
+            ("GET", "/api/v1/sql", 405),
+            ("POST", "/api/v1/nothing", 404),
+            ("POST", "/ours/clusters", 405),
+            ("DELETE", "/nothing/at/all", 405),
+            ("POST", "/assets/a/b.js", 404),
+        ):
+            answer = secrets.server.ask(method, path)
+            assert (answer.status, bool(answer.code)) == (status, True), (method, path)
+
+    def test_head_is_answered_like_get(self, secrets: Secrets) -> None:
+        for path in ("", "ours/clusters/c/live", "no/such/page/at/all"):
+            answer = secrets.server.ask("HEAD", f"/{path}")
+            assert (answer.status, answer.body) == (200, b"")
+        assert secrets.server.ask("HEAD", "/api/v1/nothing").status == 404
+
+    def test_no_account_has_the_name_of_a_path_of_the_server(self, secrets: Secrets) -> None:
+        first = {route.path.split("/")[1] for route in secrets.routes}
+        own = {name for name in first if not name.startswith("{")} | SIGN_IN_PATHS
+        assert {"api", "assets", "healthz", "login"} <= own
+        for name in own:
+            with pytest.raises(InvalidInput):
+                check_name(name, "account")
 
 
 #: Routes that change nothing, although their parameters are in a body.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +122,16 @@ def test_a_replay_in_another_process_has_the_same_answer(server: HostedServer, m
     asked: list[str] = []
     run = server.services.child_processes.run
 
-    def counted(module: str, *args: Any) -> Any:
+    def counted(module: str, *args: Any, **options: Any) -> Any:
         asked.append(module)
-        return run(module, *args)
+        return run(module, *args, **options)
 
     monkeypatch.setattr(server.services.child_processes, "run", counted)
     assert server.ask("GET", query).json() == here
     assert asked == []
     monkeypatch.setattr(replay, "MAX_TASKS_HERE", 8)
     assert server.ask("GET", query).json() == here
-    assert asked == [replay.MODULE]
+    assert asked == [replay.REPLAY.module]
     assert [item["workers"] for item in here["predictions"]] == [2, 4]
 
 
@@ -148,10 +149,10 @@ def test_impossible_questions_are_refused_by_another_process(server: HostedServe
 @pytest.mark.parametrize(
     ("name", "value"),
     # Less memory than the process has before it reads anything, and less time than it takes to start.
-    [("PROCESS_NBYTES", 1 << 20), ("REPLAY_S", 0.01)],
+    [("PROCESS_NBYTES", 1 << 20), ("REPLAY", replace(replay.REPLAY, timeout_s=0.01))],
 )
 def test_a_replay_beyond_its_limits_is_for_the_command_line(
-    server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: float
+    server: HostedServer, monkeypatch: pytest.MonkeyPatch, name: str, value: object
 ) -> None:
     monkeypatch.setattr(replay, name, value)
     response = server.ask("GET", PATH)

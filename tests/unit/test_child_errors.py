@@ -6,21 +6,32 @@ import pytest
 import sqlalchemy as sa
 
 from daskscope.errors import RecordingError
-from daskscope.server.rendering import NoSuchComputation, describe_error, raise_again
+from daskscope.server.processes.job import (
+    JobError,
+    JobFailed,
+    Reply,
+    TooLarge,
+    Unreadable,
+    describe_error,
+    raise_again,
+)
 from daskscope.storage.base.blobs import StoreAway
 from daskscope.storage.base.database import InvalidInput, StorageError
+from daskscope.storage.catalog.computations import NoSuchComputation
 
 
 @pytest.mark.parametrize(
     ("error", "kind", "detail"),
     [
-        (MemoryError(), "memory", ""),
+        (MemoryError(), "memory", "it takes too much memory"),
         (RuntimeError("can't start new thread"), "memory", 'RuntimeError("can\'t start new thread")'),
         (NoSuchComputation(), "no computation", ""),
+        (TooLarge("a million tasks"), "too large", "a million tasks"),
+        (Unreadable("no file"), "unreadable", "no file"),
         (InvalidInput("too long"), "refused", "too long"),
         (RecordingError("cut off"), "refused", "cut off"),
         (StorageError("a key is missing"), "storage", "a key is missing"),
-        (StoreAway("S3 is away"), "storage", "S3 is away"),
+        (StoreAway("S3 is away"), "away", "S3 is away"),
         (ValueError("odd"), "failed", "ValueError('odd')"),
     ],
 )
@@ -36,13 +47,24 @@ def test_errors_of_the_disk_and_the_database_are_those_of_the_storage(error: Exc
 
 
 @pytest.mark.parametrize(
-    ("kind", "raised"), [("no computation", NoSuchComputation), ("refused", InvalidInput), ("storage", StoreAway)]
+    ("error", "raised", "message"),
+    [
+        ("no computation", NoSuchComputation, "^$"),
+        ("too large", TooLarge, "why"),
+        ("unreadable", Unreadable, "why"),
+        ("refused", InvalidInput, "why"),
+        ("away", StoreAway, "why"),
+        ("storage", StoreAway, "why"),
+        ("stopped", JobFailed, "The server is shutting down"),
+        # The detail is for the log.
+        ("failed", JobFailed, r"^This cannot be done\. The server's log says why\.$"),
+    ],
 )
-def test_an_error_is_raised_again(kind: str, raised: type[Exception]) -> None:
-    with pytest.raises(raised):
-        raise_again(kind, "why")
+def test_an_error_is_raised_again(error: JobError, raised: type[Exception], message: str) -> None:
+    with pytest.raises(raised, match=message):
+        raise_again(Reply[int](error=error, detail="why"), "this cannot be done")
 
 
-@pytest.mark.parametrize("kind", ["", "built", "memory", "too large", "failed", "lost"])
-def test_other_kinds_are_for_the_caller(kind: str) -> None:
-    raise_again(kind, "why")
+@pytest.mark.parametrize("error", [None, "memory", "lost"])
+def test_other_errors_are_for_the_caller(error: JobError | None) -> None:
+    raise_again(Reply[int](error=error, detail="why"), "this cannot be done")

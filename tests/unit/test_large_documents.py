@@ -11,7 +11,7 @@ import pytest
 from daskscope.analysis.columns import grouping, intervals
 from daskscope.model import packed_texts
 from daskscope.model.recording import Recording
-from daskscope.report import keys
+from daskscope.report import key_templates
 from daskscope.report.document import build
 from daskscope.storage.runs import parquet
 from daskscope.storage.runs.parquet import from_parquet, to_parquet
@@ -110,7 +110,7 @@ def document(recording: Recording) -> tuple[dict[str, Any], dict[str, bytes]]:
 def test_a_document_is_the_same_in_small_steps_and_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = document(stored(varied()))
     assert at_once[0]["totals"]["tasks"] == TASKS
-    for module in (grouping, packed_texts, keys):
+    for module in (grouping, packed_texts, key_templates):
         monkeypatch.setattr(module, "STEP", 7)
     monkeypatch.setattr(parquet, "MAX_UNPACKED", 5)
     assert document(stored(varied())) == at_once

@@ -50,25 +50,25 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(settings.store_url, endpoint=settings.store_endpoint)
     archive = Archive(database, vault, store, lambda: time.time_ns() // 1000, settings.lost_after * 1_000_000)
     found = []
-    for name, findings in examine(archive):
+    for name, problems in examine(archive):
         if not args.json:
-            output.line(f"{name:<12} {'ok' if not findings else f'{len(findings)} found'}")
-        for finding in findings:
+            output.line(f"{name:<12} {'ok' if not problems else f'{len(problems)} found'}")
+        for problem in problems:
             repaired = False
-            if args.repair and finding.repair is not None:
-                finding.repair()
+            if args.repair and problem.repair is not None:
+                problem.repair()
                 repaired = True
             found.append(
                 {
                     "check": name,
-                    "text": finding.text,
-                    "can_be_repaired": finding.repair is not None,
+                    "text": problem.text,
+                    "can_be_repaired": problem.repair is not None,
                     "repaired": repaired,
                 }
             )
             if not args.json:
-                can_repair = "run with --repair" if finding.repair is not None else "cannot be repaired"
-                output.line(f"  {escape(finding.text)} ({'repaired' if repaired else can_repair})")
+                can_repair = "run with --repair" if problem.repair is not None else "cannot be repaired"
+                output.line(f"  {escape(problem.text)} ({'repaired' if repaired else can_repair})")
     database.close()
     if args.json:
         write_json(found)

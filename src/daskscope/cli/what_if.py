@@ -10,10 +10,10 @@ from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED
 from daskscope.analysis.summary import summarise
 from daskscope.analysis.time.critical_path import longest_computation
-from daskscope.analysis.what_if.predict import Prediction, WhatIf, wall_time
+from daskscope.analysis.what_if.predict import Options, Prediction, WhatIf, wall_time, what_if
 from daskscope.cli.output import open_output, write, write_json
 from daskscope.cli.terminal import HELP, Column, escape
-from daskscope.client.analyse import find_recording, what_if
+from daskscope.client.analyse import find_recording
 from daskscope.model.recording import Recording
 
 #: Computations that are tried if there is no prediction; a large one takes seconds.
@@ -55,16 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     recording = find_recording(args.path)
+    options = Options.from_attributes(dict(args.faster), args)
     found = what_if(
-        recording,
-        args.workers,
-        args.threads,
-        faster=dict(args.faster),
-        no_transfers=args.no_transfers,
-        no_spill=args.no_spill,
-        no_stragglers=args.no_stragglers,
-        chunks=args.chunks,
-        computation=args.computation,
+        recording, workers=args.workers, threads=args.threads, options=options, computation=args.computation
     )
     if args.json:
         write_json({**asdict(found), "check": found.check})
@@ -107,7 +100,7 @@ def _print_other_computations(recording: Recording, computation: str | None) -> 
     chosen = computation or longest_computation(tasks, where(tasks.strings("status"), *EXECUTED))
     others = [one for one in summarise(recording).computations if one.state == "finished" and one.computation != chosen]
     longest = sorted(others, key=lambda one: -one.wall_us)[:MAX_TRIED]
-    found = [one for one in longest if not what_if(recording, [1], computation=one.computation).reason]
+    found = [one for one in longest if not what_if(recording, workers=[1], computation=one.computation).reason]
     if found:
         write("Try another computation:\n")
     for one in found:

@@ -16,7 +16,6 @@ class Column:
     name: str
     kind: Kind
     meaning: str
-    since: int = 1
 
 
 @dataclass(frozen=True)

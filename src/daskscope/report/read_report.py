@@ -32,7 +32,7 @@ from daskscope.model.recording import (
 )
 from daskscope.model.tables import TABLES
 from daskscope.report.blocks import from_zigzag
-from daskscope.report.keys import GAP, MAX_NUMBERS
+from daskscope.report.key_templates import GAP, MAX_NUMBERS
 from daskscope.report.read_page import Page, check_int, check_text, find_page, parse_json
 from daskscope.report.schema import SCHEMA
 from daskscope.report.tables import MAX_ROWS

@@ -15,7 +15,7 @@ from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import find_ids
 from daskscope.model.recording import Array, Recording, Strings, Table
 from daskscope.report.blocks import Blocks, from_mini, mini, zigzag
-from daskscope.report.keys import keys
+from daskscope.report.key_templates import encode_key_templates
 from daskscope.report.schema import Block, Edges, Lane, Stream
 
 #: A report of this size has about 18 MB and opens within 3 s.
@@ -66,7 +66,7 @@ def stream(
     del row, action, before, begin, durations, end
     columns |= _task_columns(tasks, in_order, tick, prefixes, _positions(recording), blocks)
     prefix = _recode(tasks.strings("prefix"), _rank(prefixes), in_order)
-    templates, key_columns = keys(*tasks.strings("key").packed(in_order), prefix, blocks)
+    templates, key_columns = encode_key_templates(*tasks.strings("key").packed(in_order), prefix, blocks)
     return Placed(
         {
             "tick_us": int(tick),

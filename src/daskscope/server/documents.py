@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daskscope import __version__, units
-from daskscope.errors import DaskscopeError
 from daskscope.report.schema import SCHEMA
+from daskscope.server.build_document import Document, Subject, build_from_file, build_from_rows, store_document
 from daskscope.server.caches import Shared
 from daskscope.server.errors import Refusal, not_found
-from daskscope.server.processes.build import Job, Result, run_build
-from daskscope.server.processes.child import memory_attempts
-from daskscope.server.rendering import Document, Subject, raise_again, render_subject, render_upload, store_document
+from daskscope.server.processes.build import BUILD, BuildRequest, Built
+from daskscope.server.processes.job import JobFailed, raise_again
 from daskscope.server.services import Services
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import MissingBlob
@@ -87,7 +86,7 @@ def by_name(services: Services, account: int, name: str) -> Document:
     try:
         if not NAME.fullmatch(name):
             raise MissingBlob(name)
-        return load(services, account, f"{account}/renderings/{name}")
+        return load(services, account, f"{account}/documents/{name}")
     except (MissingBlob, StorageError):
         raise Refusal(
             410, "replaced", "This document was replaced by a newer one. Reload the page to see it."
@@ -184,8 +183,8 @@ def _build(services: Services, subject: Subject, state: DocumentState) -> Shown 
         return None
     try:
         with renewed(services.archive, build):
-            made = build_document(services, subject, state.tasks)
-    except BuildFailed as error:
+            made = build_run(services, subject, state.tasks)
+    except JobFailed as error:
         with services.archive.write() as tx:
             fail_build(tx, build, str(error))
         raise build_failed(str(error)) from error
@@ -204,9 +203,7 @@ def _keep(services: Services, subject: Subject, build: Build, made: Built, newes
     if kept is None:
         services.archive.store.delete(made.path)
         return None
-    if made.document is not None:
-        _cache.put(made.path, made.document)
-    return Shown(made.document or load(services, subject.account, made.path), made.path, kept.created_us)
+    return Shown(load(services, subject.account, made.path), made.path, kept.created_us)
 
 
 logger = logging.getLogger("daskscope.server")
@@ -225,28 +222,8 @@ HERE_NBYTES = 160 * 1024 * 1024
 LISTED = Amount(nbytes=256 * 1024 * 1024, rows=2_000_000)
 #: Documents with more tasks are built in a process of their own.
 MAX_TASKS_HERE = 100_000
-#: How long a build may take. Five million tasks take 10 to 20 s.
-BUILD_S = 900.0
 #: A build is renewed this often, so that it survives three failures of the database.
 RENEW_S = LEASE_US / 4e6
-
-
-class BuildFailed(DaskscopeError):
-    """A document cannot be built. The message can be shown to anyone."""
-
-
-@dataclass(frozen=True)
-class Built:
-    """A document in the store that has no name yet."""
-
-    path: str
-    nbytes: int
-    #: Whether all rows of the run could be read.
-    is_complete: bool = True
-    #: The cluster of an uploaded recording.
-    cluster: str = ""
-    #: The document, if it is in memory.
-    document: Document | None = None
 
 
 def amount_here(services: Services, account: int) -> Amount:
@@ -254,27 +231,27 @@ def amount_here(services: Services, account: int) -> Amount:
     return HERE if services.pools.shares.is_alone(account) else HERE_BESIDE_OTHERS
 
 
-def build_document(services: Services, subject: Subject, tasks: int) -> Built:
+def build_run(services: Services, subject: Subject, tasks: int) -> Built:
     """Build the document of a run or computation with the given number of tasks, and store it."""
     here = amount_here(services, subject.account)
     if tasks <= min(MAX_TASKS_HERE, here.rows):
         try:
             with services.build_memory.reserve(HERE_NBYTES, subject.account):
-                document, is_complete = render_subject(services.archive, subject, here)
+                document, is_complete = build_from_rows(services.archive, subject, here)
             return _stored(services, subject.account, document, is_complete=is_complete)
         except RunTooLarge:
             pass
-    job = _job(services, subject.account, subject.title, run=subject.run, computation=subject.computation)
-    return _build_apart(services, job, tasks)
+    request = BuildRequest(subject.account, subject.title, subject.run, subject.computation)
+    return _build_apart(services, request, tasks)
 
 
 def build_upload(services: Services, account: int, path: Path, title: str, unpacked: Amount) -> Built:
     """Build the document of a recording file with the given rows and bytes, and store it."""
     here = amount_here(services, account)
     if unpacked.rows > min(MAX_TASKS_HERE, here.rows) or unpacked.nbytes > here.nbytes:
-        return _build_apart(services, _job(services, account, title, recording=str(path)), unpacked.rows)
+        return _build_apart(services, BuildRequest(account, title, recording=str(path)), unpacked.rows)
     with services.build_memory.reserve(HERE_NBYTES, account):
-        document, cluster = render_upload(path, title)
+        document, cluster = build_from_file(path, title)
     return _stored(services, account, document, cluster=cluster)
 
 
@@ -282,51 +259,28 @@ def _stored(
     services: Services, account: int, document: Document, *, is_complete: bool = True, cluster: str = ""
 ) -> Built:
     services.counters.add("documents")
-    path = store_document(services.archive, account, document)
-    return Built(path, document.nbytes, is_complete, cluster, document)
+    return Built(store(services, account, document), document.nbytes, is_complete, cluster)
 
 
-def _job(
-    services: Services, account: int, title: str, *, run: int = 0, computation: str = "", recording: str = ""
-) -> Job:
-    memory = services.settings.build_memory
-    return Job(services.storage, memory, account, title, run, computation, recording)
-
-
-def _build_apart(services: Services, job: Job, tasks: int) -> Built:
+def _build_apart(services: Services, request: BuildRequest, tasks: int) -> Built:
     """Build a document in a process of its own: first with the memory it should need, then with all there is."""
-    result = Result("memory")
-    for nbytes in memory_attempts(PROCESS_NBYTES + tasks * TASK_NBYTES, services.build_memory.nbytes):
-        with services.build_memory.reserve(nbytes, job.account):
-            result = run_build(services.child_processes, _with_memory(job, nbytes), BUILD_S)
-        if result.outcome != "memory":
-            break
-    _check(result, services.build_memory.nbytes)
-    services.counters.add("documents")
-    return Built(result.path, result.nbytes, result.is_complete, result.cluster)
-
-
-def _with_memory(job: Job, nbytes: int) -> Job:
-    return Job(job.storage, nbytes, job.account, job.title, job.run, job.computation, job.recording)
-
-
-def _check(result: Result, memory: int) -> None:
-    """Raise the error of a build that failed."""
-    if result.outcome == "built":
-        return
-    raise_again(result.outcome, result.detail)
-    if result.outcome == "memory":
-        raise BuildFailed(
-            f"Building this document needs more than {units.nbytes(memory)} of memory. The server's operator can raise "
-            "--build-memory. A single computation may be small enough."
+    runner = services.runner
+    limits = runner.memory_attempts(PROCESS_NBYTES + tasks * TASK_NBYTES)
+    reply = runner.run_job(BUILD, request, limits, request.account)
+    if reply.result is not None:
+        services.counters.add("documents")
+        return reply.result
+    if reply.error == "memory":
+        raise JobFailed(
+            f"Building this document needs more than {units.nbytes(runner.memory.nbytes)} of memory. The server's operator can "
+            "raise --build-memory. A single computation may be small enough."
         )
-    logger.error("a document cannot be built: %s", result.detail)
-    if result.outcome == "lost":
-        raise BuildFailed(
-            "The process that built this document was ended, for example because the machine has too little memory. "
-            "Try again in a minute, or ask the server's operator, whose log says more."
-        )
-    raise BuildFailed("This document cannot be built. The server's log says why.")
+    if reply.error != "stopped":
+        raise_again(reply, "this document cannot be built")
+    raise JobFailed(
+        "The process that built this document was ended, for example because the machine has too little memory. "
+        "Try again in a minute, or ask the server's operator, whose log says more."
+    )
 
 
 @contextmanager

@@ -13,20 +13,20 @@ from pathlib import Path
 from daskscope import units
 from daskscope.errors import DaskscopeError
 from daskscope.server import documents
+from daskscope.server.build_document import Subject
 from daskscope.server.errors import Refusal, public_message
 from daskscope.server.processes.compact import (
     MAX_NBYTES_HERE,
     MAX_ROWS_HERE,
     CompactionError,
-    CompactJob,
+    CompactRequest,
     compact_apart,
 )
-from daskscope.server.rendering import NoSuchComputation, Subject
 from daskscope.server.services import Services
 from daskscope.storage.base.archive import ClockCheck
 from daskscope.storage.base.blobs import LocalStore, StoreAway
 from daskscope.storage.base.database import detail_of, is_outage
-from daskscope.storage.catalog.computations import large_subjects
+from daskscope.storage.catalog.computations import NoSuchComputation, large_subjects
 from daskscope.storage.catalog.error_groups import index_errors
 from daskscope.storage.doctor import LostFiles, lost_rows
 from daskscope.storage.runs.compaction import Due, claim, compact, due
@@ -37,8 +37,8 @@ logger = logging.getLogger("daskscope.server")
 COMPACT_EVERY_S = 5.0
 #: After a compaction in the server's own process, the job waits for this many times as long.
 PAUSE = 2.0
-#: Documents of runs with more tasks take too long to make on demand; how many of a run are pre-rendered.
-RENDER_TASKS = 20_000
+#: Documents of runs with more tasks take too long to make on demand; how many of a run are built ahead.
+BUILD_AHEAD_TASKS = 20_000
 MAX_BUILT_AHEAD = 20
 #: New error groups are found by parts of their words until they are indexed.
 INDEX_EVERY_S = 10.0
@@ -50,7 +50,7 @@ SWEEP_EVERY_S = 6 * 3600.0
 #: A job that failed is tried again this soon: otherwise an outage at its time is reported for hours.
 RETRY_S = 10.0
 FILES_EVERY_S = 300.0
-#: An upload arrives within ten minutes (``UPLOAD_S``) and is rendered a few minutes later. One that was not written to
+#: An upload arrives within ten minutes (``UPLOAD_S``) and its document is built a few minutes later. One that was not written to
 #: for this long was left by a killed server. Younger ones may belong to another server on the same directory.
 UPLOAD_AGE_S = 3600.0
 
@@ -158,8 +158,8 @@ class Jobs:
         services = self.services
         if one.nbytes > MAX_NBYTES_HERE or one.rows > MAX_ROWS_HERE:
             keep_us = services.archive.keep_replaced_us
-            job = CompactJob(services.storage, keep_us, one.account, one.run, one.is_over)
-            done = compact_apart(services.child_processes, job)
+            request = CompactRequest(keep_us, one.account, one.run, one.is_over)
+            done = compact_apart(services.runner, request)
         else:
             began = time.perf_counter()
             done = compact(services.archive, one.account, one.run, over=one.is_over)
@@ -170,14 +170,14 @@ class Jobs:
         services.counters.add("compactions")
         services.counters.add("compacted_rows", done.rows)
         if one.is_over:
-            self._render(one.run, one.account)
+            self._build_ahead(one.run, one.account)
         return done.batches > 0
 
-    def _render(self, run: int, account: int) -> None:
-        """Make documents of large runs in advance: a million tasks take five seconds."""
+    def _build_ahead(self, run: int, account: int) -> None:
+        """Build documents of large runs before anybody asks: a million tasks take five seconds."""
         services = self.services
         with services.archive.read() as tx:
-            subjects = large_subjects(tx, run, RENDER_TASKS, MAX_BUILT_AHEAD)
+            subjects = large_subjects(tx, run, BUILD_AHEAD_TASKS, MAX_BUILT_AHEAD)
         for title, computation in subjects:
             if self._stop.is_set():
                 return
@@ -251,7 +251,7 @@ def _logged(subject: Subject) -> Iterator[None]:
             # The cluster was deleted meanwhile.
             return
         logger.error(
-            "run %d of account %d (%s) cannot be pre-rendered: %s",
+            "run %d of account %d (%s) cannot be built ahead: %s",
             subject.run,
             subject.account,
             subject.computation or "all of it",

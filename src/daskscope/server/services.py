@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from daskscope.client.local_server import with_secret
 from daskscope.collector.delivery.private_directory import NotPrivate, check_private
+from daskscope.server.build_document import Subject
 from daskscope.server.caches import ClusterUsers, EarlierRuns, Outdated, Shared, TokenCache
 from daskscope.server.errors import public_message
 from daskscope.server.ingest.limits import Arriving, InFlight, NewNames, Quotas, StorageQuota
@@ -25,7 +26,7 @@ from daskscope.server.live import Live
 from daskscope.server.monitoring import Check, Counters
 from daskscope.server.pools import Pools
 from daskscope.server.processes.child import ChildProcesses, MemoryBudget
-from daskscope.server.rendering import Subject
+from daskscope.server.processes.job import Runner
 from daskscope.server.settings import Settings, SettingsError, Storage
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.base.blobs import open_store
@@ -179,16 +180,17 @@ class Services:
         return self.url if self.local_secret is None else with_secret(f"{self.url}/", self.local_secret.value)
 
     @property
-    def storage(self) -> Storage:
-        """Return how other processes reach the storage of this server."""
+    def runner(self) -> Runner:
+        """Return a runner of jobs in other processes, which reach the storage of this server."""
         settings = self.settings
-        return Storage(
+        storage = Storage(
             settings.database_url,
             settings.database_timeout,
             settings.store_url,
             settings.store_endpoint,
             self.archive.vault.masters,
         )
+        return Runner(self.child_processes, self.build_memory, storage)
 
     def complain(self, text: str) -> None:
         """Log an external problem at most once a minute, however many requests meet it."""

@@ -1,6 +1,6 @@
 """Check a server's data and repair it.
 
-Every check is a function from the archive to findings. A finding that can be repaired has the function that does it.
+Every check is a function from the archive to problems. A problem that can be repaired has the function that does it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STUCK_US = 3600 * 1_000_000
 
 
 @dataclass(frozen=True)
-class Finding:
+class Problem:
     """A problem that a check found."""
 
     check: str
@@ -41,30 +41,30 @@ class Finding:
     repair: Callable[[], object] | None = None
 
 
-Check = Callable[[Archive], Iterator[Finding]]
+Check = Callable[[Archive], Iterator[Problem]]
 
 
-def examine(archive: Archive) -> Iterator[tuple[str, list[Finding]]]:
-    """Yield every check with its findings. A check that fails is a finding."""
+def examine(archive: Archive) -> Iterator[tuple[str, list[Problem]]]:
+    """Yield every check with its problems. A check that fails is a problem."""
     for name, check in CHECKS.items():
         try:
             yield name, list(check(archive))
         except (StorageError, DatabaseError, OSError) as error:
-            yield name, [Finding(name, f"cannot be checked: {detail_of(error)}")]
+            yield name, [Problem(name, f"cannot be checked: {detail_of(error)}")]
 
 
-def check_catalog(archive: Archive) -> Iterator[Finding]:
+def check_catalog(archive: Archive) -> Iterator[Problem]:
     """Check that the database is intact and has this version's schema."""
     with archive.read() as tx:
         if wrong := other_version(tx.connection):
-            yield Finding("catalog", f"{wrong}: start daskscope serve once")
+            yield Problem("catalog", f"{wrong}: start daskscope serve once")
         if archive.database.is_sqlite:
             for row in tx.connection.exec_driver_sql("PRAGMA integrity_check(10)"):
                 if row[0] != "ok":
-                    yield Finding("catalog", f"SQLite says: {row[0]}. Restore a backup of the catalog.")
+                    yield Problem("catalog", f"SQLite says: {row[0]}. Restore a backup of the catalog.")
 
 
-def check_keys(archive: Archive) -> Iterator[Finding]:
+def check_keys(archive: Archive) -> Iterator[Problem]:
     """Check that every account has a key that the master key can unwrap."""
     keys, accounts = schema.account_keys, schema.accounts
     with archive.read() as tx:
@@ -73,10 +73,10 @@ def check_keys(archive: Archive) -> Iterator[Finding]:
                 unwrap(archive.vault.masters, bytes(row.wrapped))
             except StorageError:
                 text = f"key {row.id} of account {row.account_id} was wrapped by another master key: its texts are lost without it"
-                yield Finding("keys", text)
+                yield Problem("keys", text)
         without = sa.select(accounts.c.id, accounts.c.name).where(accounts.c.id.not_in(sa.select(keys.c.account_id)))
         for row in tx.execute(without):
-            yield Finding("keys", f"account {row.name} has no key", partial(_add_key, archive, row.id))
+            yield Problem("keys", f"account {row.name} has no key", partial(_add_key, archive, row.id))
 
 
 def _add_key(archive: Archive, account: int) -> None:
@@ -84,16 +84,16 @@ def _add_key(archive: Archive, account: int) -> None:
         archive.vault.add_key(tx.connection, account)
 
 
-def check_orphans(archive: Archive) -> Iterator[Finding]:
+def check_orphans(archive: Archive) -> Iterator[Problem]:
     """Find orphaned files, left by a crash between writing and naming them."""
     with archive.read() as tx:
         found = orphans(tx, time_of(tx))
     for path, size in found:
         repair = partial(archive.store.delete, path)
-        yield Finding("orphans", f"{path} ({units.nbytes(size)}) has no name", repair)
+        yield Problem("orphans", f"{path} ({units.nbytes(size)}) has no name", repair)
 
 
-def check_files(archive: Archive) -> Iterator[Finding]:
+def check_files(archive: Archive) -> Iterator[Problem]:
     """Find files that are named but missing."""
     named = [(column, row) for column in _PATHS for row in _naming(archive, column)]
     # List the store after the catalog: a file that is written and named meanwhile is then in the list.
@@ -103,15 +103,15 @@ def check_files(archive: Archive) -> Iterator[Finding]:
         if path in there or not _is_missing(archive, column, path):
             continue
         if column.table is schema.reports:
-            yield Finding("files", f"{path} of report {owner} is missing")
+            yield Problem("files", f"{path} of report {owner} is missing")
             continue
         lost = "its rows are lost" if column.table is schema.files else "it is made again when opened"
         repair = partial(_forget, archive, column.table, path, owner)
-        yield Finding("files", f"{path} of run {owner} is missing: {lost}", repair)
+        yield Problem("files", f"{path} of run {owner} is missing: {lost}", repair)
 
 
 #: Columns that name blobs.
-_PATHS = (schema.files.c.path, schema.renderings.c.path, schema.reports.c.path, schema.reports.c.html_path)
+_PATHS = (schema.files.c.path, schema.documents.c.path, schema.reports.c.path, schema.reports.c.html_path)
 
 
 def _naming(archive: Archive, column: sa.Column[str]) -> list[tuple[str, int]]:
@@ -161,7 +161,7 @@ def _count_removed(tx: Transaction, run: int, path: str) -> None:
         tx.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed))
 
 
-def check_compactions(archive: Archive) -> Iterator[Finding]:
+def check_compactions(archive: Archive) -> Iterator[Problem]:
     """Find ended runs that are still buffered, and unreadable batches."""
     runs, batches = schema.runs, schema.batches
     stuck = sa.select(runs.c.id, runs.c.account_id, runs.c.buffered_nbytes).where(
@@ -175,12 +175,12 @@ def check_compactions(archive: Archive) -> Iterator[Finding]:
         damaged = tx.execute(unread).all()
     for row in rows:
         text = f"run {row.id} has {units.nbytes(row.buffered_nbytes)} that were not compacted for an hour"
-        yield Finding("compactions", text, partial(compact, archive, row.account_id, row.id, over=True))
+        yield Problem("compactions", text, partial(compact, archive, row.account_id, row.id, over=True))
     for row in damaged:
-        yield Finding("compactions", f"batch {row.id} of run {row.run_id} cannot be read: {row.damage}")
+        yield Problem("compactions", f"batch {row.id} of run {row.run_id} cannot be read: {row.damage}")
 
 
-def check_sums(archive: Archive) -> Iterator[Finding]:
+def check_sums(archive: Archive) -> Iterator[Problem]:
     """Find roll-ups that disagree with their rows."""
     runs, prefixes = schema.runs, schema.prefixes
     total = summed(prefixes.c.tasks).label("tasks")
@@ -199,7 +199,7 @@ def check_sums(archive: Archive) -> Iterator[Finding]:
             )
             # Sums whose rows were deleted cannot be computed again.
             repair = partial(_recount, archive, row.account_id, row.id) if not row.tasks_removed else None
-            yield Finding("sums", text, repair)
+            yield Problem("sums", text, repair)
 
 
 def _recount(archive: Archive, account: int, run: int) -> None:
@@ -223,7 +223,7 @@ def _put_aside(tx: Transaction, run: int) -> list[bytes]:
     return [bytes(frame) for frame in rows.scalars()]
 
 
-def check_contents(archive: Archive) -> Iterator[Finding]:
+def check_contents(archive: Archive) -> Iterator[Problem]:
     """Check that a sample of runs can be read: one in twenty, the same ones each day."""
     runs = schema.runs
     with archive.read() as tx:
@@ -237,10 +237,10 @@ def check_contents(archive: Archive) -> Iterator[Finding]:
             part = Part(tables=("tasks", "computations", "exceptions"))
             recording = read_snapshot(archive, row.account_id, row.id, str(row.id), part)
         except (StorageError, MissingBlob, OSError, ValueError) as error:
-            yield Finding("contents", f"run {row.id} cannot be read: {str(error).splitlines()[0]}")
+            yield Problem("contents", f"run {row.id} cannot be read: {str(error).splitlines()[0]}")
             continue
         if recording.damage:
-            yield Finding("contents", f"run {row.id}: {recording.damage}")
+            yield Problem("contents", f"run {row.id}: {recording.damage}")
 
 
 CHECKS: dict[str, Check] = {

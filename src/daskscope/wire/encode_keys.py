@@ -1,4 +1,4 @@
-"""Encode task keys, the most expensive column.
+"""Encode task keys of a batch by their shapes. They are the most expensive column.
 
 A key is usually its group's name plus something small: ``('sum-3f…', 4, 0)`` is the group and two integers, ``inc-<32 hex>`` the
 group and 16 bytes. Rows are split by these shapes, and the reader rebuilds the text byte for byte:

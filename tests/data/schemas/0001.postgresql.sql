@@ -266,7 +266,7 @@ CREATE TABLE public.prefixes (
     last_us bigint DEFAULT '0'::bigint NOT NULL,
     longest_us bigint DEFAULT '0'::bigint NOT NULL
 );
-CREATE TABLE public.renderings (
+CREATE TABLE public.documents (
     run_id bigint NOT NULL,
     subject text NOT NULL,
     path text NOT NULL,
@@ -559,8 +559,8 @@ ALTER TABLE ONLY public.memories
     ADD CONSTRAINT pk_memories PRIMARY KEY (run_id, worker);
 ALTER TABLE ONLY public.prefixes
     ADD CONSTRAINT pk_prefixes PRIMARY KEY (run_id, computation, prefix);
-ALTER TABLE ONLY public.renderings
-    ADD CONSTRAINT pk_renderings PRIMARY KEY (run_id, subject);
+ALTER TABLE ONLY public.documents
+    ADD CONSTRAINT pk_documents PRIMARY KEY (run_id, subject);
 ALTER TABLE ONLY public.replaced_files
     ADD CONSTRAINT pk_replaced_files PRIMARY KEY (path);
 ALTER TABLE ONLY public.reports
@@ -589,8 +589,8 @@ ALTER TABLE ONLY public.files
     ADD CONSTRAINT uq_files_path UNIQUE (path);
 ALTER TABLE ONLY public.logins
     ADD CONSTRAINT uq_logins_user_code UNIQUE (user_code);
-ALTER TABLE ONLY public.renderings
-    ADD CONSTRAINT uq_renderings_path UNIQUE (path);
+ALTER TABLE ONLY public.documents
+    ADD CONSTRAINT uq_documents_path UNIQUE (path);
 ALTER TABLE ONLY public.reports
     ADD CONSTRAINT uq_reports_account_id_number UNIQUE (account_id, number);
 ALTER TABLE ONLY public.runs
@@ -672,8 +672,8 @@ ALTER TABLE ONLY public.memories
     ADD CONSTRAINT fk_memories_run_id FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.prefixes
     ADD CONSTRAINT fk_prefixes_run_id FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
-ALTER TABLE ONLY public.renderings
-    ADD CONSTRAINT fk_renderings_run_id FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
+ALTER TABLE ONLY public.documents
+    ADD CONSTRAINT fk_documents_run_id FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.replaced_files
     ADD CONSTRAINT fk_replaced_files_run_id FOREIGN KEY (run_id) REFERENCES public.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.reports

@@ -287,7 +287,7 @@ CREATE TABLE prefixes (
 	CONSTRAINT fk_prefixes_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
 );
 INSERT INTO "prefixes" VALUES(1,'comp','inc',3,0,0,0,3000000,0,0,0,300,1800000000000000,1800000003000000,1000000);
-CREATE TABLE renderings (
+CREATE TABLE documents (
 	run_id INTEGER NOT NULL, 
 	subject TEXT NOT NULL, 
 	path TEXT NOT NULL, 
@@ -295,9 +295,9 @@ CREATE TABLE renderings (
 	created_us BIGINT DEFAULT '0' NOT NULL, 
 	upto BIGINT DEFAULT '0' NOT NULL, 
 	version TEXT DEFAULT '' NOT NULL, 
-	CONSTRAINT pk_renderings PRIMARY KEY (run_id, subject), 
-	CONSTRAINT fk_renderings_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE, 
-	CONSTRAINT uq_renderings_path UNIQUE (path)
+	CONSTRAINT pk_documents PRIMARY KEY (run_id, subject), 
+	CONSTRAINT fk_documents_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_documents_path UNIQUE (path)
 );
 CREATE TABLE replaced_files (
 	path TEXT NOT NULL, 

@@ -1,12 +1,20 @@
 // Written by scripts/gen-types from src/daskscope/server/contract.py. Change it there.
 
-import type { AuditAction, ErrorState, RunState } from "./states.gen";
+import type { AuditAction, ErrorState, Role, RunState, Scope } from "./states.gen";
 
-export type { AuditAction, ErrorState, RunState };
+export type { AuditAction, ErrorState, Role, RunState, Scope };
 
-export type Role = "viewer" | "member" | "owner";
-
-export type Scope = "ingest" | "read" | "write" | "admin" | "tokens" | "accounts";
+/** Parameters of a prediction: ``Options``, and numbers of workers and threads. */
+export interface WhatIfQuery {
+  workers?: string;
+  threads?: number;
+  prefix?: string;
+  times?: number;
+  no_transfers?: boolean;
+  no_spill?: boolean;
+  no_stragglers?: boolean;
+  chunks?: number;
+}
 
 /** Tasks of a computation or of one of its prefixes. */
 export interface TaskCounts {

@@ -1,17 +1,13 @@
+import { MAX_PREDICTED_COUNTS } from "../api/limits.gen";
 import type { PredictedCluster } from "../api/server.gen";
 import { count, counted, duration } from "./text/format";
 
 type Times = Pick<PredictedCluster, "workers" | "duration" | "max_duration">;
 
-/** Maximum numbers of workers that the server predicts at once. */
-const MAX_COUNTS = 8;
-export const MAX_WORKERS = 10_000;
-export const MAX_THREADS = 1_000;
-
 /** Return numbers of workers for a curve up to `max`: powers of two, the last ones if there are too many, and `max` itself. */
 export function workerCounts(max: number): number[] {
   const counts = [max];
-  for (let n = 2 ** Math.floor(Math.log2(Math.max(max, 1))); n >= 1 && counts.length < MAX_COUNTS; n /= 2)
+  for (let n = 2 ** Math.floor(Math.log2(Math.max(max, 1))); n >= 1 && counts.length < MAX_PREDICTED_COUNTS; n /= 2)
     if (n !== max) counts.push(n);
   return counts.reverse();
 }

@@ -1,13 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  type Chosen,
-  chooseSide,
-  compared,
-  MAX_SIDE,
-  parseRuns,
-  problemOf,
-  runsOf,
-} from "../../src/app/compare/compare-runs";
+import { MAX_COMPARED_RUNS } from "../../src/api/limits.gen";
+import { type Chosen, chooseSide, compared, parseRuns, problemOf, runsOf } from "../../src/app/compare/compare-runs";
 import { compareText } from "../../src/app/run/earlier-runs";
 
 test("runs survive the URL, whatever their IDs contain", () => {
@@ -43,7 +36,7 @@ test("both sides need a run, and no more than the server takes", () => {
     ]);
   const none = "Choose at least one run before and one after.";
   expect([side(0, 0), side(3, 0), side(0, 3)].map(problemOf)).toEqual([none, none, none]);
-  expect([side(1, 1), side(MAX_SIDE, MAX_SIDE)].map(problemOf)).toEqual(["", ""]);
+  expect([side(1, 1), side(MAX_COMPARED_RUNS, MAX_COMPARED_RUNS)].map(problemOf)).toEqual(["", ""]);
   expect([side(21, 1), side(1, 21)].map(problemOf)).toEqual(Array(2).fill("Choose up to 20 runs on each side."));
 });
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -99,6 +99,11 @@ class Options:
     no_stragglers: bool = False
     #: Chunks of this many times the size.
     chunks: float = 1.0
+
+    @classmethod
+    def from_attributes(cls, faster: Mapping[str, float], given: object) -> Options:
+        """Return the options that a query or the arguments of a command have as attributes of the same names."""
+        return cls(faster, **{one.name: getattr(given, one.name) for one in fields(cls) if one.name != "faster"})
 
 
 @dataclass(frozen=True)

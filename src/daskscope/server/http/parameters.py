@@ -15,8 +15,8 @@ from daskscope.model.untrusted import clean_text
 from daskscope.server import documents
 from daskscope.server.errors import bad_request, not_found
 from daskscope.server.http.routing import Call
-from daskscope.server.rendering import NoSuchComputation
 from daskscope.storage.catalog import clusters
+from daskscope.storage.catalog.computations import NoSuchComputation
 
 
 def since_us(text: str, now_us: int) -> int:

@@ -392,10 +392,7 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         # This host does not reveal which paths exist on the app's host.
         error = HTTPException(404)
     if error.status_code == 404:
-        text = f"There is nothing at {request.scope['path'][:200]}."
-        if "text/html" in request.headers.get("accept", "") and "/api/" not in request.scope["path"]:
-            return message_page("Not found", f"{text} The address may be wrong, or what was here is deleted.", 404)
-        refusal = Refusal(404, "not_found", text)
+        refusal = Refusal(404, "not_found", f"There is nothing at {request.scope['path'][:200]}.")
     elif error.status_code == 405:
         refusal = Refusal(
             405, "method_not_allowed", "This method is not allowed here.", headers=dict(error.headers or {})

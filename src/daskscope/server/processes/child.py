@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -43,11 +42,6 @@ if os.name == "posix":
     os.nice(int(sys.argv.pop(1)))
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-
-
-def memory_attempts(wanted: int, nbytes: int) -> list[int]:
-    """Return the memory to try a job with. Rows besides tasks, such as events and samples, are not in the estimate."""
-    return [wanted, nbytes] if wanted < nbytes else [nbytes]
 
 
 def take_child_cpu_s() -> float:
@@ -233,20 +227,7 @@ class ChildProcesses:
                 child.kill()
 
 
-Job = TypeVar("Job")
-
 MIN_FREE_NBYTES = 33 * 1024 * 1024
-
-
-def run_job(kind: type[Job], do: Callable[[Job], object], memory_of: Callable[[Job], int]) -> None:
-    """Read a job, do it with a limit on the memory, write its result, and end the process."""
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=kind)
-    threading.Thread(target=_end_with_server, daemon=True).start()
-    limit_memory(memory_of(job))
-    sys.stdout.buffer.write(msgspec.json.encode(do(job)))
-    sys.stdout.buffer.flush()
-    # The thread that reads standard input would keep the interpreter from ending.
-    os._exit(0)
 
 
 def reply_to_jobs(reply: Callable[[bytes], object]) -> None:
@@ -290,8 +271,3 @@ def limit_memory(nbytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (nbytes, nbytes))
         # More than malloc ever takes from its free parts. The pages are not touched, so this takes no memory.
         bytes(MIN_FREE_NBYTES)
-
-
-def _end_with_server() -> None:
-    sys.stdin.buffer.read()
-    os._exit(1)

@@ -17,12 +17,12 @@ from daskscope.server.http.audit import audit
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.processes import recordings
-from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run, run_apart
-from daskscope.server.rendering import NoSuchComputation
+from daskscope.server.processes.job import JobFailed
+from daskscope.server.processes.recordings import RecordingRequest, Run, run_apart
 from daskscope.server.services import Services
 from daskscope.server.views import moment
 from daskscope.storage.catalog import baselines as store
-from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.computations import NoSuchComputation, list_computations
 from daskscope.storage.runs.read import RunTooLarge, count_rows
 
 
@@ -98,28 +98,28 @@ def compare(call: Call) -> dict[str, Any] | msgspec.Raw:
             "Compare single computations, or download the recordings and run daskscope compare."
         )
     before, after = ([run.run for run in side] for side in sides)
-    job = RecordingJob(call.account.id, before, after, storage=call.services.storage)
+    request = RecordingRequest(call.account.id, before, after)
     try:
-        return _answer(call.services, job, tasks, sum(run.rows for side in sides for run in side), largest)
+        return _answer(call.services, request, tasks, sum(run.rows for side in sides for run in side), largest)
     except NoSuchComputation:
         raise not_found("such computation") from None
-    except ReadFailed as error:
+    except JobFailed as error:
         raise unavailable(str(error)) from None
 
 
 def _answer(
-    services: Services, job: RecordingJob, tasks: int, rows: int, largest: Found
+    services: Services, request: RecordingRequest, tasks: int, rows: int, largest: Found
 ) -> dict[str, Any] | msgspec.Raw:
     """Compare runs: in this process if they are small."""
-    here = amount_here(services, job.account)
+    here = amount_here(services, request.account)
     if tasks <= MAX_TASKS_HERE and rows <= here.rows:
         try:
-            with services.build_memory.reserve(HERE_NBYTES, job.account):
-                return recordings.compare(services.archive, job, here)
+            with services.build_memory.reserve(HERE_NBYTES, request.account):
+                return recordings.compare(services.archive, request, here)
         except RunTooLarge:
             pass
     # One recording at a time is in memory.
-    return run_apart(services.child_processes, services.build_memory, job, max(largest.rows, tasks)).comparison
+    return run_apart(services.runner, request, max(largest.rows, tasks)).comparison
 
 
 def _listed(texts: str) -> list[str]:

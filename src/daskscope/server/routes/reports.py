@@ -18,7 +18,7 @@ from daskscope.model.untrusted import clean
 from daskscope.report.schema import Report
 from daskscope.server import documents
 from daskscope.server.contract import HostedReport
-from daskscope.server.documents import BuildFailed, build_upload
+from daskscope.server.documents import build_upload
 from daskscope.server.errors import Refusal, bad_request, forbidden, not_found, too_large
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
@@ -29,6 +29,7 @@ from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, f
 from daskscope.server.http.routing import CONTENT, PUBLIC, Call, Route, receive
 from daskscope.server.ingest.limits import Upload
 from daskscope.server.pools import HEAVY
+from daskscope.server.processes.job import JobFailed
 from daskscope.server.views import report_view
 from daskscope.storage.base.blobs import new_path
 from daskscope.storage.base.database import InvalidInput
@@ -166,7 +167,7 @@ def _claimed(call: Call) -> int:
 
 
 def check_room(call: Call, nbytes: int) -> int:
-    """Refuse what cannot fit before receiving and rendering it. Return the bytes in use if they are limited."""
+    """Refuse what cannot fit before receiving it and building its document. Return the bytes in use if they are limited."""
     limit = call.services.settings.max_reports
     if not limit:
         return 0
@@ -189,9 +190,9 @@ def _recording(call: Call, path: Path, common: dict[str, Any]) -> store.NewRepor
         built = build_upload(call.services, call.account.id, path, title, unpacked)
     except (RecordingError, WireError, InvalidInput) as error:
         raise bad_request(f"This recording cannot be read: {error}") from None
-    except BuildFailed as error:
+    except JobFailed as error:
         raise documents.build_failed(str(error)) from None
-    made = built.document or documents.load(call.services, call.account.id, built.path)
+    made = documents.load(call.services, call.account.id, built.path)
     facts = _facts(built.cluster, json.loads(made.report))
     return store.NewReport(kind="recording", path=built.path, title=title, **facts, **common)
 
@@ -424,12 +425,12 @@ ROUTES = [
     Route("GET", "/api/v1/reports/{report}", get_report, "read", "Return a report"),
     Route("PATCH", "/api/v1/reports/{report}", change_report, "write", "Rename, tag, share or expire a report", body=ReportChange),
     Route("DELETE", "/api/v1/reports/{report}", delete_report, "write", "Delete a report"),
-    Route("GET", "/api/v1/reports/{report}/view/report.json", report_document, "read", "Return a report's document", heavy=True),
-    Route("GET", "/api/v1/reports/{report}/view/blocks/{block}", report_block, "read", "Return a document block", answers=BYTES),
+    Route("GET", "/api/v1/reports/{report}/document/report.json", report_document, "read", "Return its document", heavy=True),
+    Route("GET", "/api/v1/reports/{report}/document/blocks/{block}", report_block, "read", "Return a block of it", answers=BYTES),
     Route("GET", "/api/v1/reports/{report}/html", report_html, "read", "Return uploaded HTML, in a sandbox", answers="text/html"),
     Route("GET", "/api/v1/reports/{report}/html/ticket", report_ticket, "read", "Return a ticket for a frame with uploaded HTML"),
-    Route("GET", "/api/v1/shared/{share}/view/report.json", shared_document, PUBLIC, "Return the document of a shared report"),
-    Route("GET", "/api/v1/shared/{share}/view/blocks/{block}", shared_block, PUBLIC, "Return a block of it", answers=BYTES),
+    Route("GET", "/api/v1/shared/{share}/document/report.json", shared_document, PUBLIC, "Return the document of a shared report"),
+    Route("GET", "/api/v1/shared/{share}/document/blocks/{block}", shared_block, PUBLIC, "Return a block of it", answers=BYTES),
     Route("GET", "/api/v1/shared/{share}/html", shared_html, PUBLIC, "Return the HTML of a shared report", answers="text/html"),
     Route("GET", f"{CONTENT_PATH}/{{address}}", content, CONTENT, "Return uploaded HTML on its own origin", answers="text/html"),
 ]  # fmt: skip

@@ -16,14 +16,15 @@ from starlette.responses import Response
 
 from daskscope.model.recording import Table
 from daskscope.server import documents
+from daskscope.server.build_document import Document
 from daskscope.server.documents import HERE_NBYTES, LISTED, amount_here
 from daskscope.server.errors import Refusal, not_found, unavailable
 from daskscope.server.http import parameters
 from daskscope.server.http.pages import BYTES, DATA_HEADERS, DataResponse
 from daskscope.server.http.parameters import Limit, Text, find_cluster, find_document
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.processes.recordings import ReadFailed, RecordingJob, Run, Unreadable, recording_file, run_apart
-from daskscope.server.rendering import Document
+from daskscope.server.processes.job import JobFailed, Unreadable
+from daskscope.server.processes.recordings import RecordingRequest, Run, recording_file, run_apart
 from daskscope.server.services import Services
 from daskscope.server.views import moment, parsed
 from daskscope.storage.runs.read import Part, RunTooLarge, count_rows, read_snapshot
@@ -94,32 +95,31 @@ def list_tasks(call: Call) -> dict[str, Any]:
 def download(call: Call) -> Response:
     """Return the whole run as a recording file for ``daskscope show``, ``open`` and ``export``."""
     row, services = find_cluster(call), call.services
-    job = RecordingJob(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
+    request = RecordingRequest(call.account.id, run=Run(row.id, row.name), cluster=row.cluster, start_us=row.start_us)
     try:
-        with services.build_memory.reserve(HERE_NBYTES, job.account):
+        with services.build_memory.reserve(HERE_NBYTES, request.account):
             parts: Sequence[bytes | memoryview] = list(
-                recording_file(services.archive, job, amount_here(services, job.account))
+                recording_file(services.archive, request, amount_here(services, request.account))
             )
     except RunTooLarge:
-        parts = [_written_apart(services, job)]
+        parts = [_written_apart(services, request)]
     except Unreadable as error:
         raise Refusal(500, "damaged", str(error)) from None
     return DataResponse(parts, BYTES, DATA_HEADERS)
 
 
-def _written_apart(services: Services, job: RecordingJob) -> memoryview:
+def _written_apart(services: Services, request: RecordingRequest) -> memoryview:
     """Return a recording file that a process of its own wrote. The system reads it as it is sent, and then deletes it."""
-    assert job.run is not None
+    assert request.run is not None
     with services.archive.read() as tx:
-        rows = count_rows(tx, job.run.run)
+        rows = count_rows(tx, request.run.run)
     with tempfile.TemporaryDirectory(prefix="daskscope-recording-") as name:
         path = Path(name) / "recording"
         try:
-            apart = msgspec.structs.replace(job, path=str(path), storage=services.storage)
-            run_apart(services.child_processes, services.build_memory, apart, rows)
+            run_apart(services.runner, msgspec.structs.replace(request, path=str(path)), rows)
         except Unreadable as error:
             raise Refusal(500, "damaged", str(error)) from None
-        except ReadFailed as error:
+        except JobFailed as error:
             raise unavailable(str(error)) from None
         with path.open("rb") as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -130,7 +130,7 @@ class BlockQuery(msgspec.Struct, forbid_unknown_fields=True):
     of: Text = ""
 
 
-def view_document(call: Call) -> Response:
+def cluster_document(call: Call) -> Response:
     shown = find_document(call, find_cluster(call))
     created = format_datetime(datetime.fromtimestamp(shown.created_us // 1_000_000, timezone.utc), usegmt=True)
     headers = {**DATA_HEADERS, "ETag": f'"{shown.name}"', "Last-Modified": created}
@@ -141,7 +141,7 @@ def by_name(call: Call, name: str) -> Document:
     return documents.by_name(call.services, call.account.id, name)
 
 
-def view_block(call: Call) -> Response:
+def cluster_block(call: Call) -> Response:
     query: BlockQuery = call.query
     # Find the cluster first: nothing of a deleted cluster is shown, even if it is cached.
     row = find_cluster(call)
@@ -177,11 +177,18 @@ ROUTES = [
 ]
 for path, subject in ((ONE, "cluster"), (f"{ONE}/computations/{{computation}}", "computation")):
     ROUTES += [
-        Route("GET", f"{path}/view/report.json", view_document, "read", f"Return a {subject}'s document", heavy=True),
         Route(
             "GET",
-            f"{path}/view/blocks/{{block}}",
-            view_block,
+            f"{path}/document/report.json",
+            cluster_document,
+            "read",
+            f"Return a {subject}'s document",
+            heavy=True,
+        ),
+        Route(
+            "GET",
+            f"{path}/document/blocks/{{block}}",
+            cluster_block,
             "read",
             "Return a document block",
             query=BlockQuery,

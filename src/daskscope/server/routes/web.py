@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import HTMLResponse, Response
 
 from daskscope.errors import DaskscopeError
@@ -30,6 +31,21 @@ _POLICY = (
 )
 #: File names change with their content.
 IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+class PageConvertor(Convertor[str]):
+    """Matches every path but those of the API and of files: an unknown one of these is an error, and no page."""
+
+    regex = "(?!(?:api|assets)/).*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("page", PageConvertor())
 
 
 def _built() -> Traversable:
@@ -72,10 +88,6 @@ def _names() -> frozenset[str]:
     return frozenset(item.name for item in assets.iterdir()) if assets.is_dir() else frozenset()
 
 
-def _page_of(path: str) -> Route:
-    return Route("GET", path, shell, ANYBODY, "Return the web app", answers="text/html")
-
-
 def icon(_: Call) -> Response:
     return pages.icon()
 
@@ -90,7 +102,7 @@ def shared_page(call: Call) -> Response:
     title = row.title or row.filename
     if row.kind == "html":
         return _frame_page(call, row, f"{address}/html", title)
-    return pages.viewer_page(f"{address}/view", title)
+    return pages.viewer_page(f"{address}/document", title)
 
 
 def _frame_page(call: Call, row: report_store.Report, address: str, title: str) -> Response:
@@ -113,18 +125,6 @@ ROUTES = [
         page=True,
     ),
     Route("GET", "/assets/{name}", asset, ANYBODY, "Return a file of the web app", answers="application/octet-stream"),
-    _page_of("/"),
-    # The sign-in pages; an account cannot have these names.
-    _page_of("/setup"),
-    _page_of("/login"),
-    _page_of("/device"),
-    _page_of("/{account}"),
-    _page_of("/{account}/{section}"),
-    _page_of("/{account}/errors/{fingerprint}"),
-    _page_of("/{account}/reports/{report}"),
-    _page_of("/{account}/clusters/{cluster}"),
-    _page_of("/{account}/clusters/{cluster}/live"),
-    _page_of("/{account}/clusters/{cluster}/report"),
-    _page_of("/{account}/clusters/{cluster}/computations/{computation}"),
-    _page_of("/{account}/clusters/{cluster}/computations/{computation}/what-if"),
+    # The last route. The app says itself that it has no such page.
+    Route("GET", "/{path:page}", shell, ANYBODY, "Return the web app", answers="text/html"),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, TypedDict
 
 import msgspec
@@ -17,12 +16,12 @@ from daskscope.server.errors import bad_request, not_found, too_large, unavailab
 from daskscope.server.http.parameters import Text, find_cluster
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.processes import replay
-from daskscope.server.processes.replay import ReplayFailed, TooLarge, WhatIfJob, answer, answer_in_process
-from daskscope.server.rendering import NoSuchComputation
+from daskscope.server.processes.job import JobFailed, TooLarge
+from daskscope.server.processes.replay import WhatIfRequest, answer, answer_apart
 from daskscope.server.services import Services
 from daskscope.server.views import parsed, tags_of
 from daskscope.storage.base.database import StorageError
-from daskscope.storage.catalog.computations import list_computations
+from daskscope.storage.catalog.computations import NoSuchComputation, list_computations
 from daskscope.storage.runs.read import RunTooLarge
 
 
@@ -75,6 +74,8 @@ MAX_PREFIXES = 100
 
 
 class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
+    """Parameters of a prediction: ``Options``, and numbers of workers and threads."""
+
     #: Numbers separated by commas; by default around the recorded number.
     workers: Text = ""
     #: 0: as recorded.
@@ -89,12 +90,6 @@ class WhatIfQuery(msgspec.Struct, forbid_unknown_fields=True):
     no_stragglers: bool = False
     #: Chunks of this many times the size: a whole number, or one divided by it.
     chunks: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
-
-
-def _options(query: WhatIfQuery) -> Options:
-    faster = {query.prefix: query.times} if query.prefix else {}
-    same = {field.name: getattr(query, field.name) for field in fields(Options) if field.name != "faster"}
-    return Options(faster, **same)
 
 
 def predict(call: Call) -> WhatIf:
@@ -112,24 +107,24 @@ def predict(call: Call) -> WhatIf:
             f"This computation has {units.count(tasks)} tasks{smaller}. The server replays up to {units.count(MAX_TASKS)}. "
             f"{next_step}"
         )
-    job = WhatIfJob(
+    request = WhatIfRequest(
         account=call.account.id,
         run=row.id,
         computation=name,
         workers=_counts(query.workers),
         threads=query.threads or None,
-        options=_options(query),
+        options=Options.from_attributes({query.prefix: query.times} if query.prefix else {}, query),
         prices=choose_prices(vars(call.account.preferences), parsed(row.prices, {}), [*tags_of(row), row.name]),
         # Retried and recomputed tasks have several executions.
         max_executions=2 * MAX_TASKS,
     )
     try:
-        return _view(_answer(call.services, job, tasks))
+        return _view(_answer(call.services, request, tasks))
     except NoSuchComputation:
         raise not_found("such computation") from None
     except TooLarge as error:
         raise too_large(f"{error} {next_step}") from None
-    except ReplayFailed as error:
+    except JobFailed as error:
         raise unavailable(str(error)) from None
     except StorageError:
         raise
@@ -137,20 +132,16 @@ def predict(call: Call) -> WhatIf:
         raise bad_request(str(error)) from None
 
 
-def _answer(services: Services, job: WhatIfJob, tasks: int) -> Found:
+def _answer(services: Services, request: WhatIfRequest, tasks: int) -> Found:
     """Replay a computation: in this process if it is small."""
-    tasks = round(tasks * max(1.0, 1 / job.options.chunks))
-    nbytes = tasks * replay.TASK_NBYTES
+    tasks = round(tasks * max(1.0, 1 / request.options.chunks))
     if tasks <= replay.MAX_TASKS_HERE:
         try:
-            with services.build_memory.reserve(HERE_NBYTES, job.account):
-                return answer(services.archive, job, amount_here(services, job.account))
+            with services.build_memory.reserve(HERE_NBYTES, request.account):
+                return answer(services.archive, request, amount_here(services, request.account))
         except RunTooLarge:
             pass
-    nbytes += replay.PROCESS_NBYTES
-    apart = msgspec.structs.replace(job, memory_nbytes=nbytes, storage=services.storage)
-    with services.build_memory.reserve(nbytes, job.account):
-        return answer_in_process(services.child_processes, apart)
+    return answer_apart(services.runner, request, tasks * replay.TASK_NBYTES + replay.PROCESS_NBYTES)
 
 
 def _view(found: Found) -> WhatIf:

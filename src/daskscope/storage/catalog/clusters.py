@@ -298,7 +298,7 @@ def delete_cluster(tx: Transaction, run: int) -> list[str]:
     while remove_errors(tx, account, run, STEP_ERRORS):
         pass
     paths = [
-        path for table in (schema.files, schema.renderings, schema.replaced_files) for path in _paths(tx, table, run)
+        path for table in (schema.files, schema.documents, schema.replaced_files) for path in _paths(tx, table, run)
     ]
     for table in _tables_of_runs():
         tx.execute(sa.delete(table).where(table.c.run_id == run))

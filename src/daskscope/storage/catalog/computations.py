@@ -168,6 +168,10 @@ def _prefixes(tx: Transaction, keys: list[tuple[int, str]]) -> dict[tuple[int, s
     return {key: frozenset(names) for key, names in found.items()}
 
 
+class NoSuchComputation(Exception):
+    """The run has no such computation."""
+
+
 def span_of(tx: Transaction, run: int, computation: str) -> tuple[int, int] | None:
     """Return the start and stop of a computation.
 
@@ -181,7 +185,7 @@ def span_of(tx: Transaction, run: int, computation: str) -> tuple[int, int] | No
 
 
 def large_subjects(tx: Transaction, run: int, tasks: int, limit: int) -> list[tuple[str, str]]:
-    """Return the documents worth pre-rendering: the title, and the computation or "" for the whole run."""
+    """Return the documents worth building ahead: the title, and the computation or "" for the whole run."""
     table, runs = schema.computations, schema.runs
     row = tx.execute(sa.select(runs.c.name, runs.c.cluster, runs.c.tasks).where(runs.c.id == run)).one_or_none()
     if row is None or row.tasks < tasks:

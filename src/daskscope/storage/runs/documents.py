@@ -145,7 +145,7 @@ def document_state(tx: Transaction, run: int, subject: str) -> DocumentState | N
 
 def find_document(tx: Transaction, run: int, subject: str) -> StoredDocument | None:
     """Return the stored document of a computation, or of the whole run if ``subject`` is empty."""
-    table = schema.renderings
+    table = schema.documents
     query = sa.select(table).where(table.c.run_id == run, table.c.subject == subject)
     return tx.row(StoredDocument, query)
 
@@ -163,7 +163,7 @@ def keep_document(tx: Transaction, build: Build, made: NewDocument) -> StoredDoc
         replace_files(tx, build.run, [previous.path], KEEP_DOCUMENT_US)
     stored = StoredDocument(**vars(made), created_us=time_of(tx))
     changes = vars(stored)
-    statement = insert(tx.connection, schema.renderings).values(run_id=build.run, subject=build.subject, **changes)
+    statement = insert(tx.connection, schema.documents).values(run_id=build.run, subject=build.subject, **changes)
     tx.execute(statement.on_conflict_do_update(index_elements=["run_id", "subject"], set_=changes))
     return stored
 

@@ -132,7 +132,7 @@ def delete_rows(tx: Transaction, run: int) -> list[str]:
     paths: list[str] = []
     removed = runs.c.tasks_removed + stored_tasks(tx, run)
     tx.execute(sa.update(runs).where(runs.c.id == run).values(tasks_removed=removed, buffered_nbytes=0))
-    for table in (schema.files, schema.renderings, schema.replaced_files):
+    for table in (schema.files, schema.documents, schema.replaced_files):
         paths += tx.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars()
         tx.execute(sa.delete(table).where(table.c.run_id == run))
     # A build that has read the rows must not keep its document.
@@ -244,7 +244,7 @@ def _orphans(tx: Transaction, now_us: int) -> tuple[list[tuple[str, int]], int]:
     listed = list(tx.store.list())
     found = [(path, size) for path, size, modified in listed if now_s - modified > ORPHAN_AGE_S]
     named: set[str] = set()
-    tables = (schema.files, schema.renderings, schema.replaced_files, schema.reports)
+    tables = (schema.files, schema.documents, schema.replaced_files, schema.reports)
     for column in (*(table.c.path for table in tables), schema.reports.c.html_path):
         named |= set(tx.execute(sa.select(column)).scalars())
     return [(path, size) for path, size in found if path not in named], len(listed)

@@ -27,7 +27,7 @@ from daskscope.storage.schema.accounts import (
     users,
 )
 from daskscope.storage.schema.base import metadata
-from daskscope.storage.schema.buffer import batches, builds, epochs, files, renderings, replaced_files, runs, streams
+from daskscope.storage.schema.buffer import batches, builds, documents, epochs, files, replaced_files, runs, streams
 from daskscope.storage.schema.rollups import (
     activities,
     clients,
@@ -60,6 +60,7 @@ __all__ = [
     "code_texts",
     "computations",
     "days",
+    "documents",
     "epochs",
     "error_groups",
     "error_words",
@@ -71,7 +72,6 @@ __all__ = [
     "memories",
     "metadata",
     "prefixes",
-    "renderings",
     "replaced_files",
     "reports",
     "runs",

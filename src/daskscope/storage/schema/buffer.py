@@ -160,8 +160,8 @@ files = Table(
 )
 
 #: Stored documents for the viewer, made from a run's rows once.
-renderings = Table(
-    "renderings",
+documents = Table(
+    "documents",
     metadata,
     run_id(primary=True),
     # A computation's id, ``report:<number>``, or empty for the whole run.

@@ -1,12 +1,10 @@
+import { MAX_COMPARED_RUNS } from "../../api/limits.gen";
 import type { Computation } from "../../api/server.gen";
 
 export type Run = Pick<Computation, "cluster_id" | "id">;
 export type Side = "before" | "after";
 /** Runs that a reader has chosen for one of the sides, by their name in the URL. */
 export type Chosen = ReadonlyMap<string, Side>;
-
-/** Maximum number of runs that the server takes on one side. */
-export const MAX_SIDE = 20;
 
 /** Return runs as the API takes them: IDs with a slash between cluster and computation, separated by commas. */
 export function runList(runs: readonly Run[]): string {
@@ -30,7 +28,8 @@ export function runsOf(chosen: Chosen, side: Side): string[] {
 export function problemOf(chosen: Chosen): string {
   const [before, after] = [runsOf(chosen, "before").length, runsOf(chosen, "after").length];
   if (before === 0 || after === 0) return "Choose at least one run before and one after.";
-  if (before > MAX_SIDE || after > MAX_SIDE) return `Choose up to ${MAX_SIDE} runs on each side.`;
+  if (before > MAX_COMPARED_RUNS || after > MAX_COMPARED_RUNS)
+    return `Choose up to ${MAX_COMPARED_RUNS} runs on each side.`;
   return "";
 }
 

@@ -30,7 +30,7 @@ export function ReportPage({ number }: { number: string }) {
           r.kind === "html" ? (
             <UploadedHtml id={r.id} title={r.title || r.filename} />
           ) : (
-            <ReportViewer address={api.url(`reports/${r.id}/view`)} />
+            <ReportViewer address={api.url(`reports/${r.id}/document`)} />
           )
         }
       </Loaded>

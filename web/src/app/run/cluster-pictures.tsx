@@ -52,7 +52,7 @@ function LoadedPictures({ id }: { id: string }) {
   const reload = useMemo(() => limitedReload(() => pictures.reload()), [id, account]);
   const pictures: Resource<Pictures> = useLive(
     id,
-    () => loadPictures(api.url(`clusters/${encodeURIComponent(id)}/view`), shown.current, reload),
+    () => loadPictures(api.url(`clusters/${encodeURIComponent(id)}/document`), shown.current, reload),
     [id, account],
     REFRESH_MS,
   );

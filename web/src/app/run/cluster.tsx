@@ -81,7 +81,7 @@ function FullReport({ id }: { id: string }) {
   const cluster = useLive<OneCluster>(id, () => api.get(`clusters/${encodeURIComponent(id)}`), [id, account], 5000);
   return (
     <ReportViewer
-      address={api.url(`clusters/${encodeURIComponent(id)}/view`)}
+      address={api.url(`clusters/${encodeURIComponent(id)}/document`)}
       live={cluster.value !== null && isLive(cluster.value)}
       lost={cluster.value?.state === "lost"}
       tasks={cluster.value?.n_tasks ?? 0}

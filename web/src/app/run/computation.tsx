@@ -106,7 +106,7 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
       )}
       <ReportViewer
         key={id}
-        address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/view`)}
+        address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/document`)}
         live={found.value?.state === "running"}
         lost={found.value?.state === "lost"}
         tasks={found.value?.n_tasks ?? 0}

@@ -1,14 +1,13 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { MAX_PREDICTED_THREADS, MAX_PREDICTED_WORKERS } from "../../api/limits.gen";
 import type { Query } from "../../api/server";
-import type { PredictedCluster, WhatIf } from "../../api/server.gen";
+import type { PredictedCluster, WhatIf, WhatIfQuery } from "../../api/server.gen";
 import { useParam } from "../../model/page/hooks";
 import { count, counted, dollars, duration, nbytes, percent } from "../../model/text/format";
 import {
   curveKey,
   curveLabel,
   hasRange,
-  MAX_THREADS,
-  MAX_WORKERS,
   perfectScaling,
   wallTime,
   wholeNumber,
@@ -58,18 +57,18 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const [spill, setSpill] = useParam("spill");
   const [stragglers, setStragglers] = useParam("stragglers");
   const [chunks, setChunks] = useParam("chunks");
-  const max = wholeNumber(workers, 0, MAX_WORKERS);
+  const max = wholeNumber(workers, 0, MAX_PREDICTED_WORKERS);
   const asked = useSettled(
     JSON.stringify({
       workers: max ? workerCounts(max).join(",") : undefined,
-      threads: wholeNumber(threads, 0, MAX_THREADS) || undefined,
+      threads: wholeNumber(threads, 0, MAX_PREDICTED_THREADS) || undefined,
       prefix: prefix || undefined,
       times: prefix ? times : undefined,
       no_transfers: transfers ? true : undefined,
       no_spill: spill ? true : undefined,
       no_stragglers: stragglers ? true : undefined,
       chunks: chunks || undefined,
-    }),
+    } satisfies { [name in keyof WhatIfQuery]: Query[string] }),
   );
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
   const found = useResource<WhatIf>(() => api.get(path, JSON.parse(asked) as Query), [path, asked, account]);
@@ -94,14 +93,14 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
             <NumberInput
               label="Workers, up to"
               value={workers || String(run?.predictions.at(-1)?.workers ?? "")}
-              max={MAX_WORKERS}
+              max={MAX_PREDICTED_WORKERS}
               onInput={setWorkers}
               testid="what-if-workers"
             />
             <NumberInput
               label="Threads per worker"
               value={threads || String(run?.threads || "")}
-              max={MAX_THREADS}
+              max={MAX_PREDICTED_THREADS}
               onInput={setThreads}
               testid="what-if-threads"
             />

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { AUDIT_DAYS } from "../../api/limits.gen";
 import type { Page } from "../../api/server";
 import type { AuditEvent } from "../../api/server.gen";
 import { AUDIT_ACTIONS } from "../../api/states.gen";
@@ -37,7 +38,7 @@ export function AuditLog() {
   return (
     <Panel
       title="Audit log"
-      note={me.admin ? "This account and the server, kept for 400 days" : "This account, kept for 400 days"}
+      note={`This account${me.admin ? " and the server" : ""}, kept for ${AUDIT_DAYS} days`}
       class="mt"
       testid="audit"
     >

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Member, Role, SignInLink } from "../../api/server.gen";
+import { ROLES } from "../../api/states.gen";
 import { Panel } from "../../widgets/basics";
 import { toast } from "../../widgets/toast";
 import { ActionButton } from "../parts/action-button";
@@ -50,7 +51,7 @@ export function Members() {
                               })
                           }
                         >
-                          {["viewer", "member", "owner"].map((r) => (
+                          {ROLES.map((r) => (
                             <option key={r}>{r}</option>
                           ))}
                         </select>
@@ -106,7 +107,7 @@ export function Members() {
             data-testid="member-name"
           />
           <select class="sel" aria-label="Role" value={role} onChange={(e) => setRole(e.currentTarget.value as Role)}>
-            {["viewer", "member", "owner"].map((r) => (
+            {ROLES.map((r) => (
               <option key={r}>{r}</option>
             ))}
           </select>

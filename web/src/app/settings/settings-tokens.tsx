@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { TOKEN_DAYS } from "../../api/limits.gen";
 import type { Token } from "../../api/server.gen";
 import { counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
@@ -21,7 +22,7 @@ const TOKENS = ["ingest,read,write,tokens", "record, read, write and create toke
 const ADMIN = ["ingest,read,write,admin", "everything but creating tokens"] as const;
 
 const EXPIRY = [
-  ["90", "in 90 days"],
+  [String(TOKEN_DAYS), `in ${TOKEN_DAYS} days`],
   ["30", "in 30 days"],
   ["365", "in a year"],
   ["0", "never"],

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
+import { TOKEN_DAYS } from "../../api/limits.gen";
 import { Api, ApiError } from "../../api/server";
 import type { DeviceSignIn, Me } from "../../api/server.gen";
 import type { Router } from "../../model/page/router";
@@ -83,7 +84,7 @@ export function ApproveDevice({ router }: { router: Router }) {
       router={router}
       title="Approve sign-in"
       send={send}
-      text={`A command line requests a token that can act in your name${isWide ? " in all your accounts" : ""}, as far as your role allows. It expires after 90 days.`}
+      text={`A command line requests a token that can act in your name${isWide ? " in all your accounts" : ""}, as far as your role allows. It expires after ${TOKEN_DAYS} days.`}
       buttons={
         <>
           <button type="submit" class="btn primary" name="approve" value="yes">

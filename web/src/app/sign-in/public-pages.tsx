@@ -1,3 +1,4 @@
+import { MIN_PASSWORD } from "../../api/limits.gen";
 import { keepPageSecret } from "../../api/page-secret";
 import { Api } from "../../api/server";
 import type { Opened } from "../../api/server.gen";
@@ -88,8 +89,8 @@ function SignInByLink({ router, link }: { router: Router; link: LinkSecret }) {
           name="password"
           secret
           autocomplete="new-password"
-          minLength={10}
-          hint="At least 10 characters"
+          minLength={MIN_PASSWORD}
+          hint={`At least ${MIN_PASSWORD} characters`}
           autoFocus
         />
       )}
@@ -139,8 +140,8 @@ function Setup({ router }: { router: Router }) {
         name="password"
         secret
         autocomplete="new-password"
-        minLength={10}
-        hint="At least 10 characters"
+        minLength={MIN_PASSWORD}
+        hint={`At least ${MIN_PASSWORD} characters`}
       />
       <Field
         label="Team name"

@@ -1,4 +1,5 @@
 import type { Increment } from "../../api/increments";
+import { LIVE_WINDOW_S } from "../../api/limits.gen";
 import type { IncrementError } from "../../api/server.gen";
 import { LiveLanes } from "./live-lanes";
 import { LiveStacks } from "./live-stacks";
@@ -91,7 +92,7 @@ export class LiveRun {
   originUs = 0;
   isLive = true;
   /** Seconds of which everything is kept. */
-  window = 600;
+  window = LIVE_WINDOW_S;
   /** Executions that ended while the page followed, and those it did not get bars of. */
   tasks = 0;
   leftOut = 0;

@@ -1,7 +1,11 @@
-"""Encode the task keys of a report: each distinct template once, and the numbers in it as columns.
+"""Encode the task keys of a report as templates: each distinct template once, and the numbers in it as columns.
 
 Keys of array chunks and dataframe partitions look like ``('sum-1f3a', 12, 0)``. Two numbers take two bytes; the whole text
 would take three to four even compressed. Other keys, such as a hash for each task, are stored as they are.
+
+This is not the split of ``wire/encode_keys.py``. The recorder has keys as Python objects and knows their groups. A report has
+texts, also of recordings made from other reports, whose groups are a guess, and cuts millions of them with numpy, which a
+scheduler does not have.
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ class _Numbers:
     values: Array
 
 
-def keys(texts: PackedTexts, rows: Array, prefixes: Array, blocks: Blocks) -> tuple[list[str], dict[str, Block]]:
+def encode_key_templates(
+    texts: PackedTexts, rows: Array, prefixes: Array, blocks: Blocks
+) -> tuple[list[str], dict[str, Block]]:
     """Return the templates and the columns of the keys in the given rows of ``texts``; ``prefixes`` has the prefix of each.
 
     There are no templates if they would not save space, and no template column if the prefix determines the template.

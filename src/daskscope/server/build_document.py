@@ -1,4 +1,4 @@
-"""Render documents for the viewer from the rows of a run, and describe errors across processes.
+"""Build documents for the viewer from the rows of a run.
 
 A document is the viewer's report as JSON followed by its blocks, in one encrypted blob, because it contains code.
 """
@@ -7,58 +7,22 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from daskscope.analysis.selection import Selection, select
 from daskscope.analysis.summary import extent, lifetime
-from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
 from daskscope.model.untrusted import parse_object
 from daskscope.report.document import build
 from daskscope.report.html import report_json
 from daskscope.report.schema import Report
-from daskscope.server.settings import Storage
 from daskscope.storage.base.archive import Archive
-from daskscope.storage.base.blobs import StoreAway, new_path, open_store
-from daskscope.storage.base.database import Database, DatabaseError, InvalidInput, StorageError, detail_of
-from daskscope.storage.base.vault import Vault
-from daskscope.storage.catalog.computations import span_of
+from daskscope.storage.base.blobs import new_path
+from daskscope.storage.catalog.computations import NoSuchComputation, span_of
 from daskscope.storage.runs.read import Amount, Part, RunTooLarge, read_snapshot
 from daskscope.wire.file import read_recording
-
-JobError = Literal["memory", "no computation", "refused", "storage", "failed"]
-#: Threads and libraries that cannot start say only in words that there is no memory.
-NO_MEMORY = ("can't start new thread", "Cannot allocate memory")
-
-
-def describe_error(error: Exception) -> tuple[JobError, str]:
-    """Return the kind and the message of an error that ended a job."""
-    if isinstance(error, MemoryError):
-        return "memory", ""
-    if isinstance(error, NoSuchComputation):
-        return "no computation", ""
-    if isinstance(error, InvalidInput):
-        return "refused", str(error)
-    if isinstance(error, DatabaseError | StorageError | OSError):
-        return "storage", detail_of(error)
-    if isinstance(error, DaskscopeError):
-        return "refused", str(error)
-    return "memory" if any(part in str(error) for part in NO_MEMORY) else "failed", repr(error)
-
-
-def raise_again(kind: str, detail: str) -> None:
-    """Raise an error that every caller handles alike; return for those that say something about the job."""
-    if kind == "no computation":
-        raise NoSuchComputation
-    if kind == "refused":
-        raise InvalidInput(detail)
-    if kind == "storage":
-        raise StoreAway(detail)
-
 
 _LENGTH = struct.Struct("<I")
 #: Margin around a computation's window when choosing row groups: rows are ordered by their stop time.
@@ -110,34 +74,23 @@ class Subject:
     computation: str = ""
 
 
-class NoSuchComputation(Exception):
-    """The run has no such computation."""
-
-
-def render(report: Report, blocks: Mapping[str, bytes]) -> Document:
+def document_of(report: Report, blocks: Mapping[str, bytes]) -> Document:
     return Document(report_json(report).encode(), dict(blocks))
 
 
-def render_subject(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Document, bool]:
+def build_from_rows(archive: Archive, subject: Subject, limit: Amount | None = None) -> tuple[Document, bool]:
     """Return the document of a run or computation, and whether all of its rows could be read."""
     recording, start, stop = read(archive, subject, limit)
-    made = render(*build(recording, start, stop, title=subject.title, computation=subject.computation))
+    made = document_of(*build(recording, start, stop, title=subject.title, computation=subject.computation))
     return made, not recording.damage
 
 
-def render_upload(path: Path, title: str) -> tuple[Document, str]:
+def build_from_file(path: Path, title: str) -> tuple[Document, str]:
     """Return the document of a recording file, and the cluster it is of."""
     recording = read_recording(path)
     start, stop = extent(recording)
-    made = render(*build(recording, start, stop, title=title, **embedded(recording)))
+    made = document_of(*build(recording, start, stop, title=title, **embedded(recording)))
     return made, next(iter(recording["clusters"]["cluster"].tolist()), "")
-
-
-def open_archive(storage: Storage) -> Archive:
-    """Return the archive of a server in another process. It has no need of a clock or of lost clusters."""
-    database = Database(storage.database, connections=2, statement_s=storage.database_timeout)
-    store = open_store(storage.store, endpoint=storage.store_endpoint)
-    return Archive(database, Vault(storage.masters), store, lambda: time.time_ns() // 1000, 0)
 
 
 def embedded(recording: Recording) -> dict[str, str]:
@@ -176,7 +129,7 @@ def _few_workers(recording: Recording, limit: Amount | None) -> Recording:
 
 def store_document(archive: Archive, account: int, document: Document) -> str:
     """Store a document and return its path."""
-    path = new_path(account, "renderings", "view")
+    path = new_path(account, "documents", "document")
     with archive.read() as tx:
         sealed = tx.seal(account, document.pack(), path)
     archive.store.put(path, sealed)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from daskscope.model.packed_texts import PackedTexts
 from daskscope.report.blocks import Blocks, decode
-from daskscope.report.keys import keys
+from daskscope.report.key_templates import encode_key_templates
 
 
 def restored(texts: list[str], prefixes: list[int] | None = None) -> list[str]:
     """Decode keys as the page does."""
     blocks = Blocks()
     codes = np.array(prefixes or [0] * len(texts), dtype=np.int64)
-    templates, blocks_of = keys(PackedTexts.of(texts), np.arange(len(texts)), codes, blocks)
+    templates, blocks_of = encode_key_templates(PackedTexts.of(texts), np.arange(len(texts)), codes, blocks)
     columns = {name: decode(block, blocks.data[block["block"]]) for name, block in blocks_of.items()}
     if not templates:
         return [json.loads(line) if "\\" in line and line.startswith('"') else line for line in columns["key"]]
@@ -59,7 +59,9 @@ def test_any_text_round_trips(texts: list[str]) -> None:
 def test_keys_of_chunks_become_templates() -> None:
     texts = [f"('sum-{name}', {i}, {j})" for name in ("a1", "b2") for i in (0, 7, 123_456_789) for j in range(40)]
     blocks = Blocks()
-    templates, columns = keys(PackedTexts.of(texts), np.arange(len(texts)), np.repeat([0, 1], 120), blocks)
+    templates, columns = encode_key_templates(
+        PackedTexts.of(texts), np.arange(len(texts)), np.repeat([0, 1], 120), blocks
+    )
     assert templates == ["('sum-a1', \0, \0)", "('sum-b2', \0, \0)"]
     assert set(columns) == {"number0", "number1"}
     assert restored(texts, [0] * 120 + [1] * 120) == texts
@@ -68,5 +70,5 @@ def test_keys_of_chunks_become_templates() -> None:
 def test_templates_determined_by_the_prefix_need_no_column() -> None:
     blocks = Blocks()
     texts = PackedTexts.of(["('a', 1)", "('b', 2)", "('a', 3)"])
-    templates, columns = keys(texts, np.arange(3), np.array([2, 0, 2]), blocks)
+    templates, columns = encode_key_templates(texts, np.arange(3), np.array([2, 0, 2]), blocks)
     assert set(columns) == {"number0"} and templates == ["('b', \0)", "", "('a', \0)"]
