@@ -32,6 +32,7 @@ PHRASES = {
     r"\bin our words\b": "public message",
     r"\bsign of life\b": "last seen",
     r"\breturn what\b": "return the …: name the thing",
+    r"\b(that|those) of\b": "name the noun again, or use another verb",
     r"\b(each|one|all|those|texts|rows|bytes|files) of some\b": "of the given …",
 }
 WORST = re.compile("|".join(PHRASES), re.IGNORECASE)
@@ -100,6 +101,7 @@ def test_the_package_is_plain_english() -> None:
         "Mend what can be mended.",
         "Return what is new.",
         "Return the texts of some rows.",
+        "The time is that of the server.",
     ],
 )
 def test_a_phrase_of_the_list_is_found(text: str) -> None:

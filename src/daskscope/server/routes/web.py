@@ -34,7 +34,7 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class PageConvertor(Convertor[str]):
-    """Matches every path but those of the API and of files: an unknown one of these is an error, and no page."""
+    """Matches every path except paths of the API and of files: an unknown one of these is an error, and no page."""
 
     regex = "(?!(?:api|assets)/).*"
 
