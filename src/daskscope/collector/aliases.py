@@ -38,7 +38,7 @@ class Aliases:
         self.keys = keys
         self.names = names
         self._key = hashlib.blake2b(account.encode("utf-8", "replace"), digest_size=32, person=b"daskscope").digest()
-        #: Prefixes of keys that Dask named. Those of other keys are not stored: there may be as many as keys.
+        #: Prefixes of keys that Dask named. Prefixes of other keys are not stored: there may be as many as keys.
         self._functions: set[str] = set(_DASK_PREFIXES)
 
     def name(self, text: str) -> str:

@@ -247,7 +247,7 @@ class DaskProfile:
     def drain(self, worker: str) -> Columns:
         columns = empty(PROFILES)
         if not self._aliases.keys:
-            # Dask's profile has the prefixes only. Those of tasks that are gone by now get an alias.
+            # Dask's profile has the prefixes only. Prefixes of tasks that are gone by now get an alias.
             for key in list(self._worker.state.tasks):
                 self._aliases.note(key)
         for stop, trees in self._new_buckets():

@@ -432,7 +432,7 @@ class Report(TypedDict):
     events: list[Event]
     events_of: int
     critical_path: CriticalPath
-    #: Those of the other computations, longest first.
+    #: The paths of the other computations, longest first.
     other_paths: list[CriticalPath]
     bins: Bins
     time_by_prefix: Cube

@@ -1,7 +1,7 @@
 """Record Dask's fine performance metrics as deltas since the last round, by context, span, prefix, activity and unit.
 
 Workers send their digests with the heartbeat. Digests of a span arrive at the spans extension with the span's ID; all digests
-are also added up in ``Scheduler.cumulative_worker_metrics``. Those of spans are recorded as they arrive, the rest as differences
+are also added up in ``Scheduler.cumulative_worker_metrics``. Metrics of spans are recorded as they arrive, the rest as differences
 of the totals, so that every second and byte is recorded once and the sums equal Dask's own.
 """
 

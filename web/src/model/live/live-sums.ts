@@ -12,7 +12,7 @@ export interface Busy {
   us: number[];
   /** Executions that ended. */
   tasks: number;
-  /** Those of them that failed or were lost. */
+  /** Tasks among them that failed or were lost. */
   errors: number;
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { setTheme } from "../../charts/theme";
 import { Icon, type IconName } from "../icon";
 
@@ -33,7 +33,8 @@ interface CommandPaletteProps {
 export function CommandPalette({ open, onClose, placeholder, query, onQuery, items }: CommandPaletteProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const [at, setAt] = useState(0);
-  useEffect(() => {
+  // Before the next key: people type at once, and keys that arrive before the dialog has the focus are lost.
+  useLayoutEffect(() => {
     if (open && !ref.current?.open) {
       onQuery("");
       setAt(0);
