@@ -47,7 +47,7 @@ APP_PATHS = (
     "nobody/nothing",
     "no/such/page/at/all",
     "ours/clusters/%2e%2e/%2e%2e/etc/passwd",
-    "a/api/v1/clusters",
+    "a/api/clusters",
     "apis/v1/clusters",
     "robots.txt",
 )
@@ -444,7 +444,15 @@ class TestForeignAccount:
         assert [(*seen, MARK.encode() in body) for *seen, body in answers] == [(200, "text/html; charset=utf-8", False)]
 
     def test_paths_of_the_api_and_of_files_are_no_pages(self, secrets: Secrets) -> None:
-        for path in ("api/", "api/v1", "api/v2/clusters", "api/v1/nothing", "api/v1/clusters/a/b/c", "api//v1/me"):
+        for path in (
+            "api/",
+            "api/v1",
+            "api/v2/clusters",
+            "api/v1/nothing",
+            "api/v1/clusters/a/b/c",
+            "api//v1/me",
+            "a/b/api/v1/me",
+        ):
             answer = secrets.server.ask("GET", f"/{path}", headers={"Accept": "text/html"})
             assert (answer.status, answer.code) == (404, "not_found"), path
             assert answer.headers["Content-Type"] == "application/json"

@@ -72,11 +72,12 @@ def test_a_long_execution_is_spread_over_earlier_steps() -> None:
     assert busy.tolist() == [0.5, 1.0, 1.0]
 
 
-@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=20), st.floats(0, 64))
+@given(st.lists(st.floats(0, 1e9, allow_subnormal=False), min_size=1, max_size=20), st.floats(0, 64))
 def test_busy_threads_never_exceed_the_threads_present(compute: list[float], threads: float) -> None:
     busy = busy_threads(np.array(compute), np.full(len(compute), threads), steps(len(compute), SECOND))
     assert (busy <= threads * (1 + 1e-9)).all()
-    assert busy.sum() <= sum(compute) / SECOND * (1 + 1e-9)
+    # Values below 1e-300 round by more than their own size.
+    assert busy.sum() <= sum(compute) / SECOND * (1 + 1e-9) + 1e-300
 
 
 def test_a_request_holds_until_the_next_one() -> None:

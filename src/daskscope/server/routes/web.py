@@ -34,9 +34,12 @@ IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 class PageConvertor(Convertor[str]):
-    """Matches every path except paths of the API and of files: an unknown one of these is an error, and no page."""
+    """Matches every path except paths of the API and of files: an unknown one of these is an error, and no page.
 
-    regex = "(?!(?:api|assets)/).*"
+    A client that was given the URL of a page asks for the API below it. The error tells it to use the URL of the server.
+    """
+
+    regex = "(?!(?:api|assets)/|(?:.*/)?api/v1/).*"
 
     def convert(self, value: str) -> str:
         return value
