@@ -129,8 +129,10 @@ def test_a_slow_run_is_told_from_usual_ones_while_it_runs(bench: Bench) -> None:
         again = bench.run(SECONDS)
     own = sorted(run.duration for run in usual)
     assert again.readings, "no run was seen while it was running"
-    for _, read in again.readings:
-        assert (read["runs"], read["state"]) == (len(usual), "")
+    for when, read in again.readings:
+        assert read["runs"] == len(usual)
+        # On a busy machine this run can be slower, too: also by our clock, up to the way from the scheduler to us.
+        assert read["state"] == "" or when - again.began > own[-1] - 0.2
         # The recorder's durations are ours, up to what the client and the scheduler need.
         assert 0.8 * own[0] <= read["median"] <= 1.2 * own[-1]
         assert read["sentence"].startswith("Usually takes ")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,15 +44,22 @@ def found(texts: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def python_texts() -> Iterator[tuple[str, str]]:
-    """Yield every docstring, message and comment of the package."""
+    """Yield every docstring, message and comment of the package.
+
+    Tokens, not the syntax tree: on CPython 3.11, ``ast.parse`` fails if another thread parses at the same time (gh-106905).
+    """
     for path in sorted(ROOT.glob("src/daskscope/**/*.py")):
-        source, name = path.read_text(), path.relative_to(ROOT)
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield f"{name}:{node.lineno}", " ".join(node.value.split())
-        for number, line in enumerate(source.splitlines(), 1):
-            if "#" in line:
-                yield f"{name}:{number}", line.partition("#")[2]
+        name, text, began = path.relative_to(ROOT), "", 0
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+            kind = tokenize.tok_name[token.type]
+            if kind == "COMMENT":
+                yield f"{name}:{token.start[0]}", token.string
+            elif kind in ("STRING", "FSTRING_MIDDLE"):
+                # Adjacent strings are one text.
+                text, began = text + token.string.lstrip("rbfu").strip("\"'"), began or token.start[0]
+            elif text and kind != "NL" and not kind.startswith("FSTRING"):
+                yield f"{name}:{began}", " ".join(text.split())
+                text, began = "", 0
 
 
 def web_texts() -> Iterator[tuple[str, str]]:
