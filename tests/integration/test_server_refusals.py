@@ -75,29 +75,31 @@ def stored_tasks(url: str, token: str, client: Any) -> int:
     return next((int(item["n_tasks"]) for item in items if item["id"] == cluster), -1)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [(404, b"<html>default backend - 404"), (401, b"<html>sign in"), (413, b"<html>nginx"), (502, b"<html>")],
-    ids=lambda answer: str(answer[0]),
-)
-def test_tasks_of_a_time_when_a_proxy_answered_arrive_exactly_once(
-    tmp_path: Path, server: ServerProcess, answer: tuple[int, bytes]
-) -> None:
+def test_tasks_of_times_when_a_proxy_answered_arrive_exactly_once(tmp_path: Path, server: ServerProcess) -> None:
+    answers = [(404, b"<html>default backend - 404"), (401, b"<html>sign in"), (413, b"<html>nginx"), (502, b"<html>")]
     with (
         HttpProxy(server.port) as proxy,
         preloaded(tmp_path, proxy.url, server.secret) as processes,
         connected(processes) as client,
     ):
+
+        def arrive(tasks: int) -> None:
+            until(lambda: stored_tasks(server.url, server.secret, client) == tasks, f"{tasks} tasks", 90)
+
+        def refuse(answer: tuple[int, bytes]) -> None:
+            before, proxy.answer = len(proxy.answered), answer
+            run_tasks(client, 400)
+            until(lambda: len(proxy.answered) >= before + 2, f"posts refused with {answer[0]}")
+            run_tasks(client, 300)
+            proxy.answer = None
+
         run_tasks(client, 100)
-        until(lambda: stored_tasks(server.url, server.secret, client) == 100, "the first tasks")
-        proxy.answer = answer
-        run_tasks(client, 400)
-        until(lambda: len(proxy.answered) >= 2, "refused posts")
-        run_tasks(client, 300)
-        proxy.answer = None
-        until(lambda: stored_tasks(server.url, server.secret, client) == 800, "all tasks", 90)
+        arrive(100)
+        for number, answer in enumerate(answers, 1):
+            refuse(answer)
+            arrive(100 + 700 * number)
         run_tasks(client, 50)
-        until(lambda: stored_tasks(server.url, server.secret, client) == 850, "the last tasks", 90)
+        arrive(150 + 700 * len(answers))
         assert "refuses the recording" not in processes.log("scheduler")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -31,11 +31,13 @@ NEVER_FORGETS = {"daskscope.server.caches.CACHE_US": 10**15}
 
 @dataclass(frozen=True)
 class Team:
-    """Two servers, and the credentials of an administrator, who owns the account, and of a member."""
+    """Two servers, and the credentials of an administrator, who owns an account, and of its member."""
 
     one: ServerProcess
     two: ServerProcess
     database: str
+    account: str
+    mia: str
     admin: str
     member: str
     member_token: int
@@ -43,8 +45,19 @@ class Team:
     session: NewSession
 
 
-@pytest.fixture
-def team(tmp_path: Path, postgres: Postgres) -> Iterator[Team]:
+@dataclass(frozen=True)
+class Pair:
+    """Two servers of one database, and their storage."""
+
+    one: ServerProcess
+    two: ServerProcess
+    database: str
+    archive: Archive
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Pair]:
+    tmp_path = tmp_path_factory.mktemp("pair")
     url, store, key = postgres.prepared(), str(tmp_path / "blobs"), tmp_path / "master.key"
     flags = ("--database", url, "--store", store, "--key-file", str(key), "--login")
     one, two = (ServerProcess(tmp_path / name, *flags, constants=NEVER_FORGETS) for name in ("one", "two"))
@@ -52,7 +65,7 @@ def team(tmp_path: Path, postgres: Postgres) -> Iterator[Team]:
     two.start()
     archive = archive_of(tmp_path, database=url, store=store)
     try:
-        yield fill(archive, url, one, two)
+        yield Pair(one, two, url, archive)
     finally:
         archive.database.close()
         ended = one.stop(), two.stop()
@@ -60,10 +73,14 @@ def team(tmp_path: Path, postgres: Postgres) -> Iterator[Team]:
     assert ended == (0, 0)
 
 
-def fill(archive: Archive, url: str, one: ServerProcess, two: ServerProcess) -> Team:
-    with archive.write() as tx:
-        account = create_account(tx, "ours").id
-        olga, mia = create_user(tx, "olga", "", admin=True).id, create_user(tx, "mia", "").id
+@pytest.fixture
+def team(pair: Pair) -> Team:
+    """An account of its own for each test."""
+    name = uuid.uuid4().hex[:8]
+    mia_name = f"mia-{name}"
+    with pair.archive.write() as tx:
+        account = create_account(tx, name).id
+        olga, mia = create_user(tx, f"olga-{name}", "", admin=True).id, create_user(tx, mia_name, "").id
         roles: dict[int, Role] = {olga: "owner", mia: "member"}
         for user, role in roles.items():
             set_member(tx, account, user, role)
@@ -73,7 +90,7 @@ def fill(archive: Archive, url: str, one: ServerProcess, two: ServerProcess) -> 
         only = frozenset({"ingest"})
         _, recorder = create_token(tx, account=account, user=mia, scopes=only, label="", cluster="c", parent=number)
         session = open_session(tx, mia, "a test")
-    return Team(one, two, url, admin, member, number, recorder, session)
+    return Team(pair.one, pair.two, pair.database, name, mia_name, admin, member, number, recorder, session)
 
 
 def ask(server: ServerProcess, method: str, path: str, body: Any = None, **headers: str) -> int:
@@ -102,7 +119,7 @@ def write(team: Team, server: ServerProcess) -> int:
 
 def read_with_session(team: Team, server: ServerProcess) -> int:
     cookie = f"daskscope_{server.port}={team.session.cookie}"
-    return ask(server, "GET", "clusters?account=ours", Cookie=cookie, Daskscope_Page=team.session.page)
+    return ask(server, "GET", f"clusters?account={team.account}", Cookie=cookie, Daskscope_Page=team.session.page)
 
 
 def listeners(team: Team) -> list[int]:
@@ -116,8 +133,8 @@ def listeners(team: Team) -> list[int]:
 
 REVOCATIONS: dict[str, tuple[str, str, Any]] = {
     "the token is revoked": ("DELETE", "tokens/{token}", None),
-    "the member is removed": ("DELETE", "members/mia", None),
-    "the user is disabled": ("PATCH", "users/mia", {"disabled": True}),
+    "the member is removed": ("DELETE", "members/{mia}", None),
+    "the user is disabled": ("PATCH", "users/{mia}", {"disabled": True}),
 }
 
 
@@ -127,7 +144,7 @@ def test_reads_and_ingest_end_at_the_other_server(team: Team, what: str) -> None
     assert (read(team, team.two), write(team, team.two)) == (200, 200)
     method, path, body = REVOCATIONS[what]
 
-    assert ask(team.one, method, path.format(token=team.member_token), body, **bearer(team.admin)) == 200
+    assert ask(team.one, method, path.format(token=team.member_token, mia=team.mia), body, **bearer(team.admin)) == 200
 
     until(lambda: (read(team, team.two), write(team, team.two)) == (401, 401), "the revocation")
 
@@ -136,18 +153,18 @@ def test_a_new_role_counts_at_the_other_server(team: Team) -> None:
     until(lambda: len(listeners(team)) == 2, "the relays")
     assert write(team, team.two) == 200
 
-    assert ask(team.one, "PUT", "members/mia", {"role": "viewer"}, **bearer(team.admin)) == 200
+    assert ask(team.one, "PUT", f"members/{team.mia}", {"role": "viewer"}, **bearer(team.admin)) == 200
 
     until(lambda: (read(team, team.two), write(team, team.two)) == (200, 403), "the new role")
 
 
 def test_administrator_rights_end_at_the_other_server(team: Team) -> None:
     until(lambda: len(listeners(team)) == 2, "the relays")
-    assert ask(team.one, "PUT", "members/mia", {"role": "owner"}, **bearer(team.admin)) == 200
-    assert ask(team.one, "PATCH", "users/mia", {"admin": True}, **bearer(team.admin)) == 200
+    assert ask(team.one, "PUT", f"members/{team.mia}", {"role": "owner"}, **bearer(team.admin)) == 200
+    assert ask(team.one, "PATCH", f"users/{team.mia}", {"admin": True}, **bearer(team.admin)) == 200
     until(lambda: ask(team.two, "GET", "users", **bearer(team.member)) == 200, "the rights")
 
-    assert ask(team.one, "PATCH", "users/mia", {"admin": False}, **bearer(team.admin)) == 200
+    assert ask(team.one, "PATCH", f"users/{team.mia}", {"admin": False}, **bearer(team.admin)) == 200
 
     until(lambda: ask(team.two, "GET", "users", **bearer(team.member)) == 403, "the end of the rights")
 

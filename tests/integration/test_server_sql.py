@@ -119,7 +119,7 @@ def test_a_recorder_cannot_ask(server: HostedServer) -> None:
 
 
 def test_a_query_that_takes_too_long_ends(server: HostedServer, olga: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql, "LIMITS", SqlLimits(seconds=0.5))
+    monkeypatch.setattr(sql, "SqlLimits", lambda: SqlLimits(seconds=0.5))
     answer = ask(server, olga, "select sum(a.i * b.i) from range(1000000) a(i), range(1000000) b(i)")
     assert answer.status == 400
     assert "took longer" in answer.json()["error"]["message"]

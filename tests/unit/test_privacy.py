@@ -201,10 +201,10 @@ ADVERSARIAL = [
 
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
-def test_scrubbing_a_megabyte_is_linear(piece: str) -> None:
-    # Quadratic work over a million characters would exceed the test's time limit by far.
-    assert Scrubber(["secret-value"]).scrub(piece * (1_000_000 // len(piece))) is not None
-    assert Scrubber(["secret-value"]).scrub(piece + "a" * 1_000_000) is not None
+def test_scrubbing_a_long_text_is_linear(piece: str) -> None:
+    # Quadratic work over 300,000 characters would exceed the test's time limit by far.
+    assert Scrubber(["secret-value"]).scrub(piece * (300_000 // len(piece))) is not None
+    assert Scrubber(["secret-value"]).scrub(piece + "a" * 300_000) is not None
 
 
 def test_a_long_ordinary_text_stays_as_it_is() -> None:

@@ -1,6 +1,7 @@
 // The style sheets of the report.
 // The order is the cascade: general sheets first. Each selector is in one sheet (test/styles.test.ts).
 import "../styles/tokens.css";
+import "../styles/palette.css";
 import "../styles/base.css";
 import "../styles/page.css";
 import "../widgets/icon.css";

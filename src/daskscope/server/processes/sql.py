@@ -24,8 +24,6 @@ logger = logging.getLogger("daskscope.server")
 
 Reply = TypeVar("Reply")
 MODULE = "daskscope.server.processes.sql"
-#: Limits of a query.
-LIMITS = SqlLimits(seconds=30.0, memory_nbytes=512 * 1024 * 1024, rows=10_000, nbytes=32 * 1024 * 1024)
 #: Added to the limits of a query: Python, DuckDB itself, and starting them.
 PROCESS_NBYTES = 256 * 1024 * 1024
 START_S = 10.0

@@ -14,11 +14,12 @@ from daskscope.model.tables import TABLES
 from daskscope.server.errors import Refusal
 from daskscope.server.http.parameters import Text
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.processes.sql import LIMITS, PROCESS_NBYTES, SqlReply, sql_process
+from daskscope.server.processes.sql import PROCESS_NBYTES, SqlReply, sql_process
 from daskscope.storage.runs.ingest import SECRET
 from daskscope.storage.runs.read import ATTEMPTS
 from daskscope.storage.sql.check import MAX_QUERY, SqlError
 from daskscope.storage.sql.files import PlacedFiles, SqlFilter, place_files
+from daskscope.storage.sql.query import SqlLimits
 
 
 class SqlResultColumn(TypedDict):
@@ -104,11 +105,12 @@ def _run(call: Call, body: SqlBody) -> tuple[SqlReply, PlacedFiles]:
     services = call.services
     since_us = call.now_us - round(body.days * DAY_US) if body.days else 0
     wanted = SqlFilter(since_us, body.cluster)
-    with services.build_memory.reserve(LIMITS.memory_nbytes + PROCESS_NBYTES, call.account.id):
+    limits = SqlLimits()
+    with services.build_memory.reserve(limits.memory_nbytes + PROCESS_NBYTES, call.account.id):
         for attempt in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="daskscope-sql-") as name:
                 directory = Path(name)
-                with sql_process(services.child_processes, directory, LIMITS) as process:
+                with sql_process(services.child_processes, directory, limits) as process:
                     tables = process.tables_of(body.query)
                     placed = place_files(services.archive, call.account.id, tables, wanted, directory)
                     result = process.run(placed.directory, placed.files)
