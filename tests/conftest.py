@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,9 @@ os.environ.setdefault("DASKSCOPE_STRICT", "1")
 # Servers without sign-in announce themselves there; keep them out of the user's own directory.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="daskscope-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+
+# Tests send SIGINT, as Ctrl-C does. A shell starts background jobs with SIGINT ignored, and all their processes inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No example fails because the machine is busy.
 settings.register_profile("patient", deadline=None)

@@ -22,7 +22,7 @@ def click_a_task(page: Page) -> None:
     assert box is not None
     detail = page.get_by_test_id("task-detail")
     for y in range(4, int(box["height"]), 5):
-        for share in (0.1, 0.15, 0.2, 0.5):
+        for share in (0.1, 0.15, 0.2, 0.3, 0.5, 0.7):
             page.mouse.click(box["x"] + share * box["width"], box["y"] + y)
             # The answer comes from a worker; a click next to a bar has none.
             page.wait_for_timeout(60)
