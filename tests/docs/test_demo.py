@@ -25,7 +25,7 @@ def test_the_demo_prints_the_outcome_three_findings_and_one_url(tmp_path: Path) 
     assert finished.returncode == 0, finished.stderr
     before, result, page, next_step = finished.stdout.rsplit("\n", 4)[:-1]
     lines = [line for line in before.splitlines() if line]
-    assert re.match(r"1 of \d+ computations failed\. ", lines[0])
+    assert re.match(r"1 of \d+ computations failed: ", lines[0])
     assert lines[1:3] == ["Findings", "--------"]
     assert [line[:2] for line in lines[3:]] == ["1.", "  ", "  ", "2.", "  ", "  ", "3.", "  ", "  "]
     assert finished.stdout.count("http") == 1

@@ -84,14 +84,41 @@ def test_a_failed_run() -> None:
     ]
 
     assert outcome_of("erred", exceptions=errors) == Outcome(
-        "failed", "Failed after 1 min 40 s.", "ValueError: no such thing (2 times) and 1 other error."
+        "failed",
+        "Failed after 1 min 40 s: ValueError: no such thing.",
+        "It was raised 2 times in unnamed tasks. There is 1 other error.",
     )
-    assert outcome_of("done", "erred", "done", exceptions=errors[1:]).headline == "1 of 3 computations failed."
+    assert outcome_of("done", "erred", "done", exceptions=errors[1:]).headline == (
+        "1 of 3 computations failed: ValueError: no such thing."
+    )
     assert outcome_of("erred").reason == "The error was not recorded."
     assert outcome_of("done", exceptions=errors).state == "finished"
     assert outcome_of(exceptions=errors).state == "failed"
     assert outcome_of(exceptions=errors[:1]).state == "finished"
-    assert outcome_of("erred", exceptions=errors[2:]).reason == f"KeyError: {'x' * 199}… (1 time)."
+    assert outcome_of("erred", exceptions=errors[2:]).headline == f"Failed after 1 min 40 s: KeyError: {'x' * 89}…"
+
+
+def test_a_failure_names_its_place_and_the_tasks_that_need_its_result() -> None:
+    error = {"fingerprint": "b", "type": "ValueError", "message": "no", "prefix": "load", "time_us": T}
+    rows = [{**error, "worker": f"tcp://{name}", "key": name} for name in "ab"]
+    needs = {"fingerprint": "b", "type": "ValueError", "message": "no", "prefix": "sum", "key": "s", "blamed_key": "a"}
+
+    assert outcome_of("erred", exceptions=rows).reason == "It was raised 2 times in load on 2 workers."
+    found = outcome_of("erred", exceptions=[*rows, {**needs, "time_us": T}])
+    assert found.reason == "It was raised 2 times in load on 2 workers. 1 task could not run without its result."
+
+
+def test_a_lost_worker_is_in_the_headline_of_a_finished_run() -> None:
+    killed = {**WORKER, "verdict": "memory kill", "end_us": T + 50 * S}
+    again = [{**TASK, "key": "a", "start_us": T, "stop_us": T + 3 * S}, {**TASK, "key": "a"}]
+
+    found = outcome_of("done", workers=[killed])
+    assert found.headline == "Finished in 1 min 40 s, although worker w-5 was killed for exceeding its memory limit."
+    assert found.reason.startswith("No finished result had to be computed again. Threads spent")
+    assert outcome_of("done", workers=[killed], tasks=again).reason.startswith(
+        "1 lost result was computed again, which took 3.00 s of compute time. "
+    )
+    assert outcome_of("erred", workers=[killed]).state == "failed"
 
 
 def test_an_unfinished_run() -> None:

@@ -95,7 +95,7 @@ end       closed
           recording began 6 min 40 s after the scheduler started; earlier tasks are unknown
 versions  python 3.11.7, dask 2026.8.0
 
-Failed after 1 min 35 s. OSError: disk (12 times).
+Failed after 1 min 35 s: OSError: disk. It was raised 12 times in sum.
 
 Findings
 --------

@@ -105,7 +105,7 @@ def test_a_run_that_failed() -> None:
     }
     computations: list[Row] = [{**TABLES["computations"][0], "state": "erred"}]
     found = sentences(story(exceptions=[failure], computations=computations))
-    assert found["Outcome"][0] == "Failed after 10.0 s."
+    assert found["Outcome"][0] == "Failed after 10.0 s: ValueError: no."
     assert found["Failures"] == ("ValueError: no in sum: 1 time, 1 task failed.",)
 
 

@@ -7,7 +7,7 @@ failed, what to change, and how sure that is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from daskscope.analysis.cost import recorded_cost
 from daskscope.analysis.summary import computation_states, find_block, summarise
 from daskscope.analysis.time.breakdown import Breakdown
 from daskscope.analysis.time.critical_path import CriticalPath
-from daskscope.analysis.workers import LOST
+from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.facts import IDLE, MIN_SHARE, Facts, Finding, describe_losses, error_line
 from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings
@@ -28,6 +28,8 @@ from daskscope.model.states import RunState
 #: The headline mentions that there was time without work if it is more than this share of thread time.
 PAUSE_SHARE = 0.02
 NOTHING_RAN = "Nothing ran."
+#: Characters of an error in the headline, which has two lines on a page. The whole text stands below it.
+MAX_HEADLINE = 100
 MAX_PREFIXES = 3
 MAX_ERRORS = 3
 MAX_FINDINGS = 5
@@ -79,7 +81,7 @@ def _recorded_outcome(facts: Facts) -> Outcome:
         headline = f"The cluster was running when last heard from, after {took}."
         return Outcome("running", headline, _thread_time(facts.split))
     if states["failed"] or (not states and _has_final_errors(facts)):
-        return Outcome("failed", _headline(states, "failed", "failed", took), _error_reason(facts))
+        return _failed_outcome(facts, _headline(states, "failed", "failed", took))
     if is_interrupted:
         return Outcome("interrupted", f"Interrupted after {took}.", _work_done(facts, is_empty=is_empty))
     if states["unfinished"]:
@@ -88,7 +90,28 @@ def _recorded_outcome(facts: Facts) -> Outcome:
         be = "were" if states["interrupted"] > 1 else "was"
         headline = _headline(states, "interrupted", f"{be} interrupted", took)
         return Outcome("interrupted", headline, _work_done(facts, is_empty=is_empty))
+    lost = _lost_workers(facts)
+    if lost:
+        how = describe_losses(lost)
+        headline = f"Finished in {took}, although {how[:1].lower()}{how[1:]}."
+        return Outcome("finished", headline, f"{_price_of_losses(lost)} {_thread_time(facts.split)}")
     return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
+
+
+def _lost_workers(facts: Facts) -> list[Worker]:
+    """Return the workers that left unexpectedly."""
+    return [worker for worker in facts.workers if worker.verdict in LOST]
+
+
+def _price_of_losses(lost: Sequence[Worker]) -> str:
+    """Return what had to be computed again because workers were lost, as a sentence."""
+    again, us = sum(worker.recomputed for worker in lost), sum(worker.recomputed_us for worker in lost)
+    if not again:
+        return "No finished result had to be computed again."
+    be = "was" if again == 1 else "were"
+    return (
+        f"{units.counted(again, 'lost result')} {be} computed again, which took {units.duration(us)} of compute time."
+    )
 
 
 def _headline(states: Counter[RunState], state: RunState, verb: str, took: str) -> str:
@@ -158,17 +181,29 @@ def _has_final_errors(facts: Facts) -> bool:
     return any(failure.count > failure.retried for failure in facts.errors)
 
 
-def _error_reason(facts: Facts) -> str:
+def _failed_outcome(facts: Facts, headline: str) -> Outcome:
+    """Return the outcome of a failed run: its most frequent error, where it was raised, and what did not run because of it."""
     # Errors that were always retried did not end the run.
     final = [failure for failure in facts.errors if failure.count > failure.retried] or list(facts.errors)
     if not final:
-        return "The error was not recorded."
-    others = f" and {units.counted(len(final) - 1, 'other error')}" if len(final) > 1 else ""
-    return f"{error_line(final[0])} ({units.counted(final[0].count, 'time')}){others}."
+        return Outcome("failed", headline, "The error was not recorded.")
+    first = final[0]
+    line = error_line(first).rstrip(".")
+    line = line if len(line) <= MAX_HEADLINE else f"{line[: MAX_HEADLINE - 1]}…"
+    where = ", ".join(prefix for prefix in first.prefixes[:MAX_PREFIXES] if prefix) or "unnamed tasks"
+    times = f" {units.counted(first.count, 'time')}" if first.count > 1 else ""
+    on = f" on {units.counted(len(first.workers), 'worker')}" if len(first.workers) > 1 else ""
+    sentences = [f"It was raised{times} in {where}{on}."]
+    if first.dependents:
+        sentences.append(f"{units.counted(first.dependents, 'task')} could not run without its result.")
+    if len(final) > 1:
+        others = len(final) - 1
+        sentences.append(f"There {'is' if others == 1 else 'are'} {units.counted(others, 'other error')}.")
+    return Outcome("failed", f"{headline.rstrip('.')}: {line}{'' if line.endswith('…') else '.'}", " ".join(sentences))
 
 
 def _unfinished_reason(facts: Facts) -> str:
-    lost = [worker for worker in facts.workers if worker.verdict in LOST]
+    lost = _lost_workers(facts)
     ended = "cluster" if find_block(facts.recording) is None else "block"
     return f"{describe_losses(lost)}." if lost else f"The {ended} ended before its tasks finished."
 
@@ -258,7 +293,7 @@ def _path(path: CriticalPath) -> str:
 
 
 def _failures(facts: Facts) -> Iterator[str]:
-    lost = [worker for worker in facts.workers if worker.verdict in LOST]
+    lost = _lost_workers(facts)
     if lost:
         yield f"{describe_losses(lost)}."
     for failure in facts.errors[:MAX_ERRORS]:
