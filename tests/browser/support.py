@@ -20,12 +20,9 @@ from daskscope.report.document import build
 from daskscope.report.html import render
 from daskscope.report.schema import Block, Cube, Report
 
-VIEWS = (
-    "overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors",
-    "code", "groups", "path", "events", "environment", "tables",
-)  # fmt: skip
+VIEWS = ("overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "groups", "errors")
 #: Views that follow the selected time.
-TIMED = ("overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors", "code", "events")
+TIMED = ("overview", "stream", "profile", "fine", "memory", "bandwidth", "workers", "errors")
 #: Long, for slow and shared machines.
 PATIENCE_MS = 20_000
 WIDE = (1280, 900)
@@ -65,6 +62,9 @@ class ReportFile:
 
     def total(self, cube: Cube, measure: str, **where: str) -> float:
         """Sum a measure over all bins of the rows with these keys."""
+        # A prefix whose tasks took no time has no rows.
+        if any(text not in cube["keys"][name] for name, text in where.items()):
+            return 0.0
         codes = {name: cube["keys"][name].index(text) for name, text in where.items()}
         columns = {name: self.column(cube["columns"][name]) for name in where}
         values = self.column(cube["columns"][measure])

@@ -20,7 +20,7 @@ def test_a_large_report_has_a_progress_bar_until_it_is_there(
         tx.execute(sa.update(schema.runs).values(tasks=5_000_000))
     held: list[Route] = []
     page.route(re.compile("/document/report.json"), lambda route: held.append(route))
-    page.goto("/ours/clusters/eight/report")
+    page.goto("/ours/clusters/eight#profile")
 
     building = page.get_by_test_id("building")
     expect(building).to_contain_text("A report of 5,000,000 tasks takes about 15 seconds to build")

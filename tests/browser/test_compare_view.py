@@ -45,8 +45,9 @@ def page(browser: Browser, server: HostedServer) -> Iterator[Page]:
 
 def test_a_computation_is_compared_with_all_its_earlier_runs(page: Page) -> None:
     page.goto("/ours/clusters/job-5/computations/c-1")
+    # The charts above move the list until they are drawn.
+    expect(page.locator("html[data-ready]")).to_be_attached()
     earlier = page.get_by_test_id("earlier")
-    earlier.locator("summary").click()
     compare = page.get_by_test_id("compare-chosen")
     expect(compare).to_be_disabled()
     earlier.get_by_label("Choose all earlier runs").check()
@@ -79,7 +80,8 @@ def test_the_flame_graph_says_what_changed(page: Page) -> None:
 
 def test_one_earlier_run_is_compared_and_links_back(page: Page) -> None:
     page.goto("/ours/clusters/job-5/computations/c-1")
-    page.get_by_test_id("earlier").locator("summary").click()
+    # The charts above move the list until they are drawn.
+    expect(page.locator("html[data-ready]")).to_be_attached()
     page.get_by_test_id("earlier-run").first.get_by_role("checkbox").check()
     expect(page.get_by_label("Choose all earlier runs")).to_have_js_property("indeterminate", value=True)
     page.get_by_role("button", name="Compare with this run").click()

@@ -40,11 +40,9 @@ def page(browser: Browser, server: HostedServer) -> Iterator[Page]:
         yield context.new_page()
 
 
-def opened(page: Page, number: int, query: str = "") -> Locator:
+def opened(page: Page, number: int) -> Locator:
     """Open the history of a run, and return it."""
-    page.goto(f"/ours/clusters/c{number}/computations/k{number}{query}")
-    if not query:
-        page.get_by_test_id("earlier").locator("summary").click()
+    page.goto(f"/ours/clusters/c{number}/computations/k{number}")
     history = page.get_by_test_id("history")
     expect(history.locator("canvas")).to_be_visible()
     return history
@@ -69,7 +67,7 @@ def test_the_keys_read_runs_and_open_one(page: Page) -> None:
     expect(history.get_by_test_id("readout")).to_have_text("2023-11-14 23:13 UTC: 10.1 s")
     page.keyboard.press("Enter")
     page.wait_for_url("**/clusters/c1/computations/k1?measure=duration")
-    # Two runs, and the earlier runs are still open.
+    # Two runs.
     expect(page.get_by_test_id("history").get_by_role("img")).to_have_attribute(
         "aria-label", f"Duration of 2 runs on 2023-11-14. Changes appear after 15 finished runs. {KEYS}"
     )

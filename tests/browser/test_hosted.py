@@ -226,7 +226,7 @@ class TestOurPages:
     def test_a_cluster_and_its_computation_are_shown(self, server: HostedServer, context: BrowserContext) -> None:
         assert server.send(sample_frames("shown"), token=server.make_token("olga", "ours")).status == 200
         page, problems = self.watched(context)
-        for place in ("/ours/clusters/shown/report", "/ours/clusters/shown/computations/sample-comp"):
+        for place in ("/ours/clusters/shown#profile", "/ours/clusters/shown/computations/sample-comp"):
             page.goto(server.url + place)
             ready(page)
         assert problems == []

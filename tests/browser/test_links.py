@@ -73,7 +73,7 @@ def test_back_and_forward(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     chosen = select_time(page, 0.3, 0.6)
     go(page, "workers")
-    go(page, "events")
+    go(page, "profile")
     page.get_by_role("button", name="Whole run (Esc)").click()
     expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
 
@@ -84,7 +84,7 @@ def test_back_and_forward(visit: Visit, real: ReportFile) -> None:
     expect(page.get_by_test_id("view-overview")).to_be_visible()
     page.go_forward()
     page.go_forward()
-    expect(page.get_by_test_id("view-events")).to_be_visible()
+    expect(page.get_by_test_id("view-profile")).to_be_visible()
     expect(page.get_by_test_id("selection-text")).to_contain_text("Whole run")
 
 
@@ -96,7 +96,7 @@ def test_a_broken_link_opens_the_overview(visit: Visit, real: ReportFile) -> Non
 
 
 def test_links_to_missing_items_cause_no_error(visit: Visit, real: ReportFile) -> None:
-    for link in ("#workers?item=99", "#errors?item=99", "#stream?item=999999", "#groups?item=-3", "#tables?table=none"):
+    for link in ("#workers?item=99", "#errors?item=99", "#stream?item=999999", "#groups?item=-3"):
         page = visit(real, link)
         view = link[1:].partition("?")[0]
         expect(page.get_by_test_id(f"view-{view}")).to_be_visible()
@@ -133,7 +133,7 @@ def test_help_opens_and_closes(visit: Visit, real: ReportFile) -> None:
     help_ = page.get_by_test_id("help")
     page.keyboard.press("?")
     expect(help_).to_be_visible()
-    for word in ("Zoom in and out", "Search (also Ctrl K)", "Task stream", "Switch theme"):
+    for word in ("Zoom in and out", "Search (also Ctrl K)", "Timeline", "Switch theme"):
         expect(help_).to_contain_text(word)
     page.keyboard.press("Escape")
     expect(help_).to_be_hidden()
@@ -155,7 +155,7 @@ def test_escape_closes_the_dialog_before_it_clears_the_selection(visit: Visit, r
 
 def test_g_and_a_letter_open_a_view(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
-    for letter, view in (("s", "stream"), ("w", "workers"), ("r", "path"), ("t", "tables"), ("o", "overview")):
+    for letter, view in (("t", "stream"), ("w", "workers"), ("i", "fine"), ("f", "errors"), ("o", "overview")):
         page.keyboard.press("g")
         page.keyboard.press(letter)
         expect(page.get_by_test_id(f"view-{view}")).to_be_visible()
@@ -167,9 +167,9 @@ def test_the_palette_finds_views_prefixes_workers_and_tasks(visit: Visit, real: 
 
     page.keyboard.press("/")
     expect(palette).to_be_visible()
-    search.fill("fine")
+    search.fill("network")
     page.keyboard.press("Enter")
-    expect(page.get_by_test_id("view-fine")).to_be_visible()
+    expect(page.get_by_test_id("view-bandwidth")).to_be_visible()
     expect(palette).to_be_hidden()
 
     page.keyboard.press("Control+k")

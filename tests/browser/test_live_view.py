@@ -71,8 +71,7 @@ def test_new_bars_appear_on_the_cluster_page(page: Page, cluster: LiveCluster) -
     expect(page.get_by_test_id("live-worker-memory").locator("li")).to_have_count(2)
 
 
-def test_the_live_tab_has_prefixes_and_errors(page: Page, cluster: LiveCluster) -> None:
-    page.get_by_test_id("tab-live").click()
+def test_prefixes_and_errors_follow(page: Page, cluster: LiveCluster) -> None:
     prefixes = page.get_by_test_id("live-prefixes")
     expect(prefixes.get_by_role("row").filter(has_text="rest")).to_contain_text("45")
     cluster.tell("fail", 2)
@@ -102,7 +101,7 @@ def test_selecting_a_time_pauses(page: Page, cluster: LiveCluster) -> None:
     expect_live(page)
 
 
-def test_the_url_of_the_live_tab_opens_it(page: Page) -> None:
+def test_another_window_shows_the_same(page: Page) -> None:
     with page.context.expect_page() as opened:
         page.evaluate("window.open(location.href)")
     expect_tasks(opened.value, 57)
@@ -141,7 +140,6 @@ def test_a_restarted_server_is_found_again_and_nothing_is_missing(
 
 def test_the_end_of_the_cluster(page: Page, cluster: LiveCluster) -> None:
     cluster.__exit__(None, None, None)
-    expect(page.get_by_test_id("live-status")).to_contain_text("no longer runs", timeout=60_000)
-    page.get_by_test_id("tab-summary").click()
-    expect(page.get_by_test_id("page-cluster")).to_contain_text("Finished")
-    expect(page.get_by_test_id("pictures")).to_be_visible()
+    expect(page.get_by_test_id("answer")).to_contain_text("computations failed", timeout=60_000)
+    expect(page.get_by_test_id("stream-canvas")).to_be_visible()
+    expect(page.get_by_test_id("live")).to_have_count(0)

@@ -34,7 +34,7 @@ def test_the_printed_url_opens_the_server_and_the_secret_leaves_the_address(page
 
     # The browser stays open to the plain URL, as links in a notebook are, and never sends the secret again.
     page.goto(f"{server.url}/local/clusters/one")
-    expect(page.get_by_test_id("workers")).to_be_visible()
+    expect(page.get_by_test_id("details")).to_be_visible()
     stored = page.evaluate("JSON.stringify({...localStorage})")
     assert server.secret not in str(requests) + stored + str(cookie)
     page.go_back()

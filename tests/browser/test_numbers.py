@@ -102,7 +102,9 @@ def test_the_errors_view_shows_the_summary(visit: Visit, real: ReportFile, summa
 def test_the_workers_view_shows_the_summary(visit: Visit, real: ReportFile, summary: Summary) -> None:
     page = visit(real, "#workers")
     told = shown(real)["workers"]
-    heads = [head.strip() for head in page.get_by_test_id("view-workers").locator("th").all_inner_texts()]
+    heads = [
+        head.strip() for head in page.get_by_role("region", name="Workers", exact=True).locator("th").all_inner_texts()
+    ]
     found = [dict(zip(heads, row, strict=True)) for row in rows(page, "worker-row")]
 
     assert len(found) == len(summary.workers) == len(told)
@@ -146,7 +148,7 @@ def test_findings_show_the_estimated_saving(visit: Visit, real: ReportFile) -> N
 
 
 def test_the_critical_path_shows_its_length(visit: Visit, real: ReportFile) -> None:
-    page = visit(real, "#path")
+    page = visit(real, "#stream")
     path, run = real.report["critical_path"], real.report["totals"]["duration_us"]
     answer = page.get_by_test_id("path-answer")
 

@@ -75,8 +75,8 @@ def test_a_drag_on_the_ruler_selects_and_everything_below_follows(visit: Visit, 
         ("profile", "section[aria-label='Hottest lines (self time)'] tbody"),
         ("memory", "section[aria-label='Peak by worker'] tbody"),
         ("bandwidth", "[data-testid=view-bandwidth] .mt >> nth=0"),
-        ("events", "[data-testid=view-events] tbody"),
-        ("workers", "[data-testid=view-workers] tbody"),
+        ("workers", "[role=region][aria-label='Events and log lines'] tbody"),
+        ("workers", "section[aria-label=Workers] tbody"),
     ],
 )
 def test_other_views_follow_the_selection(visit: Visit, real: ReportFile, view: str, what: str) -> None:

@@ -21,7 +21,7 @@ PAGES = {
     "home": "/ours",
     "clusters": "/ours/clusters",
     "cluster": "/ours/clusters/one",
-    "cluster-report": "/ours/clusters/one/report",
+    "cluster-profile": "/ours/clusters/one#profile",
     "computation": "/ours/clusters/one/computations/sample-comp",
     "what-if": "/ours/clusters/one/computations/sample-comp/what-if",
     "errors": "/ours/errors",
@@ -109,12 +109,12 @@ class TestKeyQuestions:
     def test_where_did_the_time_go(self, page: Page) -> None:
         page.get_by_test_id("clusters-home").get_by_role("link", name="sample cluster").click()
         expect(page.get_by_text("Time by task prefix")).to_be_visible()
-        page.get_by_test_id("tab-report").click()
-        expect(page.get_by_role("heading", name="Thread time")).to_be_visible()
+        page.get_by_test_id("nav-fine").click()
+        expect(page.get_by_role("heading", name="Time", exact=True)).to_be_visible()
 
     def test_why_is_it_still_running(self, page: Page) -> None:
         page.get_by_test_id("clusters-home").get_by_role("link", name="sample cluster").click()
-        expect(page.get_by_test_id("why")).to_contain_text(re.compile("idle|working|cannot run"))
+        expect(page.get_by_test_id("answer")).to_contain_text(re.compile("idle|working|cannot run"))
         expect(page.get_by_test_id("evidence")).to_contain_text("idle-timeout")
 
 
@@ -155,14 +155,18 @@ def test_the_window_title_names_the_page(page: Page, server: HostedServer) -> No
     expect(page).to_have_title("Clusters · ours · daskscope")
 
 
-def test_the_report_of_a_running_cluster_shows_when_it_was_created(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/ours/clusters/one/report")
+def test_a_view_of_a_running_cluster_shows_when_it_was_made(page: Page, server: HostedServer) -> None:
+    page.goto(f"{server.url}/ours/clusters/one#memory")
     expect(page.get_by_test_id("as-of")).to_contain_text(
-        re.compile(r"Still running. This report was created (just now|\d+ s ago)")
+        re.compile(r"Still running. This view was made (just now|\d+ s ago)")
     )
-    page.get_by_role("button", name="Refresh report").click()
-    expect(page.get_by_role("heading", name="Thread time")).to_be_visible()
-    page.goto(f"{server.url}/ours/clusters/done/report")
+    page.get_by_role("button", name="Refresh", exact=True).click()
+    expect(page.get_by_test_id("view-memory")).to_be_visible()
+    page.get_by_test_id("nav-overview").click()
+    expect(page.get_by_test_id("live")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_test_id("view-memory")).to_be_visible()
+    page.goto(f"{server.url}/ours/clusters/done")
     expect(page.get_by_role("heading", name="Thread time")).to_be_visible()
     expect(page.get_by_test_id("as-of")).to_have_count(0)
 
@@ -273,7 +277,7 @@ def test_viewers_see_no_buttons_that_change_data(browser: Browser, server: Hoste
         for testid in ("add-member", "make-token", "save-preferences", "new-user"):
             expect(page.get_by_test_id(testid)).to_have_count(0)
         page.goto(f"{server.url}/ours/clusters/one")
-        expect(page.get_by_test_id("why")).to_be_visible()
+        expect(page.get_by_test_id("answer")).to_be_visible()
         expect(page.get_by_test_id("close-cluster")).to_have_count(0)
         expect(page.get_by_test_id("edit-cluster")).to_have_count(0)
         page.goto(f"{server.url}/ours/errors")
@@ -379,7 +383,7 @@ def test_a_member_cannot_change_the_cluster_of_another(browser: Browser, server:
         sign_in(context, server, "nils")
         page = context.new_page()
         page.goto(f"{server.url}/ours/clusters/one")
-        expect(page.get_by_test_id("why")).to_be_visible()
+        expect(page.get_by_test_id("answer")).to_be_visible()
         expect(page.get_by_test_id("close-cluster")).to_have_count(0)
         expect(page.get_by_test_id("edit-cluster")).to_have_count(0)
 
@@ -409,7 +413,7 @@ def test_hostile_names_are_shown_as_text(page: Page, server: HostedServer) -> No
         "/ours",
         "/ours/clusters",
         "/ours/clusters/hostile",
-        "/ours/clusters/hostile/report",
+        "/ours/clusters/hostile#workers",
         "/ours/clusters/hostile/computations/hostile-comp",
         "/ours/errors",
         *(f"/ours/errors/{error['fingerprint']}" for error in errors),
@@ -442,41 +446,29 @@ def test_the_palette_finds_and_opens_a_cluster(page: Page, server: HostedServer)
     expect(page.get_by_test_id("palette").get_by_role("option").first).to_contain_text("other cluster")
     page.keyboard.press("Enter")
     expect(page.get_by_test_id("page-cluster")).to_contain_text("other cluster")
+    page.goto(f"{server.url}/ours")
+    settled(page)
     page.keyboard.press("g")
     page.keyboard.press("e")
     expect(page.get_by_test_id("page-errors")).to_be_visible()
 
 
-def test_a_cluster_shows_its_workers_over_time(page: Page, server: HostedServer) -> None:
+def test_an_ended_cluster_shows_its_outcome_then_its_time_with_work(page: Page, server: HostedServer) -> None:
     page.goto(f"{server.url}/ours/clusters/done")
-    history = page.get_by_test_id("history")
-    expect(history.locator("canvas")).to_have_count(2)
-    history.get_by_test_id("history-table").click()
-    row = history.locator("tbody tr").first
-    expect(row).to_contain_text("–")
-    assert row.locator("td").nth(1).inner_text() == "1"
+    expect(page.get_by_test_id("answer")).to_have_text(re.compile("Failed after .*: ValueError: "))
+    failure = page.get_by_test_id("top-failure")
+    expect(failure.get_by_test_id("traceback")).to_contain_text("ValueError")
+    expect(page.get_by_test_id("ruler")).to_be_visible()
+    expect(page.get_by_test_id("stream-canvas")).to_be_visible()
+    top, ruler = failure.bounding_box(), page.get_by_test_id("ruler").bounding_box()
+    table = page.get_by_test_id("computations").bounding_box()
+    assert top and ruler and table
+    assert top["y"] < ruler["y"] < table["y"]
+    # It worked for three seconds of its minute.
+    expect(page.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
 
-
-def test_a_cluster_shows_its_activity_before_its_tables(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/ours/clusters/done")
-    pictures = page.get_by_test_id("pictures")
-    expect(pictures.get_by_test_id("ruler")).to_be_visible()
-    expect(pictures.get_by_test_id("stream-canvas")).to_be_visible()
-    for name in ("Memory", "CPU", "Network"):
-        expect(page.get_by_role("region", name=name, exact=True)).to_be_visible()
-    top, table = pictures.bounding_box(), page.get_by_test_id("computations").bounding_box()
-    assert top and table and top["y"] < table["y"]
-
-    ruler = pictures.get_by_test_id("ruler")
-    ruler.focus()
-    page.keyboard.press("ArrowUp")
-    expect(pictures.get_by_test_id("selection-text")).not_to_contain_text("Whole run")
-    assert "#" not in page.url, "the selection is not part of the URL"
-
-    pictures.get_by_test_id("stream-as-table").click()
-    page.get_by_test_id("stream-row").first.click()
-    expect(page.get_by_test_id("view-stream")).to_be_visible()
-    assert "#stream?item=" in page.url
+    failure.get_by_role("link", name="Show all failures").click()
+    expect(page.get_by_test_id("view-errors")).to_be_visible()
 
 
 def test_usage_includes_idle_clusters(page: Page, server: HostedServer) -> None:

@@ -114,9 +114,9 @@ def test_a_lost_worker_is_in_the_headline_of_a_finished_run() -> None:
 
     found = outcome_of("done", workers=[killed])
     assert found.headline == "Finished in 1 min 40 s, although worker w-5 was killed for exceeding its memory limit."
-    assert found.reason.startswith("No finished result had to be computed again. Threads spent")
-    assert outcome_of("done", workers=[killed], tasks=again).reason.startswith(
-        "1 lost result was computed again, which took 3.00 s of compute time. "
+    assert found.reason == "No finished result had to be computed again."
+    assert outcome_of("done", workers=[killed], tasks=again).reason == (
+        "1 lost result was computed again, which took 3.00 s of compute time."
     )
     assert outcome_of("erred", workers=[killed]).state == "failed"
 

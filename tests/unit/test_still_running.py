@@ -30,17 +30,17 @@ def ended(**values: Any) -> Explanation:
 
 
 def test_a_closed_cluster_says_when_and_why() -> None:
-    assert ended().answer == "Closed 3 h ago. It no longer costs anything."
+    assert ended().answer == "Closed 3 h ago."
     asked = ended(close_us=NOW - 181 * MINUTE)
-    assert asked.answer == "Closed 3 h ago at the request of a user of this server. It no longer costs anything."
+    assert asked.answer == "Closed 3 h ago at the request of a user of this server."
     idle = {"idle_since_us": NOW - 200 * MINUTE, "idle_timeout_s": 1200.0}
-    timed_out = "Closed 3 h ago by its idle-timeout of 20 min 0 s. It no longer costs anything."
+    timed_out = "Closed 3 h ago by its idle-timeout of 20 min 0 s."
     assert ended(**idle).answer == timed_out
     assert ended(**{**idle, "idle_timeout_s": 1201.0}).answer == ended().answer
     just = ask(run(end_us=NOW), state="finished").answer
-    assert just == "Closed just now. It no longer costs anything."
+    assert just == "Closed just now."
     odd = ended(end_reason="the machine was taken away").answer
-    assert odd == "Ended 3 h ago (the machine was taken away). It no longer costs anything."
+    assert odd == "Ended 3 h ago (the machine was taken away)."
 
 
 def test_a_finished_cluster_shows_its_peak_size() -> None:

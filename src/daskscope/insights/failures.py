@@ -226,7 +226,7 @@ def _dropped(facts: Facts) -> Iterator[Finding]:
         title = f"{units.counted(dropped, 'row')} {'was' if dropped == 1 else 'were'} dropped"
         evidence = sentence([part.share(part.dropped) for part in parts])
         advice = "Totals of computations and task groups are exact. Views of individual rows are incomplete."
-        yield facts.finding("incomplete", title, evidence, advice, "tables", rank=3)
+        yield facts.finding("incomplete", title, evidence, advice, "overview", rank=3)
 
 
 def _gaps(facts: Facts) -> Iterator[Finding]:
@@ -235,7 +235,7 @@ def _gaps(facts: Facts) -> Iterator[Finding]:
         title = f"Nothing was recorded for {units.duration(sum(stop - start for start, stop in gaps))}"
         advice = "Recording was ended and started again. The time between counts as idle."
         evidence = sentence([describe_gap(*gap) for gap in gaps])
-        yield facts.finding("incomplete", title, evidence, advice, "tables", rank=3)
+        yield facts.finding("incomplete", title, evidence, advice, "overview", rank=3)
 
 
 INCOMPLETE_RECORDING = Rule(

@@ -94,7 +94,7 @@ def _recorded_outcome(facts: Facts) -> Outcome:
     if lost:
         how = describe_losses(lost)
         headline = f"Finished in {took}, although {how[:1].lower()}{how[1:]}."
-        return Outcome("finished", headline, f"{_price_of_losses(lost)} {_thread_time(facts.split)}")
+        return Outcome("finished", headline, _price_of_losses(lost))
     return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
 
 
@@ -104,7 +104,7 @@ def _lost_workers(facts: Facts) -> list[Worker]:
 
 
 def _price_of_losses(lost: Sequence[Worker]) -> str:
-    """Return what had to be computed again because workers were lost, as a sentence."""
+    """Return a sentence about the results that were computed again because workers were lost."""
     again, us = sum(worker.recomputed for worker in lost), sum(worker.recomputed_us for worker in lost)
     if not again:
         return "No finished result had to be computed again."

@@ -71,6 +71,8 @@ export class Api {
 
 /** Milliseconds before a stream that ended is opened again. */
 const RETRY_MS = 3_000;
+/** A stream that was silent for so long is broken: the server sends a comment after 15 s without a change. */
+const SILENT_MS = 45_000;
 
 /** Parse Server-Sent Events. Returns a function for the text as it arrives. */
 export function eventParser(handle: (event: string, data: string) => void): (text: string) => void {
@@ -102,10 +104,12 @@ function subscribe(
   const stop = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const follow = async () => {
+    const silent = new AbortController();
+    let watchdog = setTimeout(() => silent.abort(), SILENT_MS);
     try {
       const response = await fetch(url, {
         headers: { ...pageHeaders(), Accept: "text/event-stream" },
-        signal: stop.signal,
+        signal: AbortSignal.any([stop.signal, silent.signal]),
       });
       // Signed out, or no longer a member: asking again would not help.
       if (response.status === 401 || response.status === 403) stop.abort();
@@ -114,12 +118,16 @@ function subscribe(
         const parse = eventParser(handle);
         const decoder = new TextDecoder();
         const reader = response.body.getReader();
-        for (let part = await reader.read(); !part.done; part = await reader.read())
+        for (let part = await reader.read(); !part.done; part = await reader.read()) {
+          clearTimeout(watchdog);
+          watchdog = setTimeout(() => silent.abort(), SILENT_MS);
           parse(decoder.decode(part.value, { stream: true }));
+        }
       }
     } catch {
       // The connection broke, or the page stopped it.
     }
+    clearTimeout(watchdog);
     state(false);
     if (!stop.signal.aborted) timer = setTimeout(follow, RETRY_MS);
   };

@@ -1,6 +1,6 @@
 import "./styles";
 import { render } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { rootPath } from "../api/page-secret";
 import { Api, ApiError } from "../api/server";
 import type { Me } from "../api/server.gen";
@@ -13,7 +13,7 @@ import { ErrorGroups } from "./errors/errors";
 import { Home } from "./home/home";
 import { ReportPage } from "./reports/report";
 import { Reports } from "./reports/reports";
-import { CLUSTER_TABS, ClusterPage } from "./run/cluster";
+import { ClusterPage } from "./run/cluster";
 import { ComputationPage } from "./run/computation";
 import { Clusters } from "./runs/cluster-table";
 import { AppShell } from "./shell/app-shell";
@@ -34,8 +34,7 @@ function pageOf(parts: readonly string[]): [section: string, page: preact.Compon
     return [section, <WhatIf cluster={id} id={item} key={item} />];
   if (section === "clusters" && kind === "computations" && item)
     return [section, <ComputationPage cluster={id} id={item} key={`${id} ${item}`} />];
-  const tab = CLUSTER_TABS.find((name) => name === (kind || "summary"));
-  if (section === "clusters" && tab) return [section, <ClusterPage id={id} tab={tab} key={id} />];
+  if (section === "clusters" && !kind) return [section, <ClusterPage id={id} key={id} />];
   if (section === "compare") return [section, <CompareSection />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <ErrorGroups />];
   if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
@@ -90,14 +89,19 @@ const TITLES: Record<string, string> = {
 function Root({ router, me, account }: { router: Router; me: Me; account: string }) {
   useRouter(router);
   const api = useMemo(() => new Api(router.root, account), [account]);
-  const [listeners] = useState(() => new Set<(clusters: string[]) => void>());
+  const [listeners] = useState(() => new Set<(clusters: string[] | null) => void>());
+  const wasOpen = useRef(false);
   useEffect(
     () =>
       api.live(
         (clusters) => {
           for (const notify of listeners) notify(clusters);
         },
-        () => undefined,
+        (open) => {
+          // What changed while the stream was interrupted was not reported.
+          if (open && wasOpen.current) for (const notify of listeners) notify(null);
+          wasOpen.current ||= open;
+        },
       ),
     [api],
   );
@@ -108,8 +112,8 @@ function Root({ router, me, account }: { router: Router; me: Me; account: string
       router,
       account,
       onChange: (cluster, listener) => {
-        const notify = (clusters: string[]) => {
-          if (cluster === null || clusters.includes(cluster)) listener();
+        const notify = (clusters: string[] | null) => {
+          if (cluster === null || clusters === null || clusters.includes(cluster)) listener();
         };
         listeners.add(notify);
         return () => listeners.delete(notify);

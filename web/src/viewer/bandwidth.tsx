@@ -39,7 +39,7 @@ export function Bandwidth() {
   const { shuffled } = model.report.totals;
   return (
     <>
-      <ViewHead title="Bandwidth" note="Transfers between workers" />
+      <ViewHead title="Network" note="Transfers between workers" />
       <TimeRuler />
       {!rows ? (
         <Panel class="mt">

@@ -3,17 +3,15 @@ import { type CodeFile, callOf, codeFiles, type Excerpt } from "../model/code";
 import { useModel, useSelection } from "../model/page/hooks";
 import { clock, counted, duration } from "../model/text/format";
 import { select } from "../model/time";
-import { Empty, Panel, ViewHead } from "../widgets/basics";
+import { Empty, Panel, SectionHead } from "../widgets/basics";
 import { copy } from "../widgets/clipboard";
 import { StatePill } from "../widgets/icon";
-import { TimeRuler } from "../widgets/stream/time-ruler";
 
 export function Code() {
   const { report } = useModel();
   return (
     <>
-      <ViewHead title="Code" note={counted(report.computations.length, "computation")} />
-      <TimeRuler />
+      <SectionHead title="Code" note={counted(report.computations.length, "computation")} />
       {report.calling_code && (
         <Panel title="Recorded block" class="mt">
           <pre class="src" tabIndex={0} style="margin-top:2px">

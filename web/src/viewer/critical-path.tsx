@@ -3,7 +3,7 @@ import { useModel, useParam } from "../model/page/hooks";
 import { clock, counted, duration, durationOrDash, percent } from "../model/text/format";
 import { select } from "../model/time";
 import { BarRows } from "../widgets/bars/bar-rows";
-import { Empty, Panel, ViewHead } from "../widgets/basics";
+import { Empty, Panel, SectionHead } from "../widgets/basics";
 import { Pick } from "../widgets/controls/inputs";
 import { MetricStrip } from "../widgets/metric-strip";
 import { PrefixName } from "../widgets/table/prefix-name";
@@ -18,7 +18,7 @@ export function CriticalPath() {
   if (!path.known) {
     return (
       <>
-        <ViewHead title="Critical path" />
+        <SectionHead title="Critical path" />
         <Panel>
           <Empty title="No critical path"> Dependencies between tasks were not recorded.</Empty>
         </Panel>
@@ -39,7 +39,7 @@ export function CriticalPath() {
   const max = Math.max(1, ...path.by_prefix.map(([, us]) => us));
   return (
     <>
-      <ViewHead
+      <SectionHead
         title="Critical path"
         note={code ? `of ${code}` : chosen ? `of ${nameOf(chosen)}` : "of the longest computation"}
       />

@@ -1,6 +1,6 @@
 import { differs, type Environment, loadEnvironment, type Setting, type Version } from "../model/environment";
 import { useAsync, useModel } from "../model/page/hooks";
-import { Empty, Failed, Loading, Panel, ViewHead } from "../widgets/basics";
+import { Empty, Failed, Loading, Panel } from "../widgets/basics";
 import { DataTable } from "../widgets/table/table";
 
 /** Versions of all packages and the configuration of Dask. */
@@ -9,7 +9,6 @@ export function EnvironmentView() {
   const { value, error } = useAsync(() => loadEnvironment(model), [model]);
   return (
     <>
-      <ViewHead title="Environment" note="Package versions and configuration" />
       {!model.report.tables.some((t) => t.name === "clusters") ? (
         <Panel>
           <Empty title="No environment"> Versions and configuration were not recorded.</Empty>

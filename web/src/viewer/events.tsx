@@ -4,9 +4,8 @@ import { useModel, useParam, useSettledSelection } from "../model/page/hooks";
 import { eventText, rawDetail } from "../model/text/event-text";
 import { clock, count, moment } from "../model/text/format";
 import { select } from "../model/time";
-import { Panel, ViewHead } from "../widgets/basics";
+import { Panel, SectionHead } from "../widgets/basics";
 import { Pick } from "../widgets/controls/inputs";
-import { TimeRuler } from "../widgets/stream/time-ruler";
 import { DataTable } from "../widgets/table/table";
 
 const BAD = /error|critical|fail|kill|lost/i;
@@ -40,7 +39,7 @@ export function Events() {
   );
   return (
     <>
-      <ViewHead
+      <SectionHead
         title="Events and logs"
         note={
           report.events.length < report.events_of
@@ -48,8 +47,7 @@ export function Events() {
             : `${count(report.events_of)} recorded`
         }
       />
-      <TimeRuler />
-      <Panel class="mt">
+      <Panel>
         <div class="filters">
           <Pick
             label="Source"

@@ -8,6 +8,7 @@ import { FlameGraph } from "../widgets/flame/flame-graph";
 import { CODE_OWNERS, FlameLegend, useFlame } from "../widgets/flame/flame-panel";
 import { TimeRuler } from "../widgets/stream/time-ruler";
 import { DataTable } from "../widgets/table/table";
+import { Code } from "./code";
 
 export function Profile() {
   const model = useModel();
@@ -41,7 +42,12 @@ export function Profile() {
       <TimeRuler />
       <Panel class="mt">
         <div class="filters">
-          <Seg label="Stacks" options={kinds.map((k) => [k, k] as const)} value={kind} onChange={setKind} />
+          <Seg
+            label="Stacks"
+            options={kinds.map((k) => [k, k || "unnamed"] as const)}
+            value={kind}
+            onChange={setKind}
+          />
           <Pick
             label="Prefix"
             all="all prefixes"
@@ -163,6 +169,7 @@ export function Profile() {
           />
         </section>
       )}
+      <Code />
     </>
   );
 }

@@ -19,7 +19,7 @@ export function TaskGroups() {
   if (report.groups.length === 0)
     return (
       <>
-        <ViewHead title="Task groups" />
+        <ViewHead title="Graph" />
         <Panel>
           <Empty title="No task groups recorded" />
         </Panel>
@@ -29,7 +29,7 @@ export function TaskGroups() {
   const kinds = CATEGORIES.filter((c) => report.groups.some((g) => g.dominant === c && total(g) > 0));
   return (
     <>
-      <ViewHead title="Task groups" note={counted(report.groups.length, "task group")} />
+      <ViewHead title="Graph" note={counted(report.groups.length, "task group")} />
       <Panel
         title="Dependencies"
         note="left to right"

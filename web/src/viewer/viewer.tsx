@@ -4,26 +4,22 @@ import { switchTheme } from "../charts/theme";
 import type { Model } from "../model/model";
 import { ModelContext, ParamContext, useModel, useView } from "../model/page/hooks";
 import type { View } from "../model/page/nav";
-import { count, moment } from "../model/text/format";
-import { Icon } from "../widgets/icon";
+import { moment } from "../model/text/format";
 import { Toasts } from "../widgets/toast";
 import { Bandwidth } from "./bandwidth";
-import { Code } from "./code";
 import { Coffea } from "./coffea/coffea";
-import { CriticalPath } from "./critical-path";
-import { EnvironmentView } from "./environment";
 import { Errors } from "./errors/errors";
-import { Events } from "./events";
 import { FineMetrics } from "./fine-metrics/fine-metrics";
+import { type Frame, FrameContext, NO_FRAME } from "./frame";
 import { Memory } from "./memory";
 import { Overview } from "./overview/overview";
 import { Profile } from "./profile";
-import { Tables } from "./tables";
+import { Rail } from "./rail";
 import { TaskGroups } from "./task-groups";
 import { TaskStreamPage } from "./task-stream-page";
 import { listenForKeys } from "./viewer-keys";
 import { ViewerPalette } from "./viewer-palette";
-import { viewEntries, viewGroups, viewName } from "./views";
+import { viewEntries, viewName } from "./views";
 import { Workers } from "./workers/workers";
 
 const PAGES: Record<View, FunctionComponent> = {
@@ -35,12 +31,7 @@ const PAGES: Record<View, FunctionComponent> = {
   bandwidth: Bandwidth,
   workers: Workers,
   errors: Errors,
-  code: Code,
   groups: TaskGroups,
-  events: Events,
-  path: CriticalPath,
-  environment: EnvironmentView,
-  tables: Tables,
   coffea: Coffea,
 };
 
@@ -48,34 +39,63 @@ type Dialog = "" | "help" | "palette";
 
 interface ViewerProps {
   model: Model;
-  main?: preact.RefObject<HTMLElement | null>;
-  /** Renders the content above the viewer; receives a function that opens a dialog. */
-  children?: (open: (dialog: Dialog) => void) => preact.ComponentChildren;
+  main: preact.RefObject<HTMLElement | null>;
+  /** Renders the content above the views; receives a function that opens a dialog. */
+  children: (open: (dialog: Dialog) => void) => preact.ComponentChildren;
 }
 
-/** The views of a report with navigation, keyboard shortcuts and dialogs. */
+/** A page of its own with the views of a report and their navigation. */
 export function Viewer({ model, main, children }: ViewerProps) {
-  const [dialog, setDialog] = useState<Dialog>("");
+  const dialogs = useState<Dialog>("");
+  return (
+    <>
+      {children(dialogs[1])}
+      <div class="shell" data-viewer>
+        <ModelContext.Provider value={model}>
+          <ModelRail />
+        </ModelContext.Provider>
+        <main id="main" ref={main} tabIndex={-1}>
+          <Views model={model} dialogs={dialogs} />
+        </main>
+      </div>
+      <Toasts />
+    </>
+  );
+}
+
+interface ViewsProps {
+  model: Model;
+  frame?: Frame;
+  /** The open dialog and a function that opens another, if something outside opens them, too. */
+  dialogs?: [Dialog, (change: Dialog | ((now: Dialog) => Dialog)) => void];
+}
+
+/** The views of a report with keyboard shortcuts and dialogs. */
+export function Views({ model, frame = NO_FRAME, dialogs }: ViewsProps) {
+  const own = useState<Dialog>("");
+  const [dialog, setDialog] = dialogs ?? own;
   // The close event comes late: the other dialog can be open by then.
   const closed = (which: Dialog) => setDialog((now) => (now === which ? "" : now));
   useEffect(() => listenForKeys(model, setDialog, switchTheme), [model]);
   return (
     <ModelContext.Provider value={model}>
       <ParamContext.Provider value={model.nav}>
-        {children?.(setDialog)}
-        <div class="shell" data-viewer>
-          <Rail />
-          <Content main={main} />
-        </div>
+        <FrameContext.Provider value={frame}>
+          <Content />
+        </FrameContext.Provider>
         <ViewerPalette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
         <ViewerHelp open={dialog === "help"} onClose={() => closed("help")} />
-        {children && <Toasts />}
       </ParamContext.Provider>
     </ModelContext.Provider>
   );
 }
 
-function Content({ main }: { main?: preact.RefObject<HTMLElement | null> }) {
+function ModelRail() {
+  const { report, nav } = useModel();
+  return <Rail report={report} view={useView()} href={(view) => nav.href(view)} go={(view) => nav.go(view)} />;
+}
+
+function Content() {
   const model = useModel();
   const view = useView();
   const Page = PAGES[view];
@@ -85,63 +105,13 @@ function Content({ main }: { main?: preact.RefObject<HTMLElement | null> }) {
     if (model.report.stream.bars === 0) document.documentElement.dataset.ready = "1";
   }, [view, model]);
   return (
-    <main id="main" ref={main} tabIndex={-1}>
+    <>
       <div data-testid={`view-${view}`} key={view}>
         <Page />
       </div>
       <p class="printfoot">
         {location.href} · created {moment(model.report.made_us)} by {model.report.generator} · {model.report.statement}
       </p>
-    </main>
-  );
-}
-
-function Rail() {
-  const model = useModel();
-  const view = useView();
-  const { report } = model;
-  const counts: Partial<Record<View, number>> = {
-    workers: report.workers.length,
-    errors: report.errors.length,
-    groups: report.groups.length,
-    events: report.events_of,
-    code: report.computations.length,
-  };
-  return (
-    <nav class="rail" aria-label="Views">
-      <div class="inner">
-        {viewGroups(report).map(([title, views]) => (
-          <RailGroup key={title} title={title}>
-            {views.map(({ view: v, name, icon }) => (
-              <a
-                key={v}
-                href={model.nav.href(v)}
-                aria-current={v === view ? "page" : undefined}
-                data-testid={`nav-${v}`}
-                onClick={(e) => {
-                  if (e.ctrlKey || e.metaKey || e.shiftKey) return;
-                  e.preventDefault();
-                  model.nav.go(v);
-                }}
-              >
-                <Icon name={icon} />
-                {name}
-                {counts[v] ? <span class={v === "errors" ? "n bad" : "n"}>{count(counts[v])}</span> : null}
-              </a>
-            ))}
-          </RailGroup>
-        ))}
-        <div class="foot">{report.statement}</div>
-      </div>
-    </nav>
-  );
-}
-
-function RailGroup({ title, children }: { title: string; children: preact.ComponentChildren }) {
-  return (
-    <>
-      <h2>{title}</h2>
-      {children}
     </>
   );
 }

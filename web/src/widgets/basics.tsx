@@ -47,6 +47,16 @@ export function ViewHead({
   );
 }
 
+/** The head of a part of a view. */
+export function SectionHead({ title, note }: { title: string; note?: ComponentChildren }) {
+  return (
+    <div class="section">
+      <h2>{title}</h2>
+      {note && <span class="note">{note}</span>}
+    </div>
+  );
+}
+
 export function Empty({ title, children, snippet }: { title: string; children?: ComponentChildren; snippet?: string }) {
   return (
     <div class="empty">

@@ -1,5 +1,6 @@
 import type { RunState } from "../api/states.gen";
 import { capital } from "../model/activity";
+import { counted } from "../model/text/format";
 
 const PATHS = {
   menu: "M2.5 4.5h11M2.5 8h11M2.5 11.5h11",
@@ -88,6 +89,12 @@ const STATE_PILLS: Record<RunState, PillState> = {
 /** The state of a cluster, a computation or a report. */
 export function StatePill({ state }: { state: RunState }) {
   return <Pill state={STATE_PILLS[state]}>{capital(state)}</Pill>;
+}
+
+/** The state of a run, and how many workers it lost although it finished. */
+export function OutcomePill({ state, lost }: { state: RunState; lost: number }) {
+  if (state !== "finished" || lost === 0) return <StatePill state={state} />;
+  return <Pill state="lost">{`Finished, ${counted(lost, "worker")} lost`}</Pill>;
 }
 
 export function Brand({ href }: { href: string }) {

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { shortFile } from "../model/flame";
-import { type Frame, fold, packages, parseTraceback } from "../model/text/traceback";
+import { type Frame, fold, innermost, packages, parseTraceback } from "../model/text/traceback";
 import { Panel } from "./basics";
 import { copy } from "./clipboard";
 import { Seg } from "./controls/inputs";
@@ -12,14 +12,19 @@ export function Traceback({
   message,
   text,
   title = "Traceback",
+  open = Number.POSITIVE_INFINITY,
 }: {
   type: string;
   message: string;
   text: string;
   title?: string;
+  /** Frames of the user's code that are shown, the innermost first. */
+  open?: number;
 }) {
   const [all, setAll] = useState<"user" | "all">("user");
   const { frames } = parseTraceback(text);
+  const groups = fold(frames);
+  const shown = all === "all" ? groups : innermost(groups, open);
   const right = text && (
     <>
       <Seg
@@ -57,19 +62,13 @@ export function Traceback({
           )}
         </p>
       )}
-      {fold(frames).map((group, i) =>
+      {shown.map((group, i) =>
         group.isUserCode || all === "all" ? (
           group.frames.map((f, k) => (
             <TracebackFrame
               key={`${i}.${k}`}
               frame={f}
-              hot={
-                f === frames.at(-1) ||
-                (group.isUserCode &&
-                  !fold(frames)
-                    .slice(0, i)
-                    .some((g) => g.isUserCode))
-              }
+              hot={f === frames.at(-1) || (group.isUserCode && !groups.slice(0, i).some((g) => g.isUserCode))}
             />
           ))
         ) : (

@@ -1,25 +1,35 @@
 import { describe, expect, test } from "vitest";
-import type { Computation, OneCluster } from "../../src/api/server.gen";
+import type { ClusterProgress, Computation, ComputationProgress, OneCluster } from "../../src/api/server.gen";
 import { parseTags } from "../../src/app/parts/edit-dialog";
-import { callText, costNote, outcome } from "../../src/app/run/cluster-text";
+import { progressHeadline } from "../../src/app/run/cluster-progress";
+import { callText, costNote, failures } from "../../src/app/run/cluster-text";
 import { comparison } from "../../src/app/run/computation";
 import { safeRedirect } from "../../src/app/shell/redirects";
 
-describe("the outcome of a cluster", () => {
-  const of = (n_tasks: number, n_errors: number, n_exceptions: number, ...states: Computation["state"][]) =>
-    outcome(
-      { n_tasks, n_errors, n_exceptions },
-      states.map((state) => ({ state })),
-    );
+describe("the failures of a cluster", () => {
+  const of = (n_errors: number, n_exceptions: number) => failures({ n_errors, n_exceptions });
 
   test.each([
-    [of(0, 0, 0), "It ran no tasks."],
-    [of(1, 0, 0), "It ran 1 task; none failed."],
-    [of(3, 0, 0, "finished", "unfinished", "lost"), "It ran 3 tasks; none failed. 2 computations did not finish."],
-    [of(1021, 1, 2), "1 task failed, 1 was retried (1,021 tasks)."],
-    [of(10, 0, 3), "No task failed, 3 were retried (10 tasks)."],
-    [of(10, 2, 2), "2 tasks failed (10 tasks)."],
-  ])("it reads %j", (text, expected) => expect(text).toBe(expected));
+    [of(0, 0), "no task failed"],
+    [of(1, 2), "1 task failed, 1 was retried"],
+    [of(0, 3), "no task failed, 3 were retried"],
+    [of(2, 2), "2 tasks failed"],
+  ])("they read %j", (text, expected) => expect(text).toBe(expected));
+});
+
+describe("the headline of a running cluster", () => {
+  const of = (total: number, ...items: Partial<ComputationProgress>[]) =>
+    progressHeadline({ total, items } as ClusterProgress);
+
+  test("it is the progress of the only computation", () => {
+    expect(of(1, { summary: "12 of 50 tasks, about 3 s left", stuck: "" })).toBe(
+      "Running: 12 of 50 tasks, about 3 s left.",
+    );
+    expect(of(1, { summary: "12 of 50 tasks", stuck: "no worker fits" })).toBe("Stuck: no worker fits.");
+  });
+  test("it is empty without one, with several, and before the answer", () => {
+    expect([of(0), of(2, {}, {}), of(2, {}), progressHeadline(null)]).toEqual(["", "", "", ""]);
+  });
 });
 
 describe("the cost of a cluster", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Frame, fold, packages, parseTraceback } from "../../src/model/text/traceback";
+import { type Frame, fold, innermost, packages, parseTraceback } from "../../src/model/text/traceback";
 
 const TEXT = `Traceback (most recent call last):
   File "/venv/lib/python3.12/site-packages/dask/x.py", line 3, in run
@@ -87,6 +87,13 @@ describe("grouping frames", () => {
   test("user frames stay separate", () => expect(fold([user, user])).toHaveLength(2));
 
   test("no frames have no groups", () => expect(fold([])).toEqual([]));
+
+  test("the innermost groups end before the first user frame that is too many", () => {
+    const groups = fold([user, user, library, user, user, library]);
+    expect(innermost(groups, 2).map((g) => g.isUserCode)).toEqual([false, true, true, false]);
+    expect(innermost(groups, 9)).toEqual(groups);
+    expect(innermost(fold([library]), 0)).toHaveLength(1);
+  });
 });
 
 describe("package names", () => {

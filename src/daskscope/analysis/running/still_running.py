@@ -133,7 +133,7 @@ def _ended(run: RunStatus, now_us: int) -> Explanation:
         advice = "Register the cluster again, or check whether its scheduler is still running."
         return Explanation(answer, evidence, (advice,))
     ended = f"Closed {when}{_close_cause(run)}" if reason in ("", "closed") else f"Ended {when} ({reason})"
-    return Explanation(f"{ended}. It no longer costs anything.", evidence, ())
+    return Explanation(f"{ended}.", evidence, ())
 
 
 def _close_cause(run: RunStatus) -> str:

@@ -1,39 +1,36 @@
 import type { HostedReport } from "../../api/server.gen";
 import { copy } from "../../widgets/clipboard";
 import { Icon } from "../../widgets/icon";
+import { RunFrame } from "../run/run-frame";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
 import { useResource } from "../shell/resources";
-import { ReportViewer } from "./report-viewer";
 
 /** The page of a report. */
 export function ReportPage({ number }: { number: string }) {
   const { api, account } = useTeam();
   const report = useResource<HostedReport>(() => api.get(`reports/${encodeURIComponent(number)}`), [number, account]);
+  const head = (
+    <div class="crumbs" data-testid="page-report">
+      <Link to={[account, "reports"]}>Reports</Link> / <span>{report.value?.title ?? number}</span>
+      {report.value && (
+        <div class="right">
+          <span class="faint">{report.value.private ? "Visible to members" : "Visible to anyone with the link"}</span>{" "}
+          <button type="button" class="btn sm" onClick={() => report.value && copy(report.value.url, "Link copied")}>
+            <Icon name="share" />
+            Copy link
+          </button>
+        </div>
+      )}
+    </div>
+  );
+  if (report.value?.kind === "recording")
+    return <RunFrame head={head} titled={false} address={api.url(`reports/${report.value.id}/document`)} />;
   return (
     <>
-      <div class="crumbs wide" data-testid="page-report">
-        <Link to={[account, "reports"]}>Reports</Link> / <span>{report.value?.title ?? number}</span>
-        {report.value && (
-          <div class="right">
-            <span class="faint">{report.value.private ? "Visible to members" : "Visible to anyone with the link"}</span>{" "}
-            <button type="button" class="btn sm" onClick={() => report.value && copy(report.value.url, "Link copied")}>
-              <Icon name="share" />
-              Copy link
-            </button>
-          </div>
-        )}
-      </div>
-      <Loaded from={report}>
-        {(r) =>
-          r.kind === "html" ? (
-            <UploadedHtml id={r.id} title={r.title || r.filename} />
-          ) : (
-            <ReportViewer address={api.url(`reports/${r.id}/document`)} />
-          )
-        }
-      </Loaded>
+      <div class="wide">{head}</div>
+      <Loaded from={report}>{(r) => <UploadedHtml id={r.id} title={r.title || r.filename} />}</Loaded>
     </>
   );
 }

@@ -10,7 +10,7 @@ export function ClusterMetrics({ c }: { c: OneCluster }) {
   const { account } = useTeam();
   const live = isLive(c);
   const inReport = (view: string, text: string) => (
-    <Link to={[account, "clusters", c.id, "report"]} hash={view}>
+    <Link to={[account, "clusters", c.id]} hash={view}>
       {text}
     </Link>
   );

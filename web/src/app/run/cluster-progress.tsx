@@ -5,7 +5,7 @@ import { Icon, Pill } from "../../widgets/icon";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { LoadError } from "../shell/loaded";
-import { useLive } from "../shell/resources";
+import { type Resource, useLive } from "../shell/resources";
 import { callText } from "./cluster-text";
 
 const PARTS = [
@@ -18,15 +18,21 @@ const PARTS = [
 const HOW_ESTIMATED =
   "Estimated: tasks left × mean duration of their prefix, over all threads of the cluster (shortest) or the threads used so far (longest)";
 
-/** The progress of each running computation: counts, time left, or why it is stuck. Shows nothing if none is running. */
-export function ClusterProgress({ id }: { id: string }) {
+/** The progress of the running computations of a cluster, which is loaded again when the cluster changes. */
+export function useProgress(id: string): Resource<Answer> {
   const { api, account } = useTeam();
-  const progress = useLive<Answer>(
-    id,
-    () => api.get(`clusters/${encodeURIComponent(id)}/progress`),
-    [id, account],
-    1000,
-  );
+  return useLive<Answer>(id, () => api.get(`clusters/${encodeURIComponent(id)}/progress`), [id, account], 1000);
+}
+
+/** How far the only running computation is, as the headline of its cluster; empty if there are several or none. */
+export function progressHeadline(progress: Answer | null): string {
+  if (progress?.total !== 1 || progress.items.length !== 1) return "";
+  const [one] = progress.items;
+  return one.stuck ? `Stuck: ${one.stuck}.` : `Running: ${one.summary}.`;
+}
+
+/** The progress of each running computation: counts, time left, or why it is stuck. Shows nothing if none is running. */
+export function ClusterProgress({ id, progress }: { id: string; progress: Resource<Answer> }) {
   const { value, error } = progress;
   if (error) return <LoadError error={error} at={value ? progress.at : 0} retry={progress.reload} />;
   if (!value || value.items.length === 0) return null;

@@ -1,5 +1,4 @@
 import type { Computation, OneCluster } from "../../api/server.gen";
-import { capital } from "../../model/activity";
 import { callOf } from "../../model/code";
 import { count, counted, money, percent } from "../../model/text/format";
 import { isLive } from "../parts/pills";
@@ -7,18 +6,6 @@ import { isLive } from "../parts/pills";
 /** Whether the cluster has work. Advice about idle clusters does not apply then. */
 export function isBusy(c: OneCluster): boolean {
   return isLive(c) && c.tasks_processing + c.tasks_queued > 0;
-}
-
-/** Summarize the tasks of a cluster that has ended. A retried task counts as several executions. */
-export function outcome(
-  c: Pick<OneCluster, "n_tasks" | "n_errors" | "n_exceptions">,
-  computations: readonly Pick<Computation, "state">[],
-): string {
-  if (c.n_tasks === 0) return "It ran no tasks.";
-  const cut = computations.filter((one) => one.state === "unfinished" || one.state === "lost").length;
-  const unfinished = cut > 0 ? ` ${counted(cut, "computation")} did not finish.` : "";
-  if (c.n_exceptions === 0) return `It ran ${counted(c.n_tasks, "task")}; none failed.${unfinished}`;
-  return `${capital(failures(c))} (${counted(c.n_tasks, "task")}).${unfinished}`;
 }
 
 /** Say how many tasks failed for good and how many exceptions were retried. */

@@ -1,110 +1,39 @@
+import type { ComponentChildren } from "preact";
+import type { Answer } from "../../api/schema.gen";
 import type { Page } from "../../api/server";
 import type { Computation, Explanation, OneCluster } from "../../api/server.gen";
+import { capital } from "../../model/activity";
+import { isLost } from "../../model/model";
 import { counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
+import { OutcomePill } from "../../widgets/icon";
 import { toast } from "../../widgets/toast";
 import { ActionButton } from "../parts/action-button";
 import { EditDialog, parseTags } from "../parts/edit-dialog";
 import { Field } from "../parts/field";
 import { ClusterPill, isLive } from "../parts/pills";
-import { ReportViewer } from "../reports/report-viewer";
+import { Ago } from "../parts/time-text";
 import { useCan, useTeam, useTitle } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
 import { useLive } from "../shell/resources";
 import { ClusterDetails } from "./cluster-details";
 import { ClusterMetrics } from "./cluster-metrics";
-import { ClusterPictures } from "./cluster-pictures";
-import { ClusterProgress } from "./cluster-progress";
+import { ClusterProgress, progressHeadline, useProgress } from "./cluster-progress";
 import { ClusterRunning } from "./cluster-running";
-import { ClusterPrefixTable, ComputationTable, WorkerTable } from "./cluster-tables";
-import { isBusy, outcome } from "./cluster-text";
+import { failures, isBusy } from "./cluster-text";
+import { ComputationTable } from "./computation-table";
 import { LazyLiveView } from "./lazy-live-view";
-import { WorkerHistory } from "./worker-history";
+import { RunFrame } from "./run-frame";
 
-export const CLUSTER_TABS = ["summary", "live", "report"] as const;
+type Explained = OneCluster & { why: Explanation | null };
 
-/** The page of a cluster. It updates while the cluster runs and stays the same page afterwards. */
-export function ClusterPage({ id, tab }: { id: string; tab: (typeof CLUSTER_TABS)[number] }) {
-  const { account } = useTeam();
-  return (
-    <>
-      <div class="crumbs wide">
-        <Link to={[account, "clusters"]}>Clusters</Link> /{" "}
-        <span class="cut" title={id}>
-          {id}
-        </span>
-        <nav class="tabs" aria-label="Cluster views">
-          <Link
-            to={[account, "clusters", id]}
-            aria-current={tab === "summary" ? "page" : undefined}
-            testid="tab-summary"
-          >
-            Summary
-          </Link>
-          <Link
-            to={[account, "clusters", id, "live"]}
-            aria-current={tab === "live" ? "page" : undefined}
-            testid="tab-live"
-          >
-            Live
-          </Link>
-          <Link
-            to={[account, "clusters", id, "report"]}
-            aria-current={tab === "report" ? "page" : undefined}
-            testid="tab-report"
-          >
-            Full report
-          </Link>
-        </nav>
-      </div>
-      {tab === "report" && <FullReport id={id} />}
-      {tab === "live" && <Live id={id} />}
-      {tab === "summary" && <Summary id={id} />}
-    </>
-  );
-}
-
-/** The cluster as it runs. */
-function Live({ id }: { id: string }) {
-  useTitle(`Live · ${id}`);
-  return (
-    <main class="wide" data-testid="page-live">
-      <LazyLiveView cluster={id} detailed />
-    </main>
-  );
-}
-
-/** The report of the whole run. */
-function FullReport({ id }: { id: string }) {
-  const { account, api } = useTeam();
-  const cluster = useLive<OneCluster>(id, () => api.get(`clusters/${encodeURIComponent(id)}`), [id, account], 5000);
-  return (
-    <ReportViewer
-      address={api.url(`clusters/${encodeURIComponent(id)}/document`)}
-      live={cluster.value !== null && isLive(cluster.value)}
-      lost={cluster.value?.state === "lost"}
-      tasks={cluster.value?.n_tasks ?? 0}
-    />
-  );
-}
-
-/** Says that the server has lost rows of a cluster, and what to do: without it, the pictures below look as if nothing ran. */
-export function MissingRows({ rows }: { rows: number }) {
-  if (rows === 0) return null;
-  return (
-    <p class="bad" data-testid="missing-rows">
-      {counted(rows, "row")} of this cluster {rows === 1 ? "is" : "are"} missing: the server has lost files. Restore
-      them from a backup, or run <code>daskscope doctor</code>.
-    </p>
-  );
-}
-
-function Summary({ id }: { id: string }) {
+/** The page of a cluster. It follows the cluster while it runs and stays the same page afterwards. */
+export function ClusterPage({ id }: { id: string }) {
   const { api, account } = useTeam();
   const path = `clusters/${encodeURIComponent(id)}`;
   // Load both together, so that the sentence and the numbers are from the same moment.
-  const cluster = useLive<OneCluster & { why: Explanation | null }>(
+  const cluster = useLive<Explained>(
     id,
     async () => {
       const [one, why] = await Promise.all([
@@ -116,85 +45,135 @@ function Summary({ id }: { id: string }) {
     [id, account],
     1000,
   );
-  useTitle(cluster.value ? cluster.value.name || id : undefined);
   const computations = useLive<Page<Computation>>(
     id,
     () => api.get("computations", { cluster_id: id, limit: 200 }),
     [id, account],
     2000,
   );
+  const c = cluster.value;
+  useTitle(c ? c.name || id : undefined);
+  if (!c)
+    return (
+      <main class="wide" data-testid="page-cluster">
+        <Loaded from={cluster} lines={10}>
+          {() => null}
+        </Loaded>
+      </main>
+    );
+  const live = isLive(c);
+  const below = (
+    <div class="stack">
+      <Panel testid="computations">
+        <Loaded from={computations}>
+          {(page) => <ComputationTable items={page.items} of={c.n_computations} cluster={id} />}
+        </Loaded>
+      </Panel>
+      <ClusterDetails c={c} />
+    </div>
+  );
   return (
-    <main class="wide" data-testid="page-cluster">
-      <Loaded from={cluster} lines={10}>
-        {(c) => (
-          <>
-            <div class="title">
-              <ClusterPill cluster={c} />
-              <h1>{c.name || c.id}</h1>
-              {c.tags.map((t) => (
-                <span class="tag" key={t}>
-                  {t}
-                </span>
-              ))}
-              <div class="acts">
-                <EditCluster cluster={c} done={cluster.reload} />
-                <CloseCluster cluster={c} />
-              </div>
-            </div>
-            {c.why && (
-              <p class="answer" data-testid="why">
-                <b>{c.why.answer}</b>{" "}
-                <span>
-                  {isBusy(c) ? "" : (c.why.advice[0] ?? "")}{" "}
-                  {isLive(c) ? "" : outcome(c, computations.value?.items ?? [])}
-                </span>
-              </p>
-            )}
-            <MissingRows rows={c.missing_rows} />
-            <div class="stack">
-              {isLive(c) && <ClusterProgress id={id} />}
-              <ClusterMetrics c={c} />
-              {isLive(c) && <LazyLiveView cluster={id} />}
-              {isLive(c) && <ClusterRunning id={id} />}
-              {c.why && (isLive(c) || c.state === "lost") && c.why.evidence.length > 0 && (
-                <Panel title={isLive(c) ? "Why it is running" : "How it ended"} testid="evidence">
-                  <ul class="plain">
-                    {c.why.evidence.map((line) => (
-                      <li key={line}>{line}</li>
-                    ))}
-                    {c.why.advice.map((line) => (
-                      <li key={line}>
-                        <b>{line}</b>
-                      </li>
-                    ))}
-                  </ul>
-                </Panel>
-              )}
-              {!isLive(c) && <ClusterPictures c={c} />}
-              <WorkerHistory id={id} />
-              <Panel testid="computations">
-                <Loaded from={computations}>
-                  {(page) => <ComputationTable items={page.items} of={c.n_computations} cluster={id} />}
-                </Loaded>
-              </Panel>
-              <div class="cols">
-                <div class="c7">
-                  <Panel>
-                    <ClusterPrefixTable prefixes={c.prefixes} />
-                  </Panel>
-                </div>
-                <div class="c5">
-                  <ClusterDetails c={c} />
-                </div>
-              </div>
-              <Panel testid="workers">
-                <WorkerTable workers={c.worker_list} live={isLive(c)} />
-              </Panel>
-            </div>
-          </>
+    <div data-testid="page-cluster">
+      <RunFrame
+        head={<ClusterHead c={c} reload={cluster.reload} />}
+        live={live ? <RunningCluster c={c} below={below} reload={cluster.reload} /> : null}
+        below={below}
+        answer={c.state === "lost" && c.why ? lostAnswer(c.why) : null}
+        address={api.url(`${path}/document`)}
+        tasks={c.n_tasks}
+        fitted
+      />
+    </div>
+  );
+}
+
+/** The headline of a cluster that the server no longer hears from. */
+function lostAnswer({ answer, evidence }: Explanation): Answer {
+  return { state: "lost", headline: answer, reason: evidence.map((line) => `${capital(line)}.`).join(" ") };
+}
+
+function ClusterHead({ c, reload }: { c: Explained; reload: () => void }) {
+  const { account } = useTeam();
+  const live = isLive(c);
+  const workers = live ? c.workers : c.peak_workers;
+  const threads = live ? c.threads : c.peak_threads;
+  return (
+    <>
+      <div class="crumbs">
+        <Link to={[account, "clusters"]}>Clusters</Link> / <span class="cut">{c.name || "unnamed"}</span> /{" "}
+        <Ago at={c.start} />
+      </div>
+      <div class="title">
+        {live ? (
+          <ClusterPill cluster={c} />
+        ) : (
+          <OutcomePill state={c.state} lost={c.worker_list.filter(isLost).length} />
         )}
-      </Loaded>
-    </main>
+        <h1 title={c.id}>{c.name || c.id}</h1>
+        <span class="faint" data-testid="about">
+          {c.user} · {counted(workers, "worker")}, {counted(threads, "thread")}
+          {c.why && !live && c.state !== "lost" && ` · ${c.why.answer}`}
+        </span>
+        {c.tags.map((t) => (
+          <span class="tag" key={t}>
+            {t}
+          </span>
+        ))}
+        <div class="acts">
+          <EditCluster cluster={c} done={reload} />
+          <CloseCluster cluster={c} />
+        </div>
+      </div>
+      <MissingRows rows={c.missing_rows} />
+    </>
+  );
+}
+
+/** The overview of a cluster while it runs. */
+function RunningCluster({ c, below, reload }: { c: Explained; below: ComponentChildren; reload: () => void }) {
+  const progress = useProgress(c.id);
+  const headline = isBusy(c) ? progressHeadline(progress.value) : "";
+  return (
+    <div data-testid="view-overview">
+      {c.why && (
+        <p class="answer" data-testid="answer">
+          <b>{headline || c.why.answer}</b>{" "}
+          <span>{headline ? `${capital(failures(c))}.` : isBusy(c) ? "" : (c.why.advice[0] ?? "")}</span>
+        </p>
+      )}
+      <div class="stack">
+        <ClusterProgress id={c.id} progress={progress} />
+        <ClusterMetrics c={c} />
+        <LazyLiveView cluster={c.id} onEnd={reload} />
+        <ClusterRunning id={c.id} />
+        {c.why && !isBusy(c) && c.why.evidence.length > 0 && (
+          <Panel title="Why it is running" testid="evidence">
+            <ul class="plain">
+              {c.why.evidence.map((line) => (
+                <li key={line}>{line}</li>
+              ))}
+              {c.why.advice.map((line) => (
+                <li key={line}>
+                  <b>{line}</b>
+                </li>
+              ))}
+            </ul>
+          </Panel>
+        )}
+      </div>
+      {below}
+    </div>
+  );
+}
+
+/** Says that the server has lost rows of a cluster, and what to do: without it, the pictures below look as if nothing ran. */
+export function MissingRows({ rows }: { rows: number }) {
+  if (rows === 0) return null;
+  return (
+    <p class="bad" data-testid="missing-rows">
+      {counted(rows, "row")} of this cluster {rows === 1 ? "is" : "are"} missing: the server has lost files. Restore
+      them from a backup, or run <code>daskscope doctor</code>.
+    </p>
   );
 }
 

@@ -1,13 +1,13 @@
-import { useState } from "preact/hooks";
+import type { Answer } from "../../api/schema.gen";
 import type { AccountPreferences, HostedReport, OneComputation, UsualDuration } from "../../api/server.gen";
 import { count, counted } from "../../model/text/format";
+import { Panel } from "../../widgets/basics";
 import { copy } from "../../widgets/clipboard";
 import { Icon, Pill, StatePill } from "../../widgets/icon";
 import { toast } from "../../widgets/toast";
 import { EditDialog } from "../parts/edit-dialog";
 import { SourceCode } from "../parts/source-code";
 import { Ago, seconds } from "../parts/time-text";
-import { ReportViewer } from "../reports/report-viewer";
 import { useCan, useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
@@ -16,6 +16,7 @@ import { callText } from "./cluster-text";
 import { HistoryOfComputation } from "./computation-history";
 import { EarlierRuns } from "./earlier-runs";
 import { LazyLiveView } from "./lazy-live-view";
+import { RunFrame } from "./run-frame";
 
 /** Compare the duration with the median of the earlier finished runs; empty if there are none. */
 export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
@@ -30,88 +31,104 @@ export function comparison(c: Pick<OneComputation, "state" | "duration" | "earli
   return `${change === 0 ? "same duration as" : `${count(Math.abs(change))} % ${change > 0 ? "longer" : "shorter"} than`} the median of ${done.length === 1 ? "1 earlier run" : `${done.length} earlier runs`} · `;
 }
 
-/** The page of a computation: code, earlier runs and report. */
+/** The page of a computation: its document with code and earlier runs, and the tasks that run now while it runs. */
 export function ComputationPage({ cluster, id }: { cluster: string; id: string }) {
-  const { api, account, router } = useTeam();
-  // Only at first: readers may close it, and go back to the default.
-  const [hasMeasure] = useState("measure" in router.params);
-  const canWrite = useCan("write");
+  const { api, account } = useTeam();
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}`;
   const found = useLive<OneComputation>(cluster, () => api.get(path), [cluster, id, account], 3000);
+  const c = found.value;
+  if (!c)
+    return (
+      <main class="wide" data-testid="page-computation">
+        <Loaded from={found} lines={10}>
+          {() => null}
+        </Loaded>
+      </main>
+    );
+  const live = c.state === "running" && (
+    <div data-testid="view-overview">
+      <LazyLiveView cluster={cluster} computation={id} onEnd={found.reload} />
+    </div>
+  );
+  return (
+    <div data-testid="page-computation">
+      <RunFrame
+        head={<ComputationHead c={c} cluster={cluster} path={path} />}
+        live={live || null}
+        below={<CodeAndEarlierRuns c={c} cluster={cluster} />}
+        answer={c.state === "lost" ? LOST : null}
+        address={api.url(`${path}/document`)}
+        tasks={c.n_tasks}
+      />
+    </div>
+  );
+}
+
+/** The document ends with the last row, and cannot know that no more will come. */
+const LOST: Answer = {
+  state: "lost",
+  headline: "Lost: the server no longer hears from its cluster.",
+  reason: "The scheduler was killed, or it cannot reach this server. Everything below had arrived before.",
+};
+
+function ComputationHead({ c, cluster, path }: { c: OneComputation; cluster: string; path: string }) {
+  const { account } = useTeam();
+  const canWrite = useCan("write");
   return (
     <>
-      <div class="crumbs wide" data-testid="page-computation">
+      <div class="crumbs">
         <Link to={[account, "clusters"]}>Clusters</Link> /{" "}
-        <Link to={[account, "clusters", cluster]}>{found.value?.cluster_name || cluster}</Link> / <span>{id}</span>
-        <div class="right">
-          {found.value && found.value.state !== "running" && (
-            <Link to={[account, "clusters", cluster, "computations", id, "what-if"]} class="btn sm">
+        <Link to={[account, "clusters", cluster]}>{c.cluster_name || "unnamed"}</Link> / <Ago at={c.start} />
+      </div>
+      <div class="title">
+        <StatePill state={c.state} />
+        <h1 title={c.id}>
+          <code>{callText(c)}</code>
+        </h1>
+        <span class="faint" data-testid="compared">
+          {comparison(c)}
+          {counted(c.n_tasks, "task")}
+          {c.n_submissions > 1 && (
+            <span title="Dask merges calls that are made while a computation runs. The code shown belongs to the first call.">
+              {" "}
+              from {count(c.n_submissions)} calls
+            </span>
+          )}{" "}
+          · {seconds(c.duration)} · {c.user}
+        </span>
+        <div class="acts">
+          {c.state !== "running" && (
+            <Link to={[account, "clusters", cluster, "computations", c.id, "what-if"]} class="btn sm">
               What if
             </Link>
           )}
           {canWrite && <ShareComputation path={path} />}
         </div>
       </div>
-      <div class="wide headroom">
-        <Loaded from={found} lines={3}>
-          {(c) => (
-            <>
-              <div class="title">
-                <StatePill state={c.state} />
-                <h1>
-                  <code>{callText(c)}</code>
-                </h1>
-                <span class="faint" data-testid="compared">
-                  {comparison(c)}
-                  {counted(c.n_tasks, "task")}
-                  {c.n_submissions > 1 && (
-                    <span title="Dask merges calls that are made while a computation runs. The code shown belongs to the first call.">
-                      {" "}
-                      from {count(c.n_submissions)} calls
-                    </span>
-                  )}{" "}
-                  · {seconds(c.duration)} · <Ago at={c.start} /> · {c.user}
-                </span>
-              </div>
-              <UsualDurationText usual={c.usual} />
-              <div class="folds">
-                <details data-testid="code">
-                  <summary>
-                    Code <span class="faint">{c.code_file}</span>
-                  </summary>
-                  {c.code ? (
-                    <SourceCode code={c.code} hot={c.code_line} />
-                  ) : (
-                    <p class="callout">
-                      No code recorded. Recording of code is off, or the recorder was started by a preload script.
-                    </p>
-                  )}
-                </details>
-                {c.earlier.length > 0 && (
-                  <details data-testid="earlier" open={hasMeasure}>
-                    <summary>{counted(c.earlier.length, "earlier run")} of this code</summary>
-                    <HistoryOfComputation cluster={cluster} id={id} />
-                    <EarlierRuns of={c} />
-                  </details>
-                )}
-              </div>
-            </>
-          )}
-        </Loaded>
-      </div>
-      {found.value?.state === "running" && (
-        <div class="wide headroom">
-          <LazyLiveView cluster={cluster} computation={id} detailed />
-        </div>
-      )}
-      <ReportViewer
-        key={id}
-        address={api.url(`clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/document`)}
-        live={found.value?.state === "running"}
-        lost={found.value?.state === "lost"}
-        tasks={found.value?.n_tasks ?? 0}
-      />
+      <UsualDurationText usual={c.usual} />
     </>
+  );
+}
+
+function CodeAndEarlierRuns({ c, cluster }: { c: OneComputation; cluster: string }) {
+  return (
+    <div class="stack mt">
+      {c.earlier.length > 0 && (
+        <Panel title={`${counted(c.earlier.length, "earlier run")} of this code`} testid="earlier">
+          <HistoryOfComputation cluster={cluster} id={c.id} />
+          <EarlierRuns of={c} />
+        </Panel>
+      )}
+      <Panel title="Code" note={c.code_file} testid="code">
+        {c.code ? (
+          <SourceCode code={c.code} hot={c.code_line} />
+        ) : (
+          <p class="callout">
+            No code recorded. Recording of code is off, or the recorder was started by a preload script.
+          </p>
+        )}
+      </Panel>
+    </div>
   );
 }
 

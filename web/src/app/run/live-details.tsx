@@ -132,7 +132,7 @@ function LiveErrors({ run }: { run: LiveRun }) {
           {errors.slice(0, MAX_ROWS).map((error) => (
             <tr key={error.fingerprint}>
               <td>
-                <Link to={[account, "errors", error.fingerprint]}>{error.type}</Link>{" "}
+                <Link to={[account, "errors", error.fingerprint]}>{error.type || "Unnamed error"}</Link>{" "}
                 <span class="faint cut">{error.message.slice(0, 160)}</span>
               </td>
               <td class="mono">{error.prefix}</td>

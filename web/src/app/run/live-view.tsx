@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
 import { useParam } from "../../model/page/hooks";
 import { clock, count, counted } from "../../model/text/format";
 import { Loading, Swatch } from "../../widgets/basics";
@@ -22,18 +23,22 @@ interface Props {
   cluster: string;
   /** Only tasks of this computation. */
   computation?: string;
-  /** Also show the profile, fine metrics, prefixes and errors. */
-  detailed?: boolean;
+  /** Called when the run has ended. */
+  onEnd: () => void;
 }
 
 /** A running cluster, as it runs: task stream, busy threads, memory, finished tasks and transfers of the last seconds. */
-export function LiveView({ cluster, computation = "", detailed = false }: Props) {
+export function LiveView({ cluster, computation = "", onEnd }: Props) {
   const { api, account } = useTeam();
   const feed = useLiveRun(
     (cursor, wait) => api.url(`clusters/${encodeURIComponent(cluster)}/increments`, { cursor, wait, computation }),
     [cluster, computation, account],
   );
   const { run, version } = feed;
+  const hasEnded = version > 0 && !run.isLive;
+  useEffect(() => {
+    if (hasEnded) onEnd();
+  }, [hasEnded]);
   const [chosen, choose] = useParam("window", "2min");
   const name: WindowName = chosen in WINDOWS ? (chosen as WindowName) : "2min";
   const range = useLiveRange(run, version, name);
@@ -61,18 +66,12 @@ export function LiveView({ cluster, computation = "", detailed = false }: Props)
         ) : run.lanes.lanes.length === 0 ? (
           <p class="callout">No task has finished in the last {counted(run.window / 60, "minute")}.</p>
         ) : (
-          <LiveStream
-            run={run}
-            version={version}
-            range={range}
-            maxHeight={detailed ? 420 : 240}
-            onSelect={range.pause}
-          />
+          <LiveStream run={run} version={version} range={range} maxHeight={420} onSelect={range.pause} />
         )}
         <LiveStatus feed={feed} range={range} />
       </section>
       <LiveCharts run={run} version={version} range={range} />
-      {detailed && <LiveDetails run={run} version={version} range={range} />}
+      <LiveDetails run={run} version={version} range={range} />
     </div>
   );
 }
@@ -105,7 +104,7 @@ function LiveStatus({ feed, range }: { feed: LiveFeed; range: LiveRangeState }) 
         {counted(range.missed, "task")} finished since.
       </>
     );
-  else if (!run.isLive) text = "The cluster no longer runs. The full report has all of it.";
+  else if (!run.isLive) text = "The cluster no longer runs.";
   else text = "Live. Drag over the tasks to select a time.";
   return (
     <div class={problem ? "pfoot warn" : "pfoot"} data-testid="live-status">

@@ -9,13 +9,8 @@ export const VIEWS = [
   "memory",
   "bandwidth",
   "workers",
-  "errors",
-  "code",
   "groups",
-  "events",
-  "path",
-  "environment",
-  "tables",
+  "errors",
   "coffea",
 ] as const;
 export type View = (typeof VIEWS)[number];

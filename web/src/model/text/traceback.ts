@@ -47,6 +47,13 @@ export function fold(frames: readonly Frame[]): Fold[] {
   return out;
 }
 
+/** Return the first groups, with at most the given number of frames of the user's code. */
+export function innermost(groups: readonly Fold[], max: number): Fold[] {
+  let left = max;
+  const end = groups.findIndex((group) => group.isUserCode && left-- <= 0);
+  return groups.slice(0, end < 0 ? undefined : end);
+}
+
 /** Return the names of the packages of the frames. */
 export function packages(frames: readonly Frame[]): string {
   const names = new Set(

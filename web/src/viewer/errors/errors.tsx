@@ -13,7 +13,7 @@ export function Errors() {
   if (report.errors.length === 0) {
     return (
       <>
-        <ViewHead title="Errors" />
+        <ViewHead title="Failures" />
         <Panel>
           <Empty title="No errors"> No task failed in this run.</Empty>
         </Panel>
@@ -28,7 +28,7 @@ export function Errors() {
   return (
     <>
       <ViewHead
-        title="Errors"
+        title="Failures"
         note={`${counted(report.errors.length, "error group")}, ${counted(report.totals.errors, "failed task")}`}
       />
       <TimeRuler />

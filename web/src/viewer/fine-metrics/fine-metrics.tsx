@@ -9,6 +9,7 @@ import { Loading, Panel, ViewHead } from "../../widgets/basics";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { PrefixName } from "../../widgets/table/prefix-name";
 import { DataTable } from "../../widgets/table/table";
+import { IdleInSelection } from "../overview/overview-reasons";
 import { FilterBar, useFilters } from "./fine-metrics-filters";
 
 export function FineMetrics() {
@@ -32,7 +33,7 @@ export function FineMetrics() {
   );
   return (
     <>
-      <ViewHead title="Fine metrics" note="Measured by workers while they execute, fetch and send" />
+      <ViewHead title="Time" note="Measured by workers while they execute, fetch and send" />
       <TimeRuler />
       <Panel class="mt" foot={rows && <MetricLegend rows={rows} hits={hits} />}>
         <FilterBar filters={filters} activities={activities} />
@@ -90,6 +91,7 @@ function Panels({ rows, unit }: { rows: MetricSum[]; unit: string }) {
           <MetricBars rows={sending} by="activity" unit={unit} />
         </Panel>
       </div>
+      {unit === "seconds" && <IdleInSelection />}
       <section class="panel mt" aria-label="All metrics">
         <DataTable
           title="All metrics"

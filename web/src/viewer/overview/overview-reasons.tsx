@@ -2,11 +2,11 @@ import type { Category, Reason } from "../../api/schema.gen";
 import { type BinRange, type CubeData, sumBy } from "../../model/cube";
 import { useFromCube, useModel, useSettledSelection } from "../../model/page/hooks";
 import { duration, shares } from "../../model/text/format";
+import { Panel } from "../../widgets/basics";
 
-/** Why tasks waited in the whole run, and why threads were idle in the selected time. */
+/** Why tasks waited, and why threads were idle. */
 export function Reasons() {
   const { report } = useModel();
-  const selection = useSettledSelection();
   const reasonsOf = (category: Category) => report.split.find((s) => s.category === category)?.reasons ?? [];
   const waiting = reasonsOf("noncpu");
   const idle = reasonsOf("idle");
@@ -14,31 +14,18 @@ export function Reasons() {
   return (
     <div class="reasons" data-testid="reasons">
       <ReasonList title="Why tasks waited" swatch="noncpu" reasons={byLength(waiting)} />
-      {selection.whole ? (
-        <ReasonList title="Why threads were idle" swatch="idle" reasons={byLength(idle)} />
-      ) : (
-        <SelectedIdle reasons={idle} />
-      )}
+      <ReasonList title="Why threads were idle" swatch="idle" reasons={byLength(idle)} />
     </div>
-  );
-}
-
-function SelectedIdle({ reasons }: { reasons: readonly Reason[] }) {
-  const selection = useSettledSelection();
-  const found = useFromCube("idle_by_reason", (cube) => reasonsIn(cube, reasons, selection), [selection, reasons]);
-  return (
-    <ReasonList title="Why threads were idle" note="in the selected time" swatch="idle" reasons={found ?? reasons} />
   );
 }
 
 interface ListProps {
   title: string;
-  note?: string;
   swatch: Category;
   reasons: readonly Reason[];
 }
 
-function ReasonList({ title, note, swatch, reasons }: ListProps) {
+function ReasonList({ title, swatch, reasons }: ListProps) {
   const texts = shares(reasons.map((r) => r.us));
   const total = reasons.reduce((sum, r) => sum + r.us, 0);
   return (
@@ -46,7 +33,7 @@ function ReasonList({ title, note, swatch, reasons }: ListProps) {
       <thead>
         <tr>
           <th scope="col">
-            <i class={`sw a-${swatch}`} /> {title} {note && <span class="faint">{note}</span>}
+            <i class={`sw a-${swatch}`} /> {title}
           </th>
           <th scope="col" class="num">
             {total > 0 ? duration(total) : ""}
@@ -78,13 +65,29 @@ function ReasonList({ title, note, swatch, reasons }: ListProps) {
   );
 }
 
+export function byLength(reasons: readonly Reason[]): Reason[] {
+  return reasons.filter((r) => r.us > 0).sort((a, b) => b.us - a.us);
+}
+
+/** Why threads were idle in the selected time. */
+export function IdleInSelection() {
+  const { report } = useModel();
+  const selection = useSettledSelection();
+  const reasons = report.split.find((s) => s.category === "idle")?.reasons ?? [];
+  const found = useFromCube("idle_by_reason", (cube) => reasonsIn(cube, reasons, selection), [selection, reasons]);
+  if (reasons.length === 0) return null;
+  return (
+    <Panel class="mt">
+      <div class="reasons">
+        <ReasonList title="Why threads were idle" swatch="idle" reasons={found ?? []} />
+      </div>
+    </Panel>
+  );
+}
+
 /** Return the reasons in the selected time, longest first. Reasons without time there are left out. */
 export function reasonsIn(cube: CubeData, reasons: readonly Reason[], range: BinRange): Reason[] {
   const us = sumBy(cube, "reason", "us", range);
   const label = new Map(reasons.map((r) => [r.reason, r.label]));
   return byLength(cube.keys.reason.map((reason, i) => ({ reason, label: label.get(reason) ?? reason, us: us[i] })));
-}
-
-export function byLength(reasons: readonly Reason[]): Reason[] {
-  return reasons.filter((r) => r.us > 0).sort((a, b) => b.us - a.us);
 }

@@ -1,14 +1,18 @@
+import { useContext, useState } from "preact/hooks";
 import { useActivity, useModel } from "../../model/page/hooks";
 import { ActivityPanels } from "../../widgets/activity-panels";
 import { Empty, Panel } from "../../widgets/basics";
 import { FlamePanel } from "../../widgets/flame/flame-panel";
-import { StatePill } from "../../widgets/icon";
+import { OutcomePill } from "../../widgets/icon";
 import { MemoryPanel } from "../../widgets/memory/memory-panel";
 import { MetricStrip } from "../../widgets/metric-strip";
 import { StreamPanel } from "../../widgets/stream/stream-panel";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { PrefixTable } from "../../widgets/table/prefix-table";
 import { Traceback } from "../../widgets/traceback";
+import { EnvironmentView } from "../environment";
+import { FrameContext } from "../frame";
+import { TopFailure } from "./overview-failure";
 import { Findings } from "./overview-findings";
 import { metricsOf } from "./overview-metrics";
 import { ThreadTime } from "./overview-thread-time";
@@ -19,17 +23,22 @@ const EXAMPLE = `with daskscope.performance_report("report.html"):
 export function Overview() {
   const { report } = useModel();
   const activity = useActivity();
+  const { titled, below, answer } = useContext(FrameContext);
+  const { headline, reason } = answer ?? report.answer;
   return (
     <>
-      <div class="title">
-        <StatePill state={report.answer.state} />
-        <h1 title={report.title}>
-          <code>{report.title}</code>
-        </h1>
-      </div>
-      <p class="answer">
-        <b>{report.answer.headline}</b> <span>{report.answer.reason}</span>
+      {!titled && (
+        <div class="title">
+          <OutcomePill state={report.answer.state} lost={report.totals.workers_lost} />
+          <h1 title={report.title}>
+            <code>{report.title}</code>
+          </h1>
+        </div>
+      )}
+      <p class="answer" data-testid="answer">
+        <b>{headline}</b> <span>{reason}</span>
       </p>
+      <TopFailure />
       {report.failure && (
         <div class="mt">
           <Failure text={report.failure} />
@@ -76,7 +85,24 @@ export function Overview() {
           </dl>
         </Panel>
       )}
+      <EnvironmentFold />
+      {below}
     </>
+  );
+}
+
+/** Package versions and configuration, which are loaded when the reader opens them. */
+function EnvironmentFold() {
+  const [open, setOpen] = useState(false);
+  return (
+    <div class="folds mt">
+      <details data-testid="environment" onToggle={(e) => setOpen(e.currentTarget.open)}>
+        <summary>
+          Environment <span class="faint">package versions and configuration of Dask</span>
+        </summary>
+        {open && <EnvironmentView />}
+      </details>
+    </div>
   );
 }
 

@@ -10,6 +10,7 @@ import { Loading, Panel, ViewHead } from "../../widgets/basics";
 import { TimePlot } from "../../widgets/plots/plot";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { DataTable } from "../../widgets/table/table";
+import { Events } from "../events";
 import { PeakBar, Uptime, WorkerDetail, WorkerVerdict } from "./worker-detail";
 
 export function Workers() {
@@ -117,6 +118,7 @@ export function Workers() {
         {chosen && <WorkerDetail worker={chosen} />}
       </div>
       <SchedulerPlots />
+      <Events />
     </>
   );
 }

@@ -67,10 +67,12 @@ export function useTaskCursor(onTask: (task: number) => void): TaskCursor {
 /** Move the selection so that it contains the task, without changing its length. */
 function moveSelectionTo(model: Model, task: TaskDetail): void {
   const { axis, nav, report } = model;
-  const { t0, t1 } = nav.state.selection;
+  const { t0, t1, whole } = nav.state.selection;
   const from = task.start * report.stream.tick_us;
   const to = task.stop * report.stream.tick_us;
-  if (to >= t0 && from <= t1) return;
+  // A task that only touches the selection is not drawn, and the lanes of a worker that left before it are not shown.
+  const edge = (t1 - t0) / 100;
+  if (whole || (to >= t0 + edge && from <= t1 - edge)) return;
   const start = Math.max(0, Math.min(axis.length - (t1 - t0), (from + to - (t1 - t0)) / 2));
   nav.select(select(axis, start, start + t1 - t0));
 }

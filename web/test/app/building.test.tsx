@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Building, estimatedShare, expectedSeconds } from "../../src/app/reports/report-viewer";
+import { Building, estimatedShare, expectedSeconds } from "../../src/app/run/building";
 import { type FakeNode, renderFake } from "../fake-document";
 
 afterEach(() => {

@@ -1,0 +1,89 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { Answer } from "../../api/schema.gen";
+import { ParamContext } from "../../model/page/hooks";
+import { VIEWS, type View } from "../../model/page/nav";
+import { Rail } from "../../viewer/rail";
+import { Failed, Panel } from "../../widgets/basics";
+import { Ago } from "../parts/time-text";
+import { useTeam } from "../shell/context";
+import { Building } from "./building";
+import { useDocument } from "./use-document";
+
+/** The view in the URL. The hash belongs to the run: the path says which run it is. */
+function viewInUrl(): View {
+  const name = location.hash.replace(/^#\/?/, "").split("?")[0];
+  return VIEWS.find((view) => view === name) ?? "overview";
+}
+
+interface Props {
+  /** Breadcrumb, title and buttons, above every view. */
+  head: ComponentChildren;
+  /** Whether the head has the title and the state of the run; otherwise the overview shows them. */
+  titled?: boolean;
+  /** The overview while the run goes on; null once it has ended. */
+  live?: ComponentChildren;
+  /** Panels at the end of the overview. */
+  below?: ComponentChildren;
+  /** Replaces the headline of the document. */
+  answer?: Answer | null;
+  /** Where the document of the run is. */
+  address: string;
+  /** Number of tasks, which tells how long building the document takes. */
+  tasks?: number;
+  /** Select the time with work, if it is short in a long run. */
+  fitted?: boolean;
+}
+
+/** The page of a cluster, a computation or a report: the views of its document, and an overview that follows a run. */
+export function RunFrame(props: Props) {
+  const { head, titled = true, live = null, below = null, answer = null, address, tasks = 0, fitted = false } = props;
+  const [view, setView] = useState(viewInUrl);
+  const { router } = useTeam();
+  const isFollowing = live !== null && view === "overview";
+  const { loaded, problem, reload } = useDocument({ address: isFollowing ? "" : address, live: live !== null, fitted });
+  const nav = loaded?.model.nav;
+  useEffect(() => {
+    const onPop = () => setView(viewInUrl());
+    addEventListener("popstate", onPop);
+    return () => removeEventListener("popstate", onPop);
+  }, []);
+  useEffect(() => nav?.subscribe(() => setView(nav.state.view)), [nav]);
+  const go = (next: View) => {
+    if (nav) return nav.go(next);
+    history.pushState(null, "", `#${next}`);
+    scrollTo(0, 0);
+    setView(next);
+  };
+  // Tables and charts of the app keep their settings in the query, also among the views, which use the hash.
+  const inApp = <ParamContext.Provider value={router}>{below}</ParamContext.Provider>;
+  return (
+    <div class="shell" data-viewer>
+      <Rail report={loaded?.model.report ?? null} view={view} href={(next) => nav?.href(next) ?? `#${next}`} go={go} />
+      <main id="main">
+        {head}
+        {loaded?.incomplete && (
+          <div class="asof" data-testid="as-of">
+            <span>
+              {live ? "Still running." : "Ended since."} This view was made <Ago at={loaded.made} now="just now" />.
+            </span>{" "}
+            <button type="button" class="link" onClick={reload}>
+              Refresh
+            </button>
+          </div>
+        )}
+        {isFollowing ? (
+          live
+        ) : loaded ? (
+          <loaded.code.Views model={loaded.model} frame={{ titled, below: inApp, answer }} />
+        ) : problem ? (
+          <Panel>
+            <Failed message={problem} />
+          </Panel>
+        ) : (
+          <Building tasks={tasks} />
+        )}
+      </main>
+    </div>
+  );
+}
