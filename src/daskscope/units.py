@@ -22,12 +22,14 @@ NOTHING = "–"
 
 
 def duration(us: float) -> str:
-    """Format a duration: ``12 µs``, ``83 ms``, ``1.24 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 d 4 h``."""
+    """Format a duration: ``0 s``, ``12 µs``, ``83 ms``, ``1.24 s``, ``3 min 20 s``, ``2 h 5 min``, ``3 d 4 h``."""
     if round(us) < 0:
         return "-" + duration(-us)
     # Compare rounded numbers, so that 999.6 ms becomes 1.00 s and not 1000 ms.
+    if round(us) == 0:
+        return "0 s"
     if round(us) < MILLISECOND:
-        return f"{abs(round(us))} µs"
+        return f"{round(us)} µs"
     if round(us / MILLISECOND) < 1000:
         return f"{_three_digits(us / MILLISECOND)} ms"
     if us < 59.95 * SECOND:

@@ -38,7 +38,7 @@ def test_the_view_shows_what_python_computed(visit: Visit, coffea: ReportFile) -
     metric(page, "rate").to_have_text("26.2 kHz")
     metric(page, "useful").to_have_text("90 %")
     expect(page.locator(".scatter circle")).to_have_count(6)
-    expect(page.get_by_text("A chunk takes 1.00 s, and 0 µs per million events.")).to_be_visible()
+    expect(page.get_by_text("A chunk takes 1.00 s, and 0 s per million events.")).to_be_visible()
     rows = page.locator("section[aria-label=Datasets] tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="ttbar")).to_contain_text("150,000")

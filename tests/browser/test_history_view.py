@@ -94,7 +94,7 @@ def test_a_click_on_a_dot_opens_its_run(page: Page) -> None:
     [
         ("cost", "Est. cost", "$0.00077"),
         ("compute", "Compute", "26.6 s"),
-        ("disk", "Spill", "–"),
+        ("disk", "Spill", "0 s"),
         ("n_tasks", "Tasks", "2"),
         ("nbytes", "Result size", "1.95 KiB"),
         ("n_errors", "Errors", "0"),

@@ -73,7 +73,7 @@ def test_a_drag_on_the_ruler_selects_and_everything_below_follows(visit: Visit, 
     [
         ("fine", "section[aria-label='All metrics'] tbody"),
         ("profile", "section[aria-label='Hottest lines (self time)'] tbody"),
-        ("memory", "section[aria-label='Peak by worker'] tbody"),
+        ("memory", "section[aria-label$='by worker'] tbody"),
         ("bandwidth", "[data-testid=view-bandwidth] .mt >> nth=0"),
         ("workers", "[role=region][aria-label='Events and log lines'] tbody"),
         ("workers", "section[aria-label=Workers] tbody"),

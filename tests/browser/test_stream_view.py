@@ -85,10 +85,9 @@ def test_the_table_lists_the_tasks_of_the_selection(visit: Visit, real: ReportFi
     page = visit(real, "#stream")
     page.get_by_test_id("stream-as-table").click()
     expect(page.get_by_test_id("stream-row").first).to_be_visible()
-    # Every execution is listed, including executions of killed workers.
-    assert f"{real.report['stream']['tasks']} of {real.report['stream']['of']} tasks shown" in (
-        page.get_by_test_id("view-stream").inner_text()
-    )
+    # Every execution is drawn, including executions of killed workers.
+    assert real.report["stream"]["tasks"] == real.report["stream"]["of"]
+    assert "not shown" not in page.get_by_test_id("view-stream").inner_text()
 
     drag(page, page.get_by_test_id("stream-canvas"), 0.05, 0.2, at=0.95)
 

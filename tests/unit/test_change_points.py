@@ -92,7 +92,7 @@ def run(**values: object) -> PastRun:
         ({"tasks": 50, "wall_us": 5_000_000}, ["There are 50 instead of 100 tasks."]),
         ({"prefixes": {"read": (100, 75_000_000)}}, ["Tasks of read take 750 ms instead of 500 ms."]),
         ({"threads": 4}, ["The cluster has 4 instead of 8 threads."]),
-        ({"wall_us": 20_000_000, "disk_us": 9_000_000}, ["Thread time on spilled results went from 0 µs to 9.00 s."]),
+        ({"wall_us": 20_000_000, "disk_us": 9_000_000}, ["Thread time on spilled results went from 0 s to 9.00 s."]),
         ({"errors": 3}, ["Failures went from 0 to 3 per run."]),
         ({"versions": {"numpy": "2.1"}}, ["Versions changed: numpy 2.0 → 2.1."]),
     ],

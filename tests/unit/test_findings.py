@@ -247,7 +247,7 @@ def test_dropped_rows() -> None:
     recording = make_recording({"samples": [{"time_us": T}]}, completeness={"samples": Completeness(1, 1_999, 0)})
     (finding,) = of(recording)
 
-    assert (finding.kind, finding.title, finding.view) == ("incomplete", "1,999 rows were dropped", "tables")
+    assert (finding.kind, finding.title, finding.view) == ("incomplete", "1,999 rows were dropped", "overview")
     assert finding.evidence == "1,999 of 2,000 rows of samples."
 
 

@@ -117,7 +117,7 @@ started               state     wall  tasks  errors  code or span        id
 Task prefixes
 -------------
 prefix  count  total     mean    p50    p95    max  bytes  errors  retries  transfer  disk
-sum         2  83 ms  41.5 ms  12 µs  83 ms  83 ms  1 GiB       1        –      0 µs  0 µs
+sum         2  83 ms  41.5 ms  12 µs  83 ms  83 ms  1 GiB       1        0       0 s   0 s
 
 Activities
 ----------
@@ -129,7 +129,7 @@ Workers
 -------
 worker     name  threads  tasks   busy      uptime  peak memory  left
 tcp://a:1  one         4      2  83 ms  3 min 20 s        2 GiB  memory kill
-tcp://b:1  –           4      0   0 µs  1 min 35 s            –  connected
+tcp://b:1  –           4      0    0 s  1 min 35 s            –  connected
   tcp://a:1: memory kill: at 95 % of its limit
     was processing 7 tasks: k1, k2 …; 1 result lost with it
 

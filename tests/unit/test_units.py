@@ -12,7 +12,7 @@ from daskscope import units
 @pytest.mark.parametrize(
     ("us", "text"),
     [
-        (0, "0 µs"),
+        (0, "0 s"),
         (1, "1 µs"),
         (12, "12 µs"),
         (999, "999 µs"),
@@ -32,7 +32,7 @@ from daskscope import units
         (330_000_000_000, "3 d 20 h"),
         (10**18, "11,574,074 d 2 h"),
         (-1_500, "-1.5 ms"),
-        (-0.3, "0 µs"),
+        (-0.3, "0 s"),
     ],
 )
 def test_a_duration_is_shown_in_the_unit_that_fits(us: float, text: str) -> None:

@@ -231,11 +231,6 @@ def _remainder(out: Output, shown: int, total: int, noun: str) -> None:
         out.line(f"{shown:,} of {total:,} {noun}; --top 0 shows all.", style="dim")
 
 
-def _count_or_dash(n: int) -> str:
-    """Format a count; zero is a dash."""
-    return units.count(n) if n else units.NOTHING
-
-
 DATASETS: Cells[Part] = [
     (Column("dataset", right=False, name=True), lambda p: escape(p.name) or units.NOTHING),
     (Column("events"), lambda p: units.count(p.events) if p.events >= 0 else units.NOTHING),
@@ -250,7 +245,7 @@ COMPUTATIONS: Cells[Computation] = [
     (Column("state", right=False), lambda c: escape(c.state)),
     (Column("wall"), lambda c: units.duration(c.wall_us)),
     (Column("tasks"), lambda c: units.count(c.tasks)),
-    (Column("errors"), lambda c: _count_or_dash(c.errors)),
+    (Column("errors"), lambda c: units.count(c.errors)),
     (Column("code or span", right=False, name=True), _code_or_span),
     (Column("id", right=False, optional=True), lambda c: escape(c.computation)),
 ]
@@ -263,8 +258,8 @@ PREFIXES: Cells[Prefix] = [
     (Column("p95"), lambda p: units.duration(p.p95_us)),
     (Column("max"), lambda p: units.duration(p.max_us)),
     (Column("bytes"), lambda p: units.nbytes(p.nbytes)),
-    (Column("errors"), lambda p: _count_or_dash(p.errors)),
-    (Column("retries", optional=True), lambda p: _count_or_dash(p.retries)),
+    (Column("errors"), lambda p: units.count(p.errors)),
+    (Column("retries", optional=True), lambda p: units.count(p.retries)),
     (Column("transfer", optional=True), lambda p: units.duration(p.transfer_us)),
     (Column("disk", optional=True), lambda p: units.duration(p.disk_us)),
 ]

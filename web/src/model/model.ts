@@ -79,6 +79,13 @@ export class Model {
     return this.shared > 0 && this.workerAt.has(address) ? `…${name.slice(this.shared)}` : name;
   }
 
+  /**
+   * Return the peak memory of all processes that had an address. The kernel keeps it, so it also counts what was between two samples; 0 if it is not known.
+   */
+  peakMemory(address: string): number {
+    return Math.max(0, ...this.report.workers.filter((w) => w.worker === address).map((w) => w.peak_memory));
+  }
+
   /** Return when a worker left, or the end of the report. */
   stopOf(worker: Worker): number {
     return worker.stop_us > 0 ? this.since(worker.stop_us) : this.axis.length;

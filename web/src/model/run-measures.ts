@@ -1,5 +1,5 @@
 import type { ComputationHistory, HistoryRun } from "../api/server.gen";
-import { count, counted, dollars, durationOrDash, nbytes, UNKNOWN } from "./text/format";
+import { count, counted, dollars, duration, nbytes, UNKNOWN } from "./text/format";
 
 /** Numbers of a run, and their names. */
 export const RUN_MEASURES = [
@@ -30,7 +30,7 @@ export function runValue(measure: RunMeasure, value: number | null): string {
   if (measure === "cost") return smallDollars(value);
   if (measure === "nbytes") return nbytes(value);
   if (measure === "n_tasks" || measure === "n_errors" || measure === "threads") return count(value);
-  return durationOrDash(1e6 * value);
+  return duration(1e6 * value);
 }
 
 /** Format an amount of money with two digits if it is less than a cent: the runs of a history must differ on its axis. */

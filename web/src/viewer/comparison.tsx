@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { CATEGORIES, type ComparedChange, type ComparedText, type Comparison } from "../api/schema.gen";
 import { CATEGORY_LABELS, changeText, quantityText } from "../model/comparison";
 import { differential } from "../model/flame";
-import { count, duration, durationOrDash, nbytes } from "../model/text/format";
+import { count, duration, nbytes } from "../model/text/format";
 import { Panel, Swatch, ViewHead } from "../widgets/basics";
 import { Search } from "../widgets/controls/inputs";
 import { FlameGraph } from "../widgets/flame/flame-graph";
@@ -69,13 +69,13 @@ export function ComparisonView({
           label="Category"
           rows={CATEGORIES.flatMap((name) => {
             const change = c.thread_us.find((t) => t.name === name);
-            return change ? [[CATEGORY_LABELS[name], change, durationOrDash] as const] : [];
+            return change ? [[CATEGORY_LABELS[name], change, duration] as const] : [];
           })}
         />
       </Panel>
       {c.spans_us.length > 0 && (
         <Panel title="Compute time by span" class="mt">
-          <Changes label="Span" rows={c.spans_us.map((s) => [s.name, s, durationOrDash] as const)} />
+          <Changes label="Span" rows={c.spans_us.map((s) => [s.name, s, duration] as const)} />
         </Panel>
       )}
       <ComparedMemory comparison={c} />

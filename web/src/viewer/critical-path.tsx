@@ -1,6 +1,6 @@
 import { callOf } from "../model/code";
 import { useModel, useParam } from "../model/page/hooks";
-import { clock, counted, duration, durationOrDash, percent } from "../model/text/format";
+import { clock, counted, duration, percent } from "../model/text/format";
 import { select } from "../model/time";
 import { BarRows } from "../widgets/bars/bar-rows";
 import { Empty, Panel, SectionHead } from "../widgets/basics";
@@ -81,25 +81,25 @@ export function CriticalPath() {
           {
             id: "queue",
             label: "Queued",
-            value: durationOrDash(path.queue_us),
+            value: duration(path.queue_us),
             note: "at the scheduler",
           },
           {
             id: "transfer",
             label: "Transfer",
-            value: durationOrDash(path.transfer_us),
+            value: duration(path.transfer_us),
             note: "of inputs",
           },
           {
             id: "busy",
             label: "Busy threads",
-            value: durationOrDash(path.busy_us),
+            value: duration(path.busy_us),
             note: "assigned, not started",
           },
           {
             id: "scheduler",
             label: "Overhead",
-            value: durationOrDash(path.scheduler_us),
+            value: duration(path.scheduler_us),
             note: "scheduler, messages, start",
           },
           {
@@ -187,7 +187,7 @@ export function CriticalPath() {
               head: "Waiting time",
               num: true,
               value: (s) => s.wait_us,
-              cell: (s) => durationOrDash(s.wait_us),
+              cell: (s) => duration(s.wait_us),
             },
             {
               id: "length",

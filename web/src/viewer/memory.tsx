@@ -108,22 +108,28 @@ function AllWorkers({ measure }: { measure: string }) {
 
 function PeakTable({ measure }: { measure: string }) {
   const model = useModel();
-  const { b0, b1 } = useSettledSelection();
+  const { b0, b1, whole } = useSettledSelection();
   const data = useAsync(
     () => loadSeries(model.report.series, measure, model.axis.bins, model.columns),
     [measure],
   ).value;
   const rows = useMemo(
     () =>
-      data?.workers.map((worker, i) => ({ worker, top: peak(data, i, b0, b1) })).filter((r) => !Number.isNaN(r.top)) ??
-      [],
-    [data, b0, b1],
+      data?.workers
+        .map((worker, i) => {
+          const sampled = peak(data, i, b0, b1);
+          const isKnown = whole && measure === "process" && !Number.isNaN(sampled);
+          return { worker, top: (isKnown && model.peakMemory(worker)) || sampled };
+        })
+        .filter((r) => !Number.isNaN(r.top)) ?? [],
+    [data, b0, b1, whole],
   );
+  const title = whole ? "Peak by worker" : "Highest sample by worker";
   return (
-    <section class="panel mt" aria-label="Peak by worker">
+    <section class="panel mt" aria-label={title}>
       <DataTable
-        title="Peak by worker"
-        label="Peak by worker"
+        title={title}
+        label={title}
         name="peaks"
         rows={rows}
         of={model.report.workers.length}

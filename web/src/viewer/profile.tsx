@@ -35,7 +35,7 @@ export function Profile() {
         title="Profile"
         note={
           data.got > 0
-            ? `${count(data.got)} of ${count(data.expected)} expected samples, ${percent(Math.min(1, quality))}`
+            ? `Threads were sampled ${count(data.got)} of ${count(data.expected)} times, ${percent(Math.min(1, quality))}`
             : "no samples"
         }
       />

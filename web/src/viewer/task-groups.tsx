@@ -1,7 +1,7 @@
 import { CATEGORIES, type Group } from "../api/schema.gen";
 import { ACTIVITY_NAMES } from "../model/activity";
 import { useModel, useNav } from "../model/page/hooks";
-import { clock, count, counted, duration, durationOrDash, nbytes, UNKNOWN } from "../model/text/format";
+import { clock, count, counted, duration, nbytes, UNKNOWN } from "../model/text/format";
 import { select } from "../model/time";
 import { Empty, Panel, ViewHead } from "../widgets/basics";
 import { GroupGraph, heightNote, MAX_GROUPS } from "../widgets/graphs/group-graph";
@@ -79,7 +79,7 @@ export function TaskGroups() {
             },
             { id: "prefix", head: "Prefix", value: (g) => g.prefix, cell: (g) => <PrefixName prefix={g.prefix} /> },
             { id: "tasks", head: "Tasks", num: true, value: (g) => g.tasks, cell: (g) => count(g.tasks) },
-            { id: "total", head: "Time", num: true, value: total, cell: (g) => durationOrDash(total(g)) },
+            { id: "total", head: "Time", num: true, value: total, cell: (g) => duration(total(g)) },
             { id: "dominant", head: "Main activity", value: mainActivity },
             { id: "nbytes", head: "Output", num: true, value: (g) => g.nbytes, cell: (g) => nbytes(g.nbytes) },
             {

@@ -165,8 +165,8 @@ def _step(change: Change, text: Callable[[float], str], *, percent: bool = True)
 
 
 def value_text(value: float | None, text: Callable[[float], str]) -> str:
-    """Return a value as text; a dash for none, and for no time at all."""
-    return units.NOTHING if value is None or (text is units.duration and value == 0) else text(value)
+    """Return a value as text; a dash if there is none."""
+    return units.NOTHING if value is None else text(value)
 
 
 def percent_text(change: Change) -> str:

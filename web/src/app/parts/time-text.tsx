@@ -1,4 +1,4 @@
-import { ago, duration, durationOrDash, moment } from "../../model/text/format";
+import { ago, duration, moment } from "../../model/text/format";
 import { useNow } from "../shell/use-time";
 
 const us = (iso: string) => Date.parse(iso) * 1000;
@@ -25,11 +25,6 @@ export function Ago({
 /** The absolute time to the minute; empty if unknown. */
 export function minute(at: string | null): string {
   return at ? `${at.slice(0, 16).replace("T", " ")} UTC` : "";
-}
-
-/** Format seconds; a dash if nothing happened. */
-export function secondsOrDash(s: number): string {
-  return durationOrDash(s * 1e6);
 }
 
 export function seconds(s: number): string {

@@ -4,7 +4,7 @@ import { Empty } from "../../widgets/basics";
 import { StatePill } from "../../widgets/icon";
 import { DataTable } from "../../widgets/table/table";
 import type { ViewColumn } from "../../widgets/table/table-rows";
-import { Ago, seconds, secondsOrDash } from "../parts/time-text";
+import { Ago, seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { callText } from "./cluster-text";
@@ -35,7 +35,7 @@ export function ComputationTable({
     { id: "tasks", head: "Tasks", num: true, value: (c) => c.n_tasks, cell: (c) => count(c.n_tasks) },
     {
       id: "errors",
-      head: "Errors",
+      head: "Erred",
       num: true,
       value: (c) => c.n_errors,
       cell: (c) => <span class={c.n_errors ? "bad" : "zero"}>{count(c.n_errors)}</span>,
@@ -46,14 +46,14 @@ export function ComputationTable({
       head: "Compute",
       num: true,
       value: (c) => c.durations.compute ?? 0,
-      cell: (c) => secondsOrDash(c.durations.compute ?? 0),
+      cell: (c) => seconds(c.durations.compute ?? 0),
     },
     {
       id: "transfer",
       head: "Transfer",
       num: true,
       value: (c) => c.durations.transfer ?? 0,
-      cell: (c) => secondsOrDash(c.durations.transfer ?? 0),
+      cell: (c) => seconds(c.durations.transfer ?? 0),
     },
     { id: "started", head: "Started", num: true, value: (c) => c.start ?? "", cell: (c) => <Ago at={c.start} /> },
   ];

@@ -1,10 +1,10 @@
 import { useMemo } from "preact/hooks";
 import type { Usage, UsageLine } from "../../api/server.gen";
-import { count, dollars, NOTHING, nbytes, percent } from "../../model/text/format";
+import { count, dollars, nbytes, percent } from "../../model/text/format";
 import { Empty } from "../../widgets/basics";
 import { DataTable } from "../../widgets/table/table";
 import type { ViewColumn } from "../../widgets/table/table-rows";
-import { secondsOrDash } from "../parts/time-text";
+import { seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 
@@ -17,10 +17,6 @@ export const BY: readonly (readonly [By, string])[] = [
   ["prefix", "By prefix"],
 ];
 
-function orDash(value: number, format: (value: number) => string): string {
-  return value ? format(value) : NOTHING;
-}
-
 export function UsageTable({ used: { items, by } }: { used: Usage }) {
   const max = Math.max(...items.map((l) => l.cost), 1e-9);
   const columns = useMemo<ViewColumn<UsageLine>[]>(
@@ -31,7 +27,7 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
         value: (l) => (l.label === l.name ? l.name : `${l.label} ${l.name}`),
         cell: (l) => <UsageName line={l} by={by} />,
       },
-      { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, cell: (l) => orDash(l.cost, dollars) },
+      { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, cell: (l) => dollars(l.cost) },
       { id: "split", head: "", value: (l) => l.cost, cell: (l) => <CostBar line={l} max={max} /> },
       ...(by === "prefix"
         ? []
@@ -41,21 +37,21 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
               head: "Busy",
               num: true,
               value: (l: UsageLine) => l.cost_busy,
-              cell: (l: UsageLine) => orDash(l.cost_busy, dollars),
+              cell: (l: UsageLine) => dollars(l.cost_busy),
             },
             {
               id: "idle",
               head: "Idle",
               num: true,
               value: (l: UsageLine) => l.cost_idle,
-              cell: (l: UsageLine) => orDash(l.cost_idle, dollars),
+              cell: (l: UsageLine) => dollars(l.cost_idle),
             },
             {
               id: "thread",
               head: "Thread time",
               num: true,
               value: (l: UsageLine) => l.thread_seconds,
-              cell: (l: UsageLine) => secondsOrDash(l.thread_seconds),
+              cell: (l: UsageLine) => seconds(l.thread_seconds),
             },
           ]),
       {
@@ -63,14 +59,14 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
         head: "Compute",
         num: true,
         value: (l) => l.compute_seconds,
-        cell: (l) => secondsOrDash(l.compute_seconds),
+        cell: (l) => seconds(l.compute_seconds),
       },
       {
         id: "transfer",
         head: "Transfer",
         num: true,
         value: (l) => l.transfer_seconds,
-        cell: (l) => secondsOrDash(l.transfer_seconds),
+        cell: (l) => seconds(l.transfer_seconds),
       },
       { id: "tasks", head: "Tasks", num: true, value: (l) => l.tasks, cell: (l) => count(l.tasks) },
       {
@@ -80,7 +76,7 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
         value: (l) => l.errors,
         cell: (l) => <span class={l.errors ? "bad" : "zero"}>{count(l.errors)}</span>,
       },
-      { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, cell: (l) => orDash(l.nbytes, nbytes) },
+      { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, cell: (l) => nbytes(l.nbytes) },
     ],
     [items, by],
   );

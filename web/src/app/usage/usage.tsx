@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { Usage } from "../../api/server.gen";
 import { capital } from "../../model/activity";
 import { useParam } from "../../model/page/hooks";
-import { count, dollars, durationOrDash, money, shares } from "../../model/text/format";
+import { count, dollars, duration, money, shares } from "../../model/text/format";
 import { type UsageBars, usageBars, usageTicks } from "../../model/usage";
 import { BarRows } from "../../widgets/bars/bar-rows";
 import { Panel } from "../../widgets/basics";
@@ -97,7 +97,7 @@ function UsageChart({ used }: { used: Usage }) {
   const data = useMemo(() => usageBars(used), [used]);
   if (data.max === 0) return null;
   const what = data.measure === "cost" ? "Est. cost" : "Thread time";
-  const format = data.measure === "cost" ? dollars : durationOrDash;
+  const format = data.measure === "cost" ? dollars : duration;
   const title = `${what} by ${NOUNS[used.by]}`;
   return (
     <Panel

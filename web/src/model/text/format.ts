@@ -37,7 +37,8 @@ function three(value: number): string {
 
 export function duration(us: number): string {
   if (round(us) < 0) return `-${duration(-us)}`;
-  if (round(us) < MS) return `${Math.abs(round(us))} µs`;
+  if (round(us) === 0) return "0 s";
+  if (round(us) < MS) return `${round(us)} µs`;
   if (round(us / MS) < 1000) return `${three(us / MS)} ms`;
   if (us < 59.95 * S) return us < 9.995 * S ? `${fixed(us / S, 2)} s` : `${fixed(us / S, 1)} s`;
   const seconds = round(us / S);
@@ -46,11 +47,6 @@ export function duration(us: number): string {
   if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   const hours = round(us / HOUR);
   return `${commas(Math.floor(hours / 24))} d ${hours % 24} h`;
-}
-
-/** Format a duration, or a dash if it is zero: nothing happened. */
-export function durationOrDash(us: number): string {
-  return us === 0 ? NOTHING : duration(us);
 }
 
 /** Format how long ago something happened: `now`, `40 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { CoffeaRun } from "../../api/schema.gen";
 import { useBinCenters, useModel, useParam, useSettledSelection } from "../../model/page/hooks";
-import { count, counted, duration, frequency, NOTHING, nbytes, percent, UNKNOWN } from "../../model/text/format";
+import { count, counted, duration, frequency, nbytes, percent, UNKNOWN } from "../../model/text/format";
 import { type BarRow, BarRows } from "../../widgets/bars/bar-rows";
 import { Empty, Panel, ViewHead } from "../../widgets/basics";
 import { Pick } from "../../widgets/controls/inputs";
@@ -117,7 +117,7 @@ function metrics(run: CoffeaRun): Metric[] {
     {
       id: "lost",
       label: "Skipped or failed",
-      value: skipped + run.chunks_failed > 0 ? count(skipped + run.chunks_failed) : NOTHING,
+      value: count(skipped + run.chunks_failed),
       note: `${counted(run.files_skipped, "file")} and ${counted(run.chunks_skipped + run.chunks_failed, "chunk")}`,
     },
   ];

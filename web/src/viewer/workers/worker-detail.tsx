@@ -1,7 +1,7 @@
 import type { Worker } from "../../api/schema.gen";
 import { isLost, verdictText } from "../../model/model";
 import { useModel } from "../../model/page/hooks";
-import { clock, count, duration, moment, NOTHING, nbytes, percent, UNKNOWN } from "../../model/text/format";
+import { clock, count, duration, moment, nbytes, percent, UNKNOWN } from "../../model/text/format";
 import { select } from "../../model/time";
 import { Panel } from "../../widgets/basics";
 import { Icon, Pill } from "../../widgets/icon";
@@ -19,12 +19,12 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
     ["Threads", String(w.threads)],
     ["Memory limit", w.memory_limit ? nbytes(w.memory_limit) : "none"],
     ["Peak memory", w.peak_memory > 0 ? nbytes(w.peak_memory) : UNKNOWN],
-    ["Spilled", w.spilled ? nbytes(w.spilled) : NOTHING],
+    ["Spilled", nbytes(w.spilled)],
     ["Tasks", count(w.tasks)],
     ["Busy", `${duration(w.busy_us)}, ${percent(w.utilisation)}`],
     ["Unfinished tasks", count(w.processing_count)],
     ["Lost results", count(w.lost_count)],
-    ["Recompute time", w.recomputed_us > 0 ? duration(w.recomputed_us) : NOTHING],
+    ["Recompute time", duration(w.recomputed_us)],
   ];
   return (
     <Panel

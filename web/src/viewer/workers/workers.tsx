@@ -5,7 +5,7 @@ import { measureText } from "../../model/measures";
 import { isLost, verdictText } from "../../model/model";
 import { useAsync, useBinCenters, useCube, useModel, useNav, useSettledSelection } from "../../model/page/hooks";
 import { loadSeries, sumWorkers } from "../../model/series";
-import { count, counted, NOTHING, nbytes, percent } from "../../model/text/format";
+import { count, counted, nbytes, percent } from "../../model/text/format";
 import { Loading, Panel, ViewHead } from "../../widgets/basics";
 import { TimePlot } from "../../widgets/plots/plot";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
@@ -103,7 +103,7 @@ export function Workers() {
                 head: "Spilled",
                 num: true,
                 value: (w) => w.spilled,
-                cell: (w) => (w.spilled ? nbytes(w.spilled) : NOTHING),
+                cell: (w) => nbytes(w.spilled),
               },
               {
                 id: "lost",

@@ -1,4 +1,4 @@
-import { durationOrDash, shares } from "../../model/text/format";
+import { duration, shares } from "../../model/text/format";
 
 export interface Part {
   key: string;
@@ -43,7 +43,7 @@ export function TimeBar({ parts, label, chosen = null, onChoose }: Props) {
                 background: p.colour && `var(${p.colour})`,
                 color: p.colour && "var(--bg-panel)",
               }}
-              title={`${p.label} ${durationOrDash(p.us)}, ${texts[i]}`}
+              title={`${p.label} ${duration(p.us)}, ${texts[i]}`}
             >
               {share > 0.045 * narrow && <b>{share > 0.1 * narrow ? `${p.label} ${texts[i]}` : texts[i]}</b>}
             </i>
@@ -59,7 +59,7 @@ export function TimeBar({ parts, label, chosen = null, onChoose }: Props) {
                 {p.label}
               </span>
               <b>
-                {durationOrDash(p.us)}
+                {duration(p.us)}
                 <em>{texts[i]}</em>
               </b>
             </>

@@ -81,7 +81,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
           address,
           name: model.worker(address),
           brief: model.shortWorker(address),
-          top,
+          top: selection.whole ? model.peakMemory(address) || top : top,
           of: all.length,
           end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1,
           endText: lost ? `lost ${clock(stop, 1e6)}` : "",
@@ -94,6 +94,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
   }, [data, selection.b0, selection.b1, max]);
   if (!data) return <Loading />;
   if (rows.length === 0) return <p class="callout">No memory samples in the selected time.</p>;
+  const what = selection.whole ? "peak" : "highest sample";
   return (
     <div class={rows.length <= ROOMY ? "roomy" : ""} style="padding-bottom:8px">
       {rows.map((r) => (
@@ -105,7 +106,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
             viewBox={`0 0 ${W} ${H}`}
             preserveAspectRatio="none"
             role="img"
-            aria-label={`Memory of ${r.name}, peak ${nbytes(r.top)}`}
+            aria-label={`Memory of ${r.name}, ${what} ${nbytes(r.top)}`}
           >
             <path
               d={`M0 1.500H${W}`}
@@ -133,7 +134,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
             )}
           </svg>
           <span class="v" style={r.endText ? { color: "var(--st-lost)" } : {}}>
-            {nbytes(r.top)} <em style={r.endText ? { color: "inherit" } : {}}>{r.endText || "peak"}</em>
+            {nbytes(r.top)} <em style={r.endText ? { color: "inherit" } : {}}>{r.endText || what}</em>
           </span>
         </div>
       ))}

@@ -1,4 +1,5 @@
 import { useMemo, useState } from "preact/hooks";
+import type { Report } from "../../api/schema.gen";
 import { sumBy } from "../../model/cube";
 import { useAsync, useCube, useModel, useNav, useSettledSelection } from "../../model/page/hooks";
 import type { TaskDetail } from "../../model/stream";
@@ -13,6 +14,14 @@ const MAX_PREFIXES = 7;
 /** Height of the lanes of a small cluster: between other panels, and on a page of its own, where they fill the window. */
 const MAX_LANE = 24;
 const MAX_LANE_PAGE = 110;
+
+/** What a lane is. Tasks that were killed have no measured start, so they can overlap others and need a lane of their own. */
+export function laneText({ stream, workers }: Pick<Report, "stream" | "workers">): string {
+  const lanes = new Map<number, number>();
+  for (const { worker } of stream.lanes) lanes.set(worker, (lanes.get(worker) ?? 0) + 1);
+  const isExact = [...lanes].every(([worker, n]) => n <= (workers[worker]?.threads ?? n));
+  return isExact ? "1 lane is 1 thread." : "1 lane is 1 thread; tasks of a killed worker can need one more.";
+}
 
 /** The task stream with legend, notes and a table of the same tasks. */
 export function StreamPanel({
@@ -97,10 +106,7 @@ export function StreamPanel({
         />
       )}
       <div class="pfoot">
-        <span>
-          {count(stream.tasks)} of {count(stream.of)} tasks shown
-        </span>
-        <span>1 lane = 1 thread.</span>
+        <span>{laneText(report)}</span>
         <span class="hide-n">Tall bar: running. Short bar: transfer.</span>{" "}
         <span class="hide-n">
           {" "}

@@ -4,7 +4,7 @@ import type { Model } from "../../model/model";
 import { useAsync, useModel } from "../../model/page/hooks";
 import type { TaskDetail } from "../../model/stream";
 import { loadNeighbours } from "../../model/task-edges";
-import { clock, count, counted, duration, NOTHING, nbytes, UNKNOWN } from "../../model/text/format";
+import { clock, count, counted, duration, nbytes, UNKNOWN } from "../../model/text/format";
 import { select } from "../../model/time";
 import { Empty, Failed, Loading, Panel, Swatch } from "../basics";
 import { copy } from "../clipboard";
@@ -152,7 +152,7 @@ function TaskFacts({ detail: d, prefix, status }: { detail: TaskDetail; prefix: 
     lane.worker === report.stream.lanes[d.lane]?.worker ? [i] : [],
   );
   const computation = report.computations[d.computation - 1];
-  const ticks = (n: number) => (n < 0 ? UNKNOWN : n === 0 ? NOTHING : duration(n * tick));
+  const ticks = (n: number) => (n < 0 ? UNKNOWN : duration(n * tick));
   const facts: [string, preact.ComponentChildren][] = [
     [
       "Prefix",

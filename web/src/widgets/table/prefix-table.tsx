@@ -3,7 +3,7 @@ import { CATEGORIES, type Prefix } from "../../api/schema.gen";
 import { ACTIVITY_NAMES, capital } from "../../model/activity";
 import { sumBy, sumByTwo } from "../../model/cube";
 import { useActivity, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
-import { count, duration, NOTHING, nbytes, percent } from "../../model/text/format";
+import { count, duration, nbytes, percent } from "../../model/text/format";
 import { Loading } from "../basics";
 import { PrefixName } from "./prefix-name";
 import { DataTable } from "./table";
@@ -120,7 +120,7 @@ export function PrefixTable() {
       num: true,
       value: (r) => r.recomputed_us,
       hint: "Whole run: time spent recomputing lost results",
-      cell: (r) => (r.recomputed_us ? duration(r.recomputed_us) : NOTHING),
+      cell: (r) => duration(r.recomputed_us),
     },
   ];
   return (
