@@ -235,7 +235,9 @@ def test_the_bound_agrees_with_checking_every_chain(tasks: list[tuple[int, int]]
     while needs[expected[-1]]:
         expected.append(max(needs[expected[-1]]))
     assert [step.task_row for step in found.steps] == expected[::-1]
-    assert found.compute_us == sum(max(0, tasks[i][1]) for i in expected) == sum(us for _, us in found.by_prefix)
+    assert found.compute_us == sum(us for _, us in found.by_prefix) <= sum(max(0, tasks[i][1]) for i in expected)
+    # Steps do not overlap, whatever the clocks say, so that the parts add up to the whole.
+    assert found.compute_us + found.wait_us == found.length_us
     assert found.compute_us <= found.bound_us
 
 

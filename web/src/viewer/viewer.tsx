@@ -10,7 +10,6 @@ import { Bandwidth } from "./bandwidth";
 import { Coffea } from "./coffea/coffea";
 import { Errors } from "./errors/errors";
 import { FineMetrics } from "./fine-metrics/fine-metrics";
-import { type Frame, FrameContext, NO_FRAME } from "./frame";
 import { Memory } from "./memory";
 import { Overview } from "./overview/overview";
 import { Profile } from "./profile";
@@ -19,7 +18,7 @@ import { TaskGroups } from "./task-groups";
 import { TaskStreamPage } from "./task-stream-page";
 import { listenForKeys } from "./viewer-keys";
 import { ViewerPalette } from "./viewer-palette";
-import { viewEntries, viewName } from "./views";
+import { type Frame, FrameContext, NO_FRAME, viewEntries, viewName } from "./views";
 import { Workers } from "./workers/workers";
 
 const PAGES: Record<View, FunctionComponent> = {

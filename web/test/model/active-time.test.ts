@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { activeTime, connected } from "../../src/model/active-time";
+import { activeTime } from "../../src/model/active-time";
 import type { CubeData } from "../../src/model/cube";
 import { select, wholeRun } from "../../src/model/time";
 
@@ -25,11 +25,4 @@ test("the active time is from the first to the last busy thread", () => {
 test("a run without work or with work most of the time is shown whole", () => {
   expect(activeTime(cube(["idle", 0]), axis)).toEqual(wholeRun(axis));
   expect(activeTime(cube(["cpu", 2], ["cpu", 95]), axis)).toEqual(wholeRun(axis));
-});
-
-test("limits add up over the workers that are connected", () => {
-  const worker = (start_us: number, stop_us: number) => ({ start_us, stop_us, threads: 2, memory_limit: 8 });
-  const workers = [worker(1000, 1020), worker(1010, 0)];
-  expect([...connected(workers, "threads", 1000, 10, { b0: 0, b1: 3 })]).toEqual([2, 4, 2]);
-  expect([...connected(workers, "memory_limit", 1000, 10, { b0: 2, b1: 4 })]).toEqual([8, 8]);
 });

@@ -99,7 +99,7 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
     steps = _steps(tasks, path, previous)
     by_prefix: dict[str, int] = {}
     for step in steps:
-        by_prefix[step.prefix] = by_prefix.get(step.prefix, 0) + int(durations[step.task_row])
+        by_prefix[step.prefix] = by_prefix.get(step.prefix, 0) + step.stop_us - step.start_us
     return CriticalPath(
         known=True,
         computation=name,
@@ -194,10 +194,12 @@ def _transferred_us(tasks: Table, rows: Array) -> Array:
 
 def _steps(tasks: Table, path: list[tuple[int, bool]], previous: Array) -> tuple[Step, ...]:
     index = np.array([row for row, _ in path], dtype=np.int64)
-    stops = tasks["stop_us"][index]
-    # Clocks of workers differ by milliseconds: an execution does not start before it is assigned.
+    # Clocks of workers differ by milliseconds: an execution does not start before it is assigned, nor before the step before it
+    # ends. Otherwise the steps would overlap, and their times would add up to more than the path.
+    stops = np.maximum.accumulate(tasks["stop_us"][index])
     starts = np.minimum(np.maximum(tasks["start_us"][index], tasks["assigned_us"][index]), stops)
-    begins = np.minimum(np.concatenate((starts[:1], stops[:-1])), starts)
+    begins = np.concatenate((starts[:1], stops[:-1]))
+    starts = np.maximum(starts, begins)
     owners, actions, from_us, to_us = task_intervals(tasks, index)
     moved = np.flatnonzero(where(actions, "transfer"))
     # By row, because a path through busy threads may have as many steps as a thread had executions.

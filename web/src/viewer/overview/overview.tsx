@@ -11,7 +11,7 @@ import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { PrefixTable } from "../../widgets/table/prefix-table";
 import { Traceback } from "../../widgets/traceback";
 import { EnvironmentView } from "../environment";
-import { FrameContext } from "../frame";
+import { FrameContext } from "../views";
 import { TopFailure } from "./overview-failure";
 import { Findings } from "./overview-findings";
 import { metricsOf } from "./overview-metrics";

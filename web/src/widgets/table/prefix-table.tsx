@@ -114,15 +114,17 @@ export function PrefixTable() {
       value: (r) => r.failed,
       cell: (r) => <span class={r.failed ? "bad" : ""}>{count(r.failed)}</span>,
     },
-    {
+  ];
+  // Most runs lose no result, and the table is wide.
+  if (report.prefixes.some((p) => p.recomputed_us > 0))
+    columns.push({
       id: "recomputed",
       head: "Recomputed",
       num: true,
       value: (r) => r.recomputed_us,
       hint: "Whole run: time spent recomputing lost results",
       cell: (r) => duration(r.recomputed_us),
-    },
-  ];
+    });
   return (
     <section class="panel" aria-label="By task prefix">
       <DataTable
