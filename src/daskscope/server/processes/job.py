@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -186,6 +187,9 @@ def _reply(job: Job[Request], do: Callable[[Archive, Request], Result | None]) -
             return Reply(do(archive, job.request))
     except Exception as error:  # noqa: BLE001 (the server raises or logs it)
         kind, detail = describe_error(error)
+        if kind == "failed":
+            # A defect of daskscope: the operator sees it, because standard error belongs to the server.
+            traceback.print_exc()
         return Reply(error=kind, detail=detail)
 
 

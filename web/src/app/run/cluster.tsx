@@ -81,7 +81,6 @@ export function ClusterPage({ id }: { id: string }) {
         answer={c.state === "lost" && c.why ? lostAnswer(c.why) : null}
         address={api.url(`${path}/document`)}
         tasks={c.n_tasks}
-        fitted
       />
     </div>
   );

@@ -31,17 +31,15 @@ interface Props {
   address: string;
   /** Number of tasks, which tells how long building the document takes. */
   tasks?: number;
-  /** Select the time with work, if it is short in a long run. */
-  fitted?: boolean;
 }
 
 /** The page of a cluster, a computation or a report: the views of its document, and an overview that follows a run. */
 export function RunFrame(props: Props) {
-  const { head, titled = true, live = null, below = null, answer = null, address, tasks = 0, fitted = false } = props;
+  const { head, titled = true, live = null, below = null, answer = null, address, tasks = 0 } = props;
   const [view, setView] = useState(viewInUrl);
   const { router } = useTeam();
   const isFollowing = live !== null && view === "overview";
-  const { loaded, problem, reload } = useDocument({ address: isFollowing ? "" : address, live: live !== null, fitted });
+  const { loaded, problem, reload } = useDocument({ address: isFollowing ? "" : address, live: live !== null });
   const nav = loaded?.model.nav;
   useEffect(() => {
     const onPop = () => setView(viewInUrl());
@@ -61,7 +59,7 @@ export function RunFrame(props: Props) {
     <div class="shell" data-viewer>
       <Rail report={loaded?.model.report ?? null} view={view} href={(next) => nav?.href(next) ?? `#${next}`} go={go} />
       <main id="main">
-        {head}
+        <div class="runhead">{head}</div>
         {loaded?.incomplete && (
           <div class="asof" data-testid="as-of">
             <span>

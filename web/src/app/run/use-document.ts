@@ -1,9 +1,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { HttpSource, limitedReload, loadReport } from "../../api/source";
 import { StreamClient, warmUp } from "../../charts/stream/client";
-import { activeTime } from "../../model/active-time";
 import { Model } from "../../model/model";
-import type { Selection } from "../../model/time";
 
 type ViewerModule = typeof import("../../viewer/viewer");
 
@@ -26,12 +24,10 @@ interface Options {
   /** Empty while the document is not wanted. */
   address: string;
   live: boolean;
-  /** Select the time with work, if it is short in a long run. */
-  fitted: boolean;
 }
 
 /** Load the document of a run, and again on request. The state of its views is in the hash of the URL. */
-export function useDocument({ address, live, fitted }: Options): DocumentState {
+export function useDocument({ address, live }: Options): DocumentState {
   const [loaded, set] = useState<LoadedDocument | null>(null);
   const [problem, setProblem] = useState("");
   const [version, restart] = useReducer((n: number) => n + 1, 0);
@@ -52,8 +48,6 @@ export function useDocument({ address, live, fitted }: Options): DocumentState {
         if (closed) return;
         const model = new Model(report, source, new StreamClient(source, report));
         shown = model;
-        if (fitted && model.nav.state.selection.whole)
-          void model.cube("time_by_prefix").then((cube) => fit(model, activeTime(cube, model.axis)));
         set({ model, code, made: source.created || new Date().toISOString(), incomplete });
       },
       (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)),
@@ -64,9 +58,4 @@ export function useDocument({ address, live, fitted }: Options): DocumentState {
     };
   }, [address, version]);
   return { loaded, problem, reload: () => restart(0) };
-}
-
-/** Select the time with work, unless the reader has selected another meanwhile. */
-function fit({ nav }: Model, selection: Selection): void {
-  if (nav.state.selection.whole && !selection.whole) nav.select(selection);
 }

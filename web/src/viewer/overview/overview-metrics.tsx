@@ -64,7 +64,7 @@ export function metricsOf({ totals: t }: Report): Metric[] {
           ? `${counted(t.workers_lost, "worker")} lost`
           : `${t.parallelism.toFixed(1)} busy on average`,
     },
-    { id: "memory", label: "Peak memory, all workers", ...memoryOf(t) },
+    { id: "memory", label: "Peak memory", ...memoryOf(t) },
     { id: "transferred", label: "Transferred", value: nbytes(t.transferred), note: `${nbytes(t.nbytes)} of results` },
     ...(t.cost
       ? [
