@@ -1,4 +1,4 @@
-"""Compare what daskscope says about workloads with what really happened, and write ``docs/accuracy.md``.
+"""Compare what daskscope says about workloads with what really happened, and write its section of ``docs/accuracy.md``.
 
 The truth comes from outside: timers inside the tasks (wall and thread CPU time, written to a file), pauses of known length, signals
 sent by the workload, and Dask's own result. Nothing is compared with daskscope's own tables.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ import dask
 from distributed import Client, LocalCluster
 
 import daskscope
+from benchmarks.accuracy_page import STATEMENTS, machine, write_section
 from benchmarks.result import Result
 from benchmarks.task_log import LOG
 from daskscope.analysis.summary import extent
@@ -35,7 +34,7 @@ from daskscope.model.recording import Recording
 #: The longest workload takes 30 s. Without a deadline, one that hangs keeps the others from being measured.
 DEADLINE_S = 180
 
-PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def run(names: tuple[str, ...] = ()) -> list[Result]:
         for s in wrong:
             print(f"        {s.statement}: truth {s.truth}, said {s.said} ({s.difference})", flush=True)
     if not names:
-        PAGE.write_text(page(statements), encoding="utf-8")
+        write_section(STATEMENTS, section(statements))
     proven, sums = split(statements)
     return [
         _result("accuracy: statements that are right", proven),
@@ -186,7 +185,7 @@ def measure_apart(name: str, deadline_s: float = DEADLINE_S) -> list[Statement]:
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 [sys.executable, "-m", "benchmarks.accuracy_workload", name, str(answer)],
-                cwd=PAGE.parents[1],
+                cwd=ROOT,
                 stderr=stderr,
                 env={**os.environ, "TMPDIR": directory},
                 # Its workers, and programs that it started, are killed with it.
@@ -243,21 +242,18 @@ def _check_sum(lab: Lab, said: Said) -> None:
     lab.number("waiting reasons add up", said.seconds("noncpu"), waiting, 0.01, is_internal=True)
 
 
-def page(statements: list[Statement]) -> str:
-    """Return the page for the docs."""
+def section(statements: list[Statement]) -> str:
+    """Return the section of the docs."""
     proven, sums = split(statements)
     right = sum(statement.is_right for statement in proven)
     added = sum(statement.is_right for statement in sums)
     workloads_ = len({statement.workload for statement in statements})
-    versions = f"Python {platform.python_version()}, distributed {version('distributed')}"
     lines = [
-        "# Accuracy",
+        "Fixed workloads. The truth comes from timers inside the tasks, the kernel, psutil, counters in the workers, pauses of",
+        "known length, signals that the workload sends, and Dask's own results. A statement is right if the difference is at",
+        "most the tolerance; wrong ones are in bold.",
         "",
-        "daskscope's statements about a run, compared with the truth. The truth comes from outside daskscope: timers inside the",
-        "tasks, the kernel, psutil, counters in the workers, pauses of known length, signals that the workload sends, and Dask's",
-        "own results. A statement is right if the difference is at most the tolerance; wrong ones are in bold.",
-        "",
-        f"`scripts/bench accuracy` ran {workloads_} workloads on a local cluster ({versions}, {os.cpu_count()} shared cores): "
+        f"`scripts/bench accuracy` ran {workloads_} workloads on a local cluster ({machine()}): "
         f"{right} of {len(proven)} statements are right. The table shows one run.",
         "",
         "| workload | statement | daskscope (truth ± tolerance) |",

@@ -27,10 +27,11 @@ from daskscope.server.services import Services, open_services
 from daskscope.server.settings import Settings
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
-from daskscope.storage.catalog.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters, recent_busy
+from daskscope.storage.catalog.clusters import ClusterFilter, count_clusters, find_cluster, list_clusters
 from daskscope.storage.catalog.computations import list_computations
 from daskscope.storage.catalog.error_groups import list_error_groups, list_exceptions
 from daskscope.storage.catalog.overview import usage
+from daskscope.storage.catalog.run_groups import list_groups, recent_runs
 from daskscope.storage.runs.read import Part, read_run
 
 TASKS = 1_000_000
@@ -140,7 +141,10 @@ def _lists(services: Services, clusters: int, where: str) -> list[Result]:
         (row,) = list_clusters(tx, account, ClusterFilter(limit=1, after=(middle, 0)))
     questions: dict[str, Callable[[Transaction], Any]] = {
         "clusters, the newest 100": found(),
-        "how busy these were lately": lambda c: recent_busy(c, found()(c)),
+        "clusters by name, the newest 50": lambda c: list_groups(c, account, ClusterFilter(limit=50)),
+        "the last runs of these": lambda c: recent_runs(
+            c, account, [group.newest.name for group in list_groups(c, account, ClusterFilter(limit=50))]
+        ),
         "clusters, a page in the middle": found(after=(middle, 0)),
         "clusters by state and user": found(states=("lost",), user="user7"),
         "clusters by text that few have": found(search="etl-77"),

@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: What each worker process has loaded or kept so far, and how many times slower it is than others.
-_loaded: set[str] = set()
+#: What each worker process has kept so far, and how many times slower it is than others.
 _kept: list[bytearray] = []
 _slowness: list[float] = []
 
@@ -27,16 +26,11 @@ def many_nothings(numbers: list[int]) -> int:
     return sum(nothing(number) for number in numbers)
 
 
-def load_then_pause(seconds: float, load_s: float, _: int) -> float:
-    """Take longer the first time in a process, as an import does."""
-    if "model" not in _loaded:
-        _loaded.add("model")
-        time.sleep(load_s)
-    return pause(seconds)
+def load_then_pause(seconds: float, _: int) -> float:
+    """Take longer the first time in a process, because of an import."""
+    from benchmarks import slow_import
 
-
-def load_model() -> None:
-    _loaded.add("model")
+    return pause(seconds, slow_import)
 
 
 def count_in_python(steps: int, _: int) -> int:

@@ -46,10 +46,8 @@ def read_twice(client: Any, *, together: bool) -> None:
         largest.compute(scheduler=client)
 
 
-def warm_up(client: Any, *, preload: bool) -> None:
-    if preload:
-        client.run(tasks.load_model)
-    map_tasks(client, tasks.load_then_pause, 40, 0.05, 2.0)
+def warm_up(client: Any) -> None:
+    map_tasks(client, tasks.load_then_pause, 40, 0.05)
 
 
 def rounds(client: Any, between_s: float) -> None:

@@ -2,7 +2,8 @@
 
 A workload has the problem; its twin does the same work after following the advice. The gain is the time that the twin saved, by
 the clock of the client, and compared with the wall time that the finding promised at most. ``--keep DIR`` writes the recordings,
-which ``tests/unit/test_kept_recordings.py`` reads.
+which ``tests/unit/test_kept_recordings.py`` reads. A name of ``insight_cases`` records that program, about which a rule once
+said something false; ``tests/unit/test_recorded_cases.py`` reads those.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from distributed import Client, LocalCluster, wait
 
 import daskscope
 from benchmarks import insight_tasks as tasks
+from benchmarks.insight_cases import CASES
 from benchmarks.insight_pairs import PAIRS, Pair, Side
 from benchmarks.insight_reasons import REASONS
 from benchmarks.kept_recordings import MAX_BYTES, keep
@@ -63,12 +65,17 @@ def observe(side: Side) -> Run:
 
 
 def run(only: Sequence[str] = (), directory: str = "") -> list[Result]:
-    """Observe all pairs, or those of some rules; write the recordings if a directory is given."""
+    """Observe all pairs, or those of some rules and cases; write the recordings if a directory is given."""
     missed: list[str] = []
     wrong: list[str] = []
     broken: list[str] = []
     large: list[str] = []
     pairs = [pair for pair in PAIRS if not only or pair.rule in only]
+    for name in sorted(CASES.keys() & set(only)):
+        one = observe(CASES[name])
+        print(f"    {name}: {one.seconds:.2f} s; {', '.join(one.found) or 'no findings'}", file=sys.stderr, flush=True)
+        if directory and keep(one.recording, Path(directory), name).stat().st_size > MAX_BYTES:
+            large.append(name)
     for pair in pairs:
         problem, twin = observe(pair.problem), observe(pair.twin)
         if directory:

@@ -29,6 +29,7 @@ from benchmarks.report import CHROMIUM, FLAGS
 from benchmarks.result import Result, at_most
 from daskscope import analytics
 from daskscope.collector.delivery.pace import HANDOVER_S, WORKING_S, Pace
+from daskscope.model.recording import Lists
 from daskscope.testing import make_frames
 from daskscope.wire.encode import encode_body, seal
 from daskscope.wire.file import columns_of_rows, frames_of_table
@@ -165,9 +166,9 @@ def _watch(variant: str, browser: Any, server: tuple[str, str, psutil.Process]) 
         cluster.client.gather(cluster.client.map(work, range(100), pure=False))
         if variant == "our page":
             page.add_init_script(OURS)
-            page.goto(f"{place}/live?secret={secret}")
+            page.goto(f"{place}?secret={secret}")
             page.wait_for_function("() => window.draws.some(([, count]) => count >= 100)", timeout=60_000)
-            page.goto(f"{place}/live?window=30s")
+            page.goto(f"{place}?window=30s")
             page.wait_for_function("() => window.draws.some(([, count]) => count >= 100)", timeout=60_000)
         elif variant == "Dask's page":
             page.goto(f"{cluster.dashboard}/individual-task-stream")
@@ -270,6 +271,10 @@ class LargeRun:
         shift = now - int(tasks["stop_us"].max())
         for name in ("assigned_us", "start_us", "stop_us"):
             tasks.columns[name] = tasks[name] + shift
+        for name in ("interval_start_us", "interval_stop_us"):
+            intervals = tasks.lists(name)
+            assert isinstance(intervals.flat, np.ndarray)
+            tasks.columns[name] = Lists(intervals.offsets, intervals.flat + shift)
         cluster = {"cluster": "many", "name": "many", "start_us": int(tasks["start_us"].min()), "seen_us": now}
         frames = make_frames({"clusters": [cluster]}, cluster="many")
         frames += frames_of_table(recording["workers"], cluster="many", epoch=1, sequence=len(frames), kept=0)
@@ -325,7 +330,7 @@ def _many(browser: Any, url: str, secret: str, server: psutil.Process) -> list[R
         page = context.new_page()
         page.add_init_script(OURS)
         opened = time.monotonic()
-        page.goto(f"{url}/local/clusters/many/live?secret={secret}")
+        page.goto(f"{url}/local/clusters/many?secret={secret}")
         page.wait_for_function("() => window.draws.some(([, count]) => count >= 100)", timeout=120_000)
         opened = time.monotonic() - opened
         followed = run.stream(server, Pace.is_handover_due)

@@ -44,6 +44,7 @@ from benchmarks import (
     wire_size,
 )
 from benchmarks.result import Result
+from benchmarks.truth import bench as truth
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -71,6 +72,7 @@ LONG: dict[str, Measurement] = {
     "replay": replay.run,
     "replicas": replicas.run,
     "traffic": traffic.run,
+    "truth": truth.run,
     "report": report.run,
     "sql": sql.run,
     "volume": volume.run,
@@ -87,14 +89,19 @@ def main() -> int:
     parser.add_argument(
         "--posts", default="", help="replay the captured posts in this file instead of capturing new ones"
     )
-    parser.add_argument("--rules", nargs="*", default=[], help="provoke only these rules")
-    parser.add_argument("--keep", default="", help="directory for the recordings of insights")
+    parser.add_argument("--rules", nargs="*", default=[], help="provoke only these rules, or record these cases")
+    parser.add_argument("--keep", default="", help="directory for the recordings of insights and truth")
+    parser.add_argument(
+        "--seeds", type=_seeds, default=truth.SEEDS, metavar="A:B", help="odd seeds of truth; A:B:S with a step"
+    )
+    parser.add_argument("--beside", type=int, default=0, help="programs that use a core each beside those of truth")
     arguments = parser.parse_args()
     # Shuffles, lost workers and a failing recorder are part of the measurements; their log lines would tear the table apart.
     for name in ("distributed", "daskscope"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     chosen = {
         "insights": partial(insights.run, arguments.rules, arguments.keep),
+        "truth": partial(truth.run, arguments.seeds, beside=arguments.beside, keep=arguments.keep),
         "volume": partial(volume.run, arguments.tasks),
         "outage": partial(outage.run, minutes=arguments.minutes),
         "traffic": partial(traffic.run, arguments.posts),
@@ -114,6 +121,12 @@ def main() -> int:
     _print(results)
     _save(results)
     return 1 if any(result.met is False for result in results) else 0
+
+
+def _seeds(text: str) -> range:
+    """Return the odd seeds of a range, or those with another step."""
+    start, stop, *step = (int(part) for part in text.split(":"))
+    return range(start, stop, step[0]) if step else range(start | 1, stop, 2)
 
 
 def _print(results: list[Result]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -56,6 +57,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds = durations.read_durations()
         names = {item.path: item.path.relative_to(config.rootpath).as_posix() for item in items}
         items.sort(key=lambda item: -seconds.get(names[item.path], 0))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over the thousands of tests and modules: that took a tenth of the unit tests' time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ significant digits at most.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 MILLISECOND = 1_000
@@ -101,6 +102,19 @@ def percent(x: float) -> str:
     return f"{100 * x:.1f} %" if 0 < x < 0.0995 else f"{100 * x:,.0f} %"
 
 
+def whole_shares(values: Sequence[float]) -> list[int]:
+    """Return the percentages of the parts of a whole as whole numbers that add up to 100; zeros if the whole is 0."""
+    total = sum(values)
+    if total <= 0:
+        return [0 for _ in values]
+    exact = [value / total * 100 for value in values]
+    found = [int(share) for share in exact]
+    largest = sorted(range(len(exact)), key=lambda i: found[i] - exact[i])
+    for i in largest[: 100 - sum(found)]:
+        found[i] += 1
+    return found
+
+
 def dollars(x: float) -> str:
     """Format an amount of money: ``$0``, ``<$0.01``, ``$1.24``, ``$1,240``."""
     if x < 0:
@@ -116,8 +130,8 @@ def about_dollars(x: float) -> str:
 
 
 def ago(us: float) -> str:
-    """Format how long ago something happened: ``now``, ``40 s ago``, ``5 min ago``, ``3 h ago``, ``yesterday``, ``6 weeks ago``."""
-    if us < 10 * SECOND:
+    """Format how long ago something happened: ``now``, ``6 s ago``, ``5 min ago``, ``3 h ago``, ``yesterday``, ``6 weeks ago``."""
+    if us < 2 * SECOND:
         return "now"
     if us < MINUTE:
         return f"{int(us // SECOND)} s ago"

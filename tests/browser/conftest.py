@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, expect, sync_playwright
@@ -37,24 +39,38 @@ from tests.helpers.hostile import HOSTILE  # noqa: E402
 from daskscope.testing import make_frames, make_recording  # noqa: E402
 from daskscope.wire.file import read_recording  # noqa: E402
 
+set_running_loop: Any = asyncio.events._set_running_loop
 # Without a window, a new browser context takes 0.15 s of CPU time instead of 0.5 s, so prefer the headless build.
 CHROMIUM = next((path for name in ("chromium-headless-shell", "chromium") if (path := shutil.which(name))), None)
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 
-# Module scope, because asyncio.run in other tests fails while the event loop of Playwright exists.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium(chromium_home: None) -> Iterator[Browser]:
+    """The browser of all tests of this process: to start one and its driver takes 2 s of CPU time, as long as eight tests."""
     if CHROMIUM is None:
         pytest.skip("NO BROWSER TESTS: chromium is missing; install it with: apt-get install chromium")
     with sync_playwright() as playwright:
         expect.set_options(timeout=PATIENCE_MS)
+        loop = asyncio.get_running_loop()
         try:
             launched = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         except Error as error:
             pytest.skip(f"NO BROWSER TESTS: {CHROMIUM} does not start: {error.message.splitlines()[0]}")
         yield launched
+        set_running_loop(loop)
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A browser without contexts of other modules."""
+    # asyncio.run in tests without a browser fails while a loop counts as running in this thread.
+    set_running_loop(chromium._loop)
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
+    set_running_loop(None)
 
 
 @pytest.fixture(scope="session")
@@ -72,7 +88,7 @@ def recorded_once(script: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         if not source.exists():
             made = shared / "real.part.daskscope"
             command = [sys.executable, str(script), str(made)]
-            run = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+            run = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
             assert run.returncode == 0, run.stderr[-3_000:]
             made.rename(source)
     return source

@@ -59,6 +59,11 @@ def test_a_computation_is_compared_with_all_its_earlier_runs(page: Page) -> None
     expect(
         page.get_by_text(re.compile(r"A score task took longer than in all 5 earlier runs \(\d+ % "))
     ).to_be_visible()
+    # One dot per run, and the change of score is the largest of those that add up.
+    expect(page.get_by_test_id("dots-before").locator(".dot")).to_have_count(5)
+    expect(page.get_by_test_id("dots-after").locator(".dot")).to_have_count(1)
+    expect(page.get_by_test_id("thread-change").first).to_contain_text("score")
+    expect(page.get_by_test_id("thread-change").last).to_contain_text("Together")
     first = page.get_by_test_id("compared-prefix").first
     expect(first).to_contain_text(re.compile(r"score.*→.*\+(29|30|31) %.*cannot tell"))
     assert violations(page) == []
@@ -78,6 +83,21 @@ def test_the_flame_graph_says_what_changed(page: Page) -> None:
     expect(panel.locator(".flamestatus")).to_contain_text(re.compile(r"score.*\(\+(29|30|31) %\)"))
 
 
+def test_a_dot_of_the_history_compares_with_that_run(page: Page) -> None:
+    page.goto("/ours/clusters/job-5/computations/c-1")
+    duration = page.get_by_test_id("metric-duration").locator("..")
+    expect(duration).to_contain_text(re.compile(r"\+7 %, median \d+ ms of 5 other runs"), timeout=60_000)
+    dots = duration.get_by_role("link")
+    expect(dots).to_have_count(5)
+    dots.last.click()
+    expect(page.get_by_test_id("dots-before").locator(".dot")).to_have_count(1)
+    expect(page.get_by_test_id("headline")).to_contain_text("One run each")
+    assert "before=job-4%2Fc-1" in page.url or "before=job-4/c-1" in page.url
+    # A cluster is compared with the other clusters of its name.
+    page.goto("/ours/clusters/job-5")
+    expect(page.get_by_test_id("metric-duration").locator("..").get_by_role("link")).to_have_count(5)
+
+
 def test_one_earlier_run_is_compared_and_links_back(page: Page) -> None:
     page.goto("/ours/clusters/job-5/computations/c-1")
     # The charts above move the list until they are drawn.
@@ -85,8 +105,9 @@ def test_one_earlier_run_is_compared_and_links_back(page: Page) -> None:
     page.get_by_test_id("earlier-run").first.get_by_role("checkbox").check()
     expect(page.get_by_label("Choose all earlier runs")).to_have_js_property("indeterminate", value=True)
     page.get_by_role("button", name="Compare with this run").click()
-    expect(page.get_by_test_id("headline")).to_contain_text("one run each")
-    page.get_by_role("link", name="job c-1 of job-4").click()
+    expect(page.get_by_test_id("headline")).to_contain_text("One run each")
+    page.get_by_test_id("compared-runs").locator("summary").click()
+    page.get_by_test_id("compared-runs").get_by_role("link").first.click()
     expect(page.get_by_test_id("page-computation")).to_be_visible()
 
 
@@ -98,30 +119,22 @@ def test_the_page_fits_a_phone(page: Page) -> None:
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
 
 
-def test_two_sets_of_recent_computations_are_chosen_and_compared(page: Page) -> None:
-    page.goto("/ours/clusters")
+def test_the_last_runs_of_a_name_are_compared_with_those_before(page: Page) -> None:
+    page.goto("/ours/runs?since=all")
     page.get_by_test_id("compare-link").click()
-    rows, compare = page.get_by_test_id("compare-row"), page.get_by_test_id("compare-runs")
-    expect(rows).to_have_count(6)
-    expect(rows.first).to_contain_text("scored.compute()")
-    expect(compare).to_be_disabled()
-
-    # Newest first: the slow run is the first row.
-    rows.nth(0).get_by_label("After: ").check()
-    rows.nth(1).get_by_label("Before: ").check()
-    rows.nth(2).get_by_label("After: ").check()
-    # A run is on one side only.
-    rows.nth(2).get_by_label("Before: ").check()
-    expect(rows.nth(2).get_by_label("After: ")).not_to_be_checked()
-    expect(page.get_by_test_id("compare-sides")).to_have_text("2 runs before, 1 after")
+    name, runs = page.get_by_test_id("compare-name"), page.get_by_test_id("compare-count")
+    expect(name).to_have_value("job")
+    # Six finished runs: three against three, as five on each side are not there.
+    expect(page.get_by_test_id("dots-before").locator(".dot")).to_have_count(3)
+    expect(page.get_by_test_id("dots-after").locator(".dot")).to_have_count(3)
+    runs.select_option("1")
+    expect(page.get_by_test_id("dots-after").locator(".dot")).to_have_count(1)
+    expect(page.get_by_test_id("headline")).to_contain_text("One run each")
+    expect(page).to_have_url(re.compile("runs=1"))
+    page.get_by_test_id("compared-runs").locator("summary").click()
+    links = page.get_by_test_id("compared-runs").get_by_role("link")
+    expect(links).to_have_text([re.compile("^job, 2025-"), re.compile("^job, 2025-")])
     assert violations(page) == []
-
-    compare.click()
-    expect(page.get_by_test_id("headline")).to_contain_text("2 and 1 repeats are too few")
-    expect(page.get_by_role("link", name="job c-1 of job-5")).to_be_visible()
-    page.get_by_test_id("page-compare").get_by_text("After:").wait_for()
-    page.locator(".crumbs").get_by_role("link", name="Compare").click()
-    expect(rows).to_have_count(6)
 
 
 def test_the_picker_fits_a_phone_and_the_palette_opens_it(page: Page) -> None:
@@ -130,7 +143,7 @@ def test_the_picker_fits_a_phone_and_the_palette_opens_it(page: Page) -> None:
     page.keyboard.type("compare")
     expect(page.get_by_test_id("palette").get_by_role("option")).to_have_text(["Compare"])
     page.keyboard.press("Enter")
-    expect(page.get_by_test_id("compare-row")).to_have_count(6)
+    expect(page.get_by_test_id("compare-name")).to_be_visible()
     page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
     page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=NARROW[0])
     page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})

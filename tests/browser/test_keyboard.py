@@ -128,19 +128,19 @@ def test_arrow_keys_move_between_matrix_cells(visit: Visit, real: ReportFile) ->
     assert len(seen) > 1 and all(" to " in text for text in seen)
 
 
-def test_group_heights_are_proportional_to_bytes(visit: Visit, real: ReportFile) -> None:
+def test_group_heights_are_proportional_to_time(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#groups")
     nodes = page.get_by_test_id("group-node")
     groups = real.report["groups"]
     expect(nodes).to_have_count(len(groups))
     heights = nodes.locator("rect.box").evaluate_all("boxes => boxes.map(box => Number(box.getAttribute('height')))")
-    largest = max(range(len(groups)), key=lambda i: groups[i]["nbytes"])
-    most = groups[largest]["nbytes"]
+    times = [sum(group["durations_us"].values()) for group in groups]
+    largest = times.index(max(times))
     assert heights[largest] == max(heights) > min(heights)
-    for group, height in zip(groups, heights, strict=True):
-        # Proportional to the bytes, but tall enough for the label.
-        assert height == max(min(heights), group["nbytes"] / most * max(heights))
-    expect(page.get_by_test_id("view-groups")).to_contain_text("Height: bytes of results")
+    for time, height in zip(times, heights, strict=True):
+        # Proportional to the time, but tall enough for the label.
+        assert height == max(min(heights), time / max(times) * max(heights))
+    expect(page.get_by_test_id("view-groups")).to_contain_text("Taller: more time")
 
     nodes.nth(largest).focus()
     page.keyboard.press("Enter")

@@ -46,7 +46,7 @@ def test_a_link_copied_right_away_has_the_last_change(visit: Visit, real: Report
 
 def test_a_link_keeps_sort_and_filter_of_a_table(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#workers")
-    page.get_by_role("columnheader", name="Tasks").get_by_role("button").click()
+    page.get_by_role("columnheader", name="Task runs").get_by_role("button").click()
     page.get_by_test_id("filter-workers").fill("connected")
     expect(page.get_by_test_id("worker-row")).not_to_have_count(len(real.report["workers"]))
     before = rows(page, "worker-row")
@@ -54,7 +54,7 @@ def test_a_link_keeps_sort_and_filter_of_a_table(visit: Visit, real: ReportFile)
     other = visit(real, "#" + copied(page).partition("#")[2])
 
     expect(other.get_by_test_id("filter-workers")).to_have_value("connected")
-    expect(other.get_by_role("columnheader", name="Tasks")).to_have_attribute("aria-sort", "descending")
+    expect(other.get_by_role("columnheader", name="Task runs")).to_have_attribute("aria-sort", "descending")
     assert rows(other, "worker-row") == before
 
 

@@ -43,9 +43,9 @@ def test_the_printed_url_opens_the_server_and_the_secret_leaves_the_address(page
 
 
 def test_a_link_to_a_page_keeps_its_place(page: Page, server: HostedServer) -> None:
-    page.goto(f"{server.url}/local/clusters?since=all&secret={server.secret}")
+    page.goto(f"{server.url}/local/runs?since=all&secret={server.secret}")
     expect(page.locator("a.name")).to_have_count(1)
-    expect(page).to_have_url(f"{server.url}/local/clusters?since=all")
+    expect(page).to_have_url(f"{server.url}/local/runs?since=all")
 
 
 @pytest.mark.parametrize("address", ["/", "/local/clusters/one", "/?secret=wrong"])

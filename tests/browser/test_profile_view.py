@@ -166,7 +166,7 @@ def test_several_prefixes_and_activities_can_be_chosen(visit: Visit, real: Repor
     want = sum(real.total(cube, "value", prefix=prefix, **where) for prefix in ("read_events", "spin"))
 
     choose(page, "fine-prefix", "read_events", "spin")
-    choose(page, "fine-activity", "thread-cpu")
+    choose(page, "fine-activity", "CPU")
 
     expect(page.get_by_test_id("fine-prefix")).to_have_text("2 prefixes")
     expect(by_prefix).to_contain_text(f"{units.quantity(want, 'seconds')} in total")
@@ -179,9 +179,8 @@ def test_several_prefixes_and_activities_can_be_chosen(visit: Visit, real: Repor
 def test_internal_metrics_of_dask_are_shown_on_request(visit: Visit, real: ReportFile) -> None:
     page = visit(real, "#fine")
     contexts = page.locator("section[aria-label='All metrics'] tbody td:first-child")
-    expect(contexts.filter(has_text="execute").first).to_be_visible()
+    expect(contexts.filter(has_text="executing").first).to_be_visible()
     expect(contexts.filter(has_text="tick-duration")).to_have_count(0)
-    expect(page.get_by_test_id("hit-rate")).to_contain_text("Inputs from memory: ")
 
     page.get_by_test_id("fine-internal").check()
 

@@ -96,7 +96,7 @@ def test_other_views_follow_the_selection(visit: Visit, real: ReportFile, view: 
     for part in others:
         select_time(page, *part)
         with suppress(AssertionError):
-            expect(shown).not_to_have_text(before, use_inner_text=True, timeout=1_000)
+            expect(shown).not_to_have_text(before, use_inner_text=True, timeout=5_000)
             break
     else:
         select_time(page, *last)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.support import PATIENCE_MS, ReportFile, Visit, drag, hash_of, number, rows, selection
@@ -38,7 +41,7 @@ def test_a_click_opens_the_task(visit: Visit, real: ReportFile) -> None:
 
     detail = page.get_by_test_id("task-detail")
     expect(detail.locator("dl")).to_be_visible(timeout=PATIENCE_MS)
-    key = detail.locator("p.mono").inner_text().removesuffix("Copy").strip()
+    key = detail.locator("h2").inner_text()
     tasks = real.recording["tasks"]
     assert key in set(tasks["key"].tolist())
     facts = dict(zip(detail.locator("dt").all_inner_texts(), detail.locator("dd").all_inner_texts(), strict=True))
@@ -56,6 +59,73 @@ def test_a_click_opens_the_task(visit: Visit, real: ReportFile) -> None:
 
     page.keyboard.press("Escape")
     expect(detail).to_have_count(0)
+
+
+def test_the_open_task_is_connected_with_its_inputs_and_outputs(visit: Visit, real: ReportFile) -> None:
+    """The recorded edges say how many lines there must be, and the lanes keep their place."""
+    tasks, edges = real.recording["tasks"], real.recording["edges"]
+    inputs, outputs = Counter(edges["task"].tolist()), Counter(edges["dependency"].tolist())
+    keys = dict(zip(tasks["id"].tolist(), tasks["key"].tolist(), strict=True))
+    # Of a task that ran once: the search finds every execution of a key.
+    once = Counter(keys.values())
+    ids = [i for i in keys if 0 < inputs[i] <= 12 and 0 < outputs[i] <= 12 and once[keys[i]] == 1]
+    key = keys[ids[0]]
+    page = visit(real, "#stream")
+    canvas = page.get_by_test_id("stream-canvas")
+    # A long answer has two lines, and the lanes are below it.
+    expect(page.get_by_test_id("view-answer")).to_be_visible(timeout=PATIENCE_MS)
+    before = canvas.bounding_box()
+
+    page.get_by_test_id("find-task").fill(key)
+    page.get_by_test_id("find-task").press("Enter")
+
+    expect(page.get_by_test_id("task-detail").locator("h2")).to_have_text(key)
+    expect(page.get_by_test_id("link-input")).to_have_count(inputs[ids[0]])
+    expect(page.get_by_test_id("link-output")).to_have_count(outputs[ids[0]])
+    assert canvas.bounding_box() == before
+
+
+def test_next_and_previous_visit_all_matches_in_order_of_time(visit: Visit, real: ReportFile) -> None:
+    tasks = real.recording["tasks"]
+    ((prefix, _),) = Counter(tasks["prefix"].tolist()).most_common(1)
+    matches = sorted(
+        (int(start), key)
+        for start, key in zip(tasks["start_us"].tolist(), tasks["key"].tolist(), strict=True)
+        if prefix in key
+    )
+    page = visit(real, "#stream")
+    field, found = page.get_by_test_id("find-task"), page.get_by_test_id("find-count")
+
+    field.fill(prefix)
+    expect(found).to_have_text(f"{len(matches):,}")
+    expect(page.get_by_test_id("stream-highlight")).to_have_attribute("data-shown", str(len(matches)))
+    field.press("Enter")
+    expect(found).to_have_text(f"1 of {len(matches):,}")
+    # The stream rounds times to ticks, so several may be the first.
+    first = [re.escape(key) for start, key in matches if start - matches[0][0] <= 2 * real.report["stream"]["tick_us"]]
+    expect(page.get_by_test_id("task-detail").locator("h2")).to_have_text(re.compile(f"^({'|'.join(first)})$"))
+    page.get_by_role("button", name="Next match").click()
+    expect(found).to_have_text(f"2 of {len(matches):,}")
+    field.press("Shift+Enter")
+    field.press("Shift+Enter")
+    expect(found).to_have_text(f"{len(matches):,} of {len(matches):,}")
+    # Two keys before the first task is open.
+    field.evaluate("field => { field.form.requestSubmit(); field.form.requestSubmit(); }")
+    expect(found).to_have_text(f"2 of {len(matches):,}")
+
+    field.fill("no task is called this")
+    expect(found).to_have_text("none")
+
+
+def test_the_critical_path_stands_out(visit: Visit, real: ReportFile) -> None:
+    path = real.report["critical_path"]
+    page = visit(real, "#overview")
+    page.get_by_role("button", name="Critical path").click()
+
+    expect(page.get_by_test_id("path-foot")).to_contain_text(re.compile(rf"Critical path: {path['of']} tasks?,"))
+    expect(page.get_by_test_id("stream-highlight")).to_have_attribute("data-shown", str(len(path["steps"])))
+    page.reload()
+    expect(page.get_by_test_id("path-foot")).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_brackets_open_the_next_task(visit: Visit, real: ReportFile) -> None:

@@ -12,8 +12,11 @@ from tests.browser.support import ReportFile, Visit, rows
 
 
 def exported(page: Page, panel: Locator, kind: str) -> str:
+    download = panel.get_by_role("button", name=f"Download {kind}")
+    if not download.is_visible():
+        panel.get_by_role("button", name="Options").click()
     with page.expect_download() as waiting:
-        panel.get_by_role("button", name=kind, exact=True).click()
+        download.click()
     return Path(waiting.value.path()).read_text(encoding="utf-8")
 
 
@@ -23,7 +26,7 @@ def test_a_column_header_sorts_in_both_directions(visit: Visit, real: ReportFile
     counts = sorted((prefix["count"] for prefix in real.report["prefixes"]), reverse=True)
     names = sorted(prefix["prefix"] for prefix in real.report["prefixes"])
 
-    head = panel.get_by_role("columnheader", name="Tasks")
+    head = panel.get_by_role("columnheader", name="Task runs")
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
     assert [int(row[1]) for row in rows(page, "prefix-row")] == counts
@@ -51,6 +54,19 @@ def test_a_filter_shows_matching_rows_and_their_number(visit: Visit, real: Repor
     expect(page.get_by_test_id("prefix-row")).to_have_count(of)
 
 
+def test_a_phone_shows_the_first_rows_of_a_long_table(visit: Visit, many: ReportFile) -> None:
+    page = visit(many)
+    page.set_viewport_size({"width": 390, "height": 800})
+    of = len(many.report["prefixes"])
+    assert of > 6
+    shown = page.locator("[data-testid=prefix-row]:visible")
+    expect(shown).to_have_count(6)
+    page.get_by_role("button", name=f"Show all {of}", exact=True).first.click()
+    expect(shown).to_have_count(of)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(page.get_by_role("button", name=f"Show all {of}", exact=True)).to_have_count(0)
+
+
 def test_csv_contains_the_visible_rows(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     panel = page.get_by_role("region", name="By task prefix")
@@ -61,7 +77,7 @@ def test_csv_contains_the_visible_rows(visit: Visit, real: ReportFile) -> None:
     by_name = {prefix["prefix"]: prefix for prefix in real.report["prefixes"]}
     for row in table:
         prefix = by_name[row["Prefix"]]
-        assert (int(row["Tasks"]), int(row["Median"]), int(row["Output"]), int(row["Errors"])) == (
+        assert (int(row["Task runs"]), int(row["Median"]), int(row["Output"]), int(row["Errors"])) == (
             prefix["count"], prefix["p50_us"], prefix["nbytes"], prefix["errors"]
         )  # fmt: skip
     page.get_by_test_id("filter-prefixes").fill("spin")
@@ -80,7 +96,7 @@ def test_csv_contains_no_formulas(visit: Visit, hostile: ReportFile) -> None:
 def test_columns_can_be_hidden(visit: Visit, real: ReportFile) -> None:
     page = visit(real)
     panel = page.get_by_role("region", name="By task prefix")
-    panel.get_by_role("button", name="Columns").click()
+    panel.get_by_role("button", name="Options").click()
     panel.get_by_label("Recomputed").uncheck()
 
     expect(panel.get_by_role("columnheader", name="Recomputed")).to_have_count(0)

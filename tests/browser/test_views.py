@@ -134,7 +134,7 @@ def test_a_report_of_20_000_tasks(visit: Visit, many: ReportFile) -> None:
     page = visit(many)
 
     assert number(page.get_by_test_id("metric-tasks").inner_text()) == 20_000
-    expect(page.get_by_test_id("selection-text")).to_contain_text("20,000 of 20,000 tasks")
+    expect(page.get_by_test_id("selection-text")).to_contain_text("20,000 of 20,000 task runs")
     for view in VIEWS:
         go(page, view)
     go(page, "stream")

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import dask.array as da
+import dask.config
 import distributed
 import pandas as pd
 from dask.dataframe import from_pandas
@@ -93,8 +94,10 @@ def work(client: Any, scratch: str) -> None:
 
 
 def main(path: str) -> None:
+    # Fork the workers from one process that has imported distributed.
+    dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
     with (
-        LocalCluster(n_workers=3, threads_per_worker=2, processes=True, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=3, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         # Tasks begin with the recording, also on a busy machine: tests click into the first part of the time.

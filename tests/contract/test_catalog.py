@@ -23,10 +23,11 @@ from daskscope.model.untrusted import LARGEST, MAX_EXCEPTIONS, MAX_NAMES, NAME_N
 from daskscope.storage import schema
 from daskscope.storage.base.blobs import LocalStore
 from daskscope.storage.base.database import STEP, Database
-from daskscope.storage.catalog.clusters import delete_cluster
+from daskscope.storage.catalog.clusters import delete_cluster, known_until_us
 from daskscope.storage.runs import ingest
 from daskscope.storage.runs.ingest import MAX_AHEAD_US
 from daskscope.units import DAY as DAY_US
+from daskscope.units import SECOND
 from daskscope.wire.decode import read_frame
 from daskscope.wire.file import read_recording
 from daskscope.wire.layout import FILE_MAGIC
@@ -355,6 +356,18 @@ def test_capacity_counts_workers_while_they_are_up(archive: Archive) -> None:
     assert run["thread_us"] == (2 * 100 + 4 * 10) * second
     assert run["memory_byte_s"] == pytest.approx(gib * 100 + 2 * gib * 10)
     assert (run["memory_limit"], run["memory"]) == (gib, 7)
+
+
+def test_capacity_counts_until_the_newest_executions(archive: Archive) -> None:
+    """Otherwise threads would be busy for longer than they were there."""
+    cluster = {"cluster": "c", "seen_us": NOW + 2 * SECOND, "start_us": NOW}
+    archive.ingest([frame("clusters", [cluster], 0), frame("workers", [worker(NOW, nthreads=2)], 1)])
+    assert (archive.run()["thread_us"], known_until_us(archive.cluster("c"))) == (4 * SECOND, NOW + 2 * SECOND)
+    archive.ingest([frame("tasks", [task(0, stop_us=NOW + 5 * SECOND)], 2)])
+    assert (archive.run()["thread_us"], known_until_us(archive.cluster("c"))) == (10 * SECOND, NOW + 5 * SECOND)
+    # The clock of a worker is an hour ahead.
+    archive.ingest([frame("tasks", [task(1, stop_us=NOW + 3_600 * SECOND)], 3)])
+    assert (archive.run()["thread_us"], known_until_us(archive.cluster("c"))) == (4 * SECOND, NOW + 2 * SECOND)
 
 
 # ---------------------------------------------------------------- hostile input

@@ -312,6 +312,32 @@ def test_the_same_failure_in_several_clusters_is_one_group(archive: Archive) -> 
     assert archive.run("c")["exceptions"] == 5
 
 
+def test_a_group_counts_fatal_errors_and_the_computations_they_failed(archive: Archive) -> None:
+    add_cluster(archive, "c")
+    add_cluster(archive, "d")
+    rows = [
+        failure(NOW, count=30, will_retry=True, computation="one"),
+        failure(NOW + 1, count=2, computation="one"),
+        failure(NOW + 2, computation="two"),
+        failure(NOW + 3),
+        failure(NOW + 4, "retried", count=5, will_retry=True, computation="one"),
+    ]
+    archive.ingest([frame("exceptions", rows, 1)])
+    archive.ingest([frame("exceptions", [failure(NOW + 5, computation="one")], 1, cluster="d")])
+    found = groups(archive)
+    assert {name: (row.count, row.fatal, row.computations) for name, row in found.items()} == {
+        "f": (35, 5, 3),
+        "retried": (5, 0, 0),
+    }
+    with archive.read() as tx:
+        seen = error_groups.occurrences(tx, archive.account, ["f", "retried", "none"], NOW // 2 - 1, 2, 5)
+    assert {name: (one.counts, one.fatal) for name, one in seen.items()} == {
+        "f": ([0, 32, 2, 1, 0], [0, 2, 2, 1, 0]),
+        "retried": ([0, 0, 0, 5, 0], [0, 0, 0, 0, 0]),
+        "none": ([0] * 5, [0] * 5),
+    }
+
+
 def test_a_group_belongs_to_one_account(archive: Archive) -> None:
     other = archive.new_account("others")
     archive.ingest([frame("exceptions", [failure(NOW)])])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlalchemy as sa
-from tests.helpers.archive import NOW, Archive, frame
+from tests.helpers.archive import DAY, NOW, Archive, frame
 
 from daskscope.model.states import RUN_STATES
 from daskscope.model.untrusted import LARGEST
@@ -12,7 +12,7 @@ from daskscope.storage import schema
 from daskscope.storage.base.bulk import summed
 from daskscope.storage.catalog.clusters import prefixes_of
 from daskscope.storage.catalog.computations import list_computations
-from daskscope.storage.catalog.error_groups import hours_of
+from daskscope.storage.catalog.error_groups import occurrences
 from daskscope.storage.catalog.overview import Fleet, fleet_of
 
 #: 1,024 times the largest value of a row overflows 64 bits.
@@ -57,7 +57,8 @@ def test_sums_over_failures_are_capped(archive: Archive) -> None:
     row = {"account_id": archive.account, "run_id": run, "fingerprint": "f", "time_us": NOW, "count": LARGEST}
     with archive.write() as tx:
         tx.execute(sa.insert(schema.exceptions), [row] * MANY)
-        assert max(hours_of(tx, archive.account, ["f"], 48)["f"]) == LARGEST
+        found = occurrences(tx, archive.account, ["f"], NOW // DAY, DAY, 2)["f"]
+    assert (found.counts, found.fatal) == ([LARGEST, 0], [LARGEST, 0])
 
 
 @pytest.mark.parametrize("values", [[], [0], [1, 2, 3], [LARGEST - 1, 1], [LARGEST // 3] * 3])

@@ -27,10 +27,11 @@ OUTPUT = {
     "tutorial": ["'error'", "[1, 2, 4]", "ValueError", "parse", "tutorial.html"],
     "report": ["dask-report.html", "transpose"],
     "record": ["events", "1200000.0"],
-    "compare": ["total time "],
+    "compare": ["instead of "],
     "team-server": ["n_tasks"],
     "preload": ["6"],
-    "what-if": ["The replay of the recorded run takes", "All workers are there from the start"],
+    # Which changes it predicts depends on how busy the machine is.
+    "what-if": ["The replay of the recorded run takes"],
 }
 
 
@@ -69,7 +70,7 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
             text=True,
             cwd=tmp_path,
             env=environment,
-            timeout=100,
+            timeout=280,
             check=False,
         )
 

@@ -225,7 +225,7 @@ class HostedServer:
         if isinstance(body, Mapping):
             data = json.dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
-        tx = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        tx = http.client.HTTPConnection("127.0.0.1", self.port, timeout=90)
         try:
             tx.request(method, path, data, sent, encode_chunked=hasattr(data, "__next__"))
             response = tx.getresponse()

@@ -62,6 +62,8 @@ class Load:
     batches: int = 12
     rows: int = 25
     token: str = ""
+    #: Seconds between two batches of a cluster. Without, clusters keep a core busy.
+    pause_s: float = 0.0
     #: Clusters of which all batches were acknowledged.
     ended: list[str] = field(default_factory=list)
     acknowledged: int = 0
@@ -97,6 +99,7 @@ class Load:
             cluster = f"cluster-{number}-{round_}"
             for frame in cluster_batches(cluster, self.batches, self.rows):
                 self._deliver(frame)
+                time.sleep(self.pause_s)
             with self._lock:
                 self.ended.append(cluster)
             round_ += 1

@@ -13,7 +13,6 @@ from benchmarks.accuracy import WORKLOADS, Statement, measure, measure_apart
 
 #: Workloads whose truth does not depend on how busy the machine is. Durations of the others are for the bench.
 NAMES = [
-    observed_workloads.a_paused_worker,
     observed_workloads.bytes_of_a_shuffle,
 ]
 

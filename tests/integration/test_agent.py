@@ -105,7 +105,7 @@ def recorded(
             n_workers=workers,
             threads_per_worker=2,
             processes=processes,
-            dashboard_address=":0",
+            dashboard_address=None,
             memory_limit=0,
             silence_logs=silence_logs,
         ) as cluster,
@@ -342,7 +342,7 @@ def test_starting_twice_starts_once() -> None:
 
 
 def test_an_agent_without_probes_is_off() -> None:
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
         nothing = dict.fromkeys(("profile", "transfers", "logs", "causes", "children"), False)
         assert list(client.run(start_agent, settings=nothing).values()) == ["off"]
 
@@ -478,7 +478,7 @@ def test_a_loss_reaches_the_recording_even_if_no_batch_of_its_table_follows(tmp_
 
 
 def test_a_scheduler_without_the_handler_does_not_disturb_the_worker() -> None:
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
         client.run(start_agent, settings=SETTINGS)
         assert list(client.run(flush_agent).values()) == [False]
         assert client.submit(abs, -1).result() == 1

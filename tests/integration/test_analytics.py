@@ -110,6 +110,8 @@ class TestRegister:
         ):
             analytics.register()
             compute(client)
+            # Until the client's release has arrived, the cluster would lose results when its worker goes.
+            until(lambda: not cluster.scheduler.tasks)
             future = client.submit(operator.pos, 1, resources={"nobody has it": 1})
             until(lambda: cluster.scheduler.unrunnable)
             # Close it before the client, which would release its tasks.

@@ -36,7 +36,7 @@ def work(seconds: float) -> int:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         yield client
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -200,8 +201,34 @@ def test_tasks_that_were_given_up_before_they_ran_are_abandoned(tmp_path: Path, 
         until(lambda: not running(cluster) and not cluster.scheduler.queued)
     (row,) = computations(opened(tmp_path / "run.daskscope"))
     assert row["state"] == "cancelled"
-    # One of the eight may have been sent to the worker already.
+    # One of the eight may have begun already.
     assert row["abandoned"] in (7, 8)
+
+
+def test_tasks_that_a_worker_had_and_did_not_begin_are_abandoned(tmp_path: Path, opened: Opened) -> None:
+    with small(workers=1) as (cluster, client), daskscope.record(tmp_path / "run.daskscope", client):
+        # All are sent at once to the one worker they may run on, which begins one.
+        futures = client.map(nap, [0.5] * 10, pure=False, workers=list(cluster.scheduler.workers))
+        until(lambda: len(next(iter(cluster.scheduler.workers.values())).processing) == 10)
+        client.cancel(futures)
+        until(lambda: not running(cluster))
+    (row,) = computations(opened(tmp_path / "run.daskscope"))
+    assert row["state"] == "cancelled"
+    # The first that is cancelled, and the one with the highest priority, may have begun.
+    assert row["abandoned"] in (8, 9)
+
+
+def test_a_task_whose_lost_result_is_not_computed_again_did_run(tmp_path: Path, opened: Opened) -> None:
+    with small(workers=1) as (cluster, client), daskscope.record(tmp_path / "run.daskscope", client):
+        future = client.submit(nap, 0.01)
+        future.result()
+        (worker,) = cluster.workers.values()
+        cluster.sync(worker.close)
+        until(lambda: not cluster.scheduler.workers)
+        del future
+        until(lambda: not cluster.scheduler.tasks)
+    (row,) = computations(opened(tmp_path / "run.daskscope"))
+    assert row["abandoned"] == 0
 
 
 def test_an_error_of_one_client_does_not_fail_the_computation_of_another(
@@ -285,7 +312,8 @@ def test_a_later_map_of_the_same_function_has_its_own_tasks(
     with daskscope.record(path, client):
         old = client.map(step, range(20))
         distributed.wait(old)
-        time.sleep(1.5)
+        finished_us = time.time() * 1e6
+        time.sleep(1.0)
         new = client.map(step, range(1000, 1160))
         distributed.wait(new)
         time.sleep(0.2)
@@ -295,9 +323,10 @@ def test_a_later_map_of_the_same_function_has_its_own_tasks(
         ("done", 20, 20, 0),
         ("done", 160, 160, 0),
     ]
-    assert 0.1 <= seconds(first) < 1.4
-    assert 0.8 <= seconds(second) < 10
-    assert first["stop_us"] < second["start_us"]
+    assert seconds(first) >= 0.1
+    assert seconds(second) >= 0.8
+    # The client's pause is part of neither. The clocks of client and workers agree to a few milliseconds.
+    assert first["stop_us"] <= finished_us + 300_000 < second["start_us"]
     groups = recording["groups"]
     assert set(groups["computation"]) == {first["computation"], second["computation"]}
     assert list(recording["tasks"]["computation"]) == [first["computation"]] * 20 + [second["computation"]] * 160
@@ -320,8 +349,8 @@ def test_submits_of_one_function_have_durations_of_their_own(
     assert [(row["state"], row["tasks"], row["memory"]) for row in rows] == [("done", 1, 1)] * 5
     for number, row in enumerate(rows):
         # The pause of 0.4 s after each one is not part of it, however slow the machine is.
-        # Its start and end come from two clocks, which agree to a few milliseconds.
-        assert 0.05 * (number + 1) - 0.01 <= seconds(row) < took[number] + 0.3
+        # Its start and end come from two clocks, which were 40 ms apart on a busy machine.
+        assert 0.05 * (number + 1) - 0.1 <= seconds(row) < took[number] + 0.3
 
 
 def test_a_merged_graph_may_share_a_group(threads: tuple[Any, Any], tmp_path: Path, opened: Opened) -> None:
@@ -426,3 +455,15 @@ def test_the_time_to_accept_graphs_is_recorded(threads: tuple[Any, Any], tmp_pat
     (row,) = computations(opened(tmp_path / "run.daskscope"))
     assert (row["submissions"], len(took)) == (2, 2)
     assert row["graph_us"] / 1e6 == pytest.approx(sum(took), rel=0.1, abs=0.02)
+
+
+def test_the_size_of_a_graph_and_its_arrival_are_recorded(
+    threads: tuple[Any, Any], tmp_path: Path, opened: Opened
+) -> None:
+    _, client = threads
+    with daskscope.record(tmp_path / "run.daskscope", client):
+        block, before = random.Random(0).randbytes(3_000_000), time.time()
+        client.submit(len, block, pure=False).result()
+    (row,) = computations(opened(tmp_path / "run.daskscope"))
+    assert 3_000_000 < row["graph_nbytes"] < 3_100_000
+    assert before < row["start_us"] / 1e6 < (row["stop_us"] - row["graph_us"]) / 1e6

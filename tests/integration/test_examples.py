@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dask.dataframe as dd
-import matplotlib as mpl
-import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from distributed.metrics import context_meter
@@ -32,12 +29,18 @@ def client() -> Iterator[Client]:
 
 @pytest.fixture
 def df() -> Any:
+    # Not above: every test process imports this file.
+    import dask.dataframe as dd
+    import pandas as pd
+
     return dd.from_pandas(pd.DataFrame({"name": ["a", "b"] * 50, "value": range(100)}), npartitions=4)
 
 
 @pytest.fixture(autouse=True)
 def in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    import matplotlib as mpl
+
     mpl.use("Agg")
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 from tests.helpers.hosted import HostedServer
 
 from daskscope.testing import make_frames
@@ -45,6 +44,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostedServer]:
 
 def call(server: HostedServer, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     """Start the command, call its tools, and return their results; an error as text."""
+    # Not above: every test process imports this file, and the SDK takes 0.5 s of CPU time.
+    from mcp import Client, StdioServerParameters
 
     async def ask() -> list[Any]:
         environment = {"DASK_DASKSCOPE__SERVER": f"{server.url}/?secret={server.secret}"}

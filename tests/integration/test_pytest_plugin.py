@@ -58,7 +58,7 @@ def test_a_benchmark_is_recorded_kept_compared_and_fails_if_it_is_slower(project
     options = ("--daskscope=out", "--daskscope-compare", "main", "--daskscope-fail-over")
     same = project.run(*options, "100%")
     assert same.returncode == 0, same.stdout
-    assert "test_bench.py::test_fixture: Cannot tell noise from change: 2 and 2 repeats are too few" in same.stdout
+    assert "test_bench.py::test_fixture: Cannot tell noise from change: " in same.stdout
     assert not (out / "reports").exists()
 
     slower = project.run(*options, "100%", steps=400_000)

@@ -35,7 +35,7 @@ Opened = Callable[[Path], Recording]
 def work(client: Any, tasks: int = 20) -> int:
     """Some tasks on all workers, results moved between them, and enough time for a look at their stacks."""
     # Not ``time.sleep`` itself: a function written in C has no frame to sample.
-    naps = client.map(timeit.timeit, ["sleep(0.1)"] * 4, setup="from time import sleep", number=1, pure=False)
+    naps = client.map(timeit.timeit, ["sleep(0.5)"] * 4, setup="from time import sleep", number=1, pure=False)
     numbers = client.map(operator.neg, range(tasks - 5), pure=False)
     return int(client.submit(lambda *values: len(values), *numbers, *naps, pure=False).result())
 

@@ -6,7 +6,6 @@ import os
 import time
 from pathlib import Path
 
-import dask.array as da
 import pytest
 from distributed import Client, LocalCluster, wait
 
@@ -22,6 +21,9 @@ def short(x: int) -> int:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_workers_survive_being_sampled_under_many_short_tasks(tmp_path: Path) -> None:
+    # Not above: every test process imports this file.
+    import dask.array as da
+
     path = tmp_path / "run.daskscope"
     with (
         LocalCluster(n_workers=2, threads_per_worker=2, processes=True, dashboard_address=None) as cluster,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from tests.helpers.services import Postgres
 from tests.helpers.waiting import until
 
 from daskscope import analytics
-from daskscope.server.increments import IncrementHistory, window_s
+from daskscope.server.increments import IncrementHistory, known_until_us, window_s
 from daskscope.storage.catalog.clusters import find_cluster
 from daskscope.storage.runs.compaction import compact
+from daskscope.testing import make_recording
 
 
 @pytest.fixture
@@ -96,11 +98,25 @@ def test_a_cluster_that_ended_is_not_waited_for(server: HostedServer) -> None:
     assert not reader.read(server, wait=25).header["is_live"]
 
 
+def test_what_is_known_of_a_silent_cluster(server: HostedServer) -> None:
+    """An idle one sends every half minute only, and its threads are idle meanwhile; of a working one, rows are still to come."""
+    begin(server)
+    with server.services.archive.read() as tx:
+        cluster = find_cluster(tx, server.services.local_account, "c")
+    assert cluster is not None
+    now = cluster.seen_us + 20_000_000
+    tables = {"tasks": [task(0, stop_us=cluster.seen_us + 4_000_000), task(1, stop_us=now + 9_000_000)]}
+    assert known_until_us(cluster, make_recording({}), now) == cluster.seen_us
+    assert known_until_us(cluster, make_recording(tables), now) == cluster.seen_us + 4_000_000
+    assert known_until_us(replace(cluster, state="idle"), make_recording({}), now) == now
+
+
 def test_only_one_computation(server: HostedServer) -> None:
     server.send(frame("clusters", [cluster_row()], 0), tasks(1, 0, 2, computation="a"), tasks(2, 5, 1, computation="b"))
     reader = Reader("c", computation="b")
-    reader.read(server)
+    header = reader.read(server).header
     assert reader.keys == ["key-5"]
+    assert header["is_first"] and header["history"] is None, "the sums of the cluster include other computations"
 
 
 def test_a_page_continues_after_a_compaction(server: HostedServer) -> None:

@@ -155,7 +155,7 @@ class TestInvalidBodies:
 
     def test_a_body_that_is_too_large_is_refused_before_it_is_read(self, server: HostedServer) -> None:
         limit = server.settings.max_body
-        tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         tx.putrequest("POST", "/api/v1/ingest")
         tx.putheader("Authorization", f"Bearer {server.secret}")
         tx.putheader("Content-Length", str(limit + 1))
@@ -234,7 +234,7 @@ class TestLimits:
     def test_a_slow_body_times_out(self, hosted: Hosting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("daskscope.server.http.routing.read_limited.__defaults__", (0.2,))
         with hosted(tmp_path) as server:
-            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
             tx.putrequest("POST", "/api/v1/ingest")
             tx.putheader("Authorization", f"Bearer {server.secret}")
             tx.putheader("Content-Length", "1000")
@@ -247,7 +247,7 @@ class TestLimits:
     def test_slow_bodies_do_not_block_threads(self, server: HostedServer) -> None:
         slow = []
         for _ in range(100):
-            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+            tx = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
             tx.putrequest("POST", "/api/v1/ingest")
             tx.putheader("Authorization", f"Bearer {server.secret}")
             tx.putheader("Content-Length", "1000")

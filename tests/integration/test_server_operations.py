@@ -145,8 +145,11 @@ class TestMetrics:
         ask("first")
         before = set(self.series(server)) | set(self.series(server))
         for number in range(5):
-            ask(f"c{number}")
-        assert set(self.series(server)) == before
+            ask(f"unlike-{number}")
+        new = set(self.series(server)) - before
+        # Jobs of the server may have counted something for the first time meanwhile, but not once for each name.
+        assert [one for one in new if "unlike" in str(one)] == []
+        assert len(new) < 5
 
     def test_with_sign_in_they_need_an_administrators_token(self, hosted: Hosting, tmp_path: Path) -> None:
         with hosted(tmp_path, login=True) as server:
@@ -162,7 +165,7 @@ class LiveConnection:
     """A page that listens for live updates."""
 
     def __init__(self, server: HostedServer, path: str = "/api/v1/live", **headers: str) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         credentials = {"Authorization": f"Bearer {server.secret}"} if server.secret else {}
         self.connection.request("GET", path, headers={**credentials, **headers})
         self.response = self.connection.getresponse()
@@ -263,7 +266,7 @@ class TestTls:
             server.make_account("ours", olga="owner")
             assert server.url == f"https://127.0.0.1:{server.port}"
             trusted = ssl.create_default_context(cafile=cert)
-            tx = http.client.HTTPSConnection("127.0.0.1", server.port, context=trusted, timeout=10)
+            tx = http.client.HTTPSConnection("127.0.0.1", server.port, context=trusted, timeout=60)
             body = json.dumps({"user": "olga", "password": "correct horse battery"})
             tx.request("POST", "/api/v1/session", body, {"Origin": server.url})
             response = tx.getresponse()

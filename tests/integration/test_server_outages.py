@@ -55,7 +55,7 @@ def test_postgresql_crashes_and_recovers(tmp_path: Path) -> None:
         url = postgres.prepared()
         server = ServerProcess(tmp_path / "data", "--database", url, "--compact-after", "1", constants=QUICK)
         server.start()
-        load = Load(server.url, clusters=3, token=server.secret)
+        load = Load(server.url, clusters=3, token=server.secret, pause_s=0.02)
         load.start()
         try:
             until(lambda: load.ended, "the end of the first cluster", 60)
@@ -99,7 +99,7 @@ class StoreOutage:
             tmp_path / "data", *flags, *self.flags(proxy.endpoint), environment=services.ACCESS, constants=QUICK
         )
         self.server.start()
-        self.load = Load(self.server.url, clusters=2, token=self.server.secret)
+        self.load = Load(self.server.url, clusters=2, token=self.server.secret, pause_s=0.02)
         self.said: dict[str, str] = {}
         self.took = 0.0
 

@@ -83,6 +83,7 @@ def known_clusters() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]
                 "workers": worker("2026-05-12T12:00", "2026-05-13T12:00", 2, end="2026-05-13T12:00"),
                 "computations": [
                     computation("c-done", "done", "2026-05-12T13:00", "2026-05-13T11:00", tasks=3),
+                    computation("c-before", "erred", "2026-05-13T07:00", "2026-05-13T08:00", tasks=1),
                     computation("c-erred", "erred", "2026-05-13T08:00", "2026-05-13T11:30", tasks=1),
                 ],
                 "tasks": [
@@ -122,6 +123,13 @@ def known_clusters() -> dict[str, tuple[str, str, dict[str, list[dict[str, Any]]
                     computation("c-finished", "done", "2026-05-14T06:30", "2026-05-14T07:00", tasks=1),
                 ],
                 "tasks": tasks("2026-05-14T07:00", 50, "c-running", "ok", "ok"),
+                "exceptions": [
+                    {
+                        "time_us": at("2026-05-14T07:30"), "key": "inc-2", "prefix": "inc", "group": "inc", "computation": name,
+                        "worker": WORKER, "type": "OSError", "message": f"no {name}", "fingerprint": name, "count": count,
+                    }
+                    for name, count in (("c-failed", 1), ("c-running", 9))
+                ],
             },
         ),
         # Eight threads at 5 cents and 16 GiB at half a cent: 48 cents an hour, for one hour.
@@ -191,9 +199,19 @@ class TestNumbers:
             ("c-lost", "lost", "c-lost.compute()"),
             ("c-failed", "failed", "c-failed.compute()"),
         ]
+        # The error of the computation, not the most frequent one of its cluster.
+        assert [item["cause"] for item in found["failed"]] == ["", "OSError: no c-failed"]
+
+    def test_a_run_that_fails_often_is_listed_once(self, server: HostedServer) -> None:
+        found = overview(server, "failed_since=all")
+        assert [(item["id"], item["n_failed"]) for item in found["failed"]] == [
+            ("c-lost", 1),
+            ("c-failed", 1),
+            ("c-erred", 2),
+        ]
 
     @pytest.mark.parametrize(
-        ("since", "failed", "finished"), [("2 days", 3, 5), ("3h", 1, 1), ("2026-05-14T11:00:00Z", 0, 0), ("all", 3, 5)]
+        ("since", "failed", "finished"), [("2 days", 4, 6), ("3h", 1, 1), ("2026-05-14T11:00:00Z", 0, 0), ("all", 4, 6)]
     )
     def test_failures_are_counted_since_any_time(
         self, server: HostedServer, since: str, failed: int, finished: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import dask.config
 import distributed
 import pytest
 from distributed.core import Status
+from tests.helpers.archive import frame
 from tests.helpers.hosted import HostedServer
 from tests.helpers.services import Hosting
 from tests.helpers.waiting import until
@@ -191,3 +193,31 @@ def test_failing_transfers_are_the_cause(server: HostedServer, client: Any, monk
         60,
     )
     del future
+
+
+def test_a_computation_is_not_called_slow_once_its_tasks_are_done(hosted: Hosting, tmp_path: Path) -> None:
+    now = time.time_ns() // 1000
+
+    def row(number: int, began_s: float, took_s: float, **more: Any) -> dict[str, Any]:
+        start = now - round(1e6 * began_s)
+        stop = start + round(1e6 * took_s) if took_s else 0
+        known = {"code": "x.compute()", "code_line": 0, "state": "done", "tasks": 200, "released": 200}
+        return {**known, "computation": f"c{number}", "start_us": start, "stop_us": stop, "seen_us": now, **more}
+
+    def running(sequence: int, **states: int) -> bytes:
+        unfinished = {"state": "running", "unfinished": 20, "prefix_states": json.dumps({"rest": states})}
+        return frame("computations", [row(9, 60, 0, **unfinished, seen_us=now + sequence)], sequence)
+
+    with hosted(tmp_path / "data") as server:
+        cluster = {"cluster": "c", "name": "nightly", "seen_us": now, "start_us": now - 900_000_000, "workers": 1}
+        earlier = [row(number, 800 - 100 * number, 5) for number in range(6)]
+        server.send(frame("clusters", [{**cluster, "threads": 2}], 0), frame("computations", earlier, 1))
+
+        def read() -> dict[str, Any]:
+            found: dict[str, Any] = server.ask("GET", "/api/v1/clusters/c/progress").json()["items"][0]
+            return found
+
+        server.send(running(2, released=180, processing=20))
+        assert read()["usual"]["state"] == "slower"
+        server.send(running(3, released=200))
+        assert (read()["usual"], read()["summary"]) == (None, "all 200 tasks done")

@@ -58,7 +58,7 @@ def ask(prometheus: str, query: str) -> dict[str, float]:
     """Return the values of a query by state."""
     try:
         with urllib.request.urlopen(
-            f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}", timeout=5
+            f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': query})}", timeout=60
         ) as answer:
             result = json.loads(answer.read())["data"]["result"]
     except OSError:

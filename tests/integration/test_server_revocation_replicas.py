@@ -18,7 +18,7 @@ from tests.helpers.services import Postgres
 from tests.helpers.waiting import until
 
 from daskscope.model.states import SCOPES, Role
-from daskscope.server.relay import CHANNEL
+from daskscope.server.relay import CHANNEL, LISTENER
 from daskscope.storage.base.archive import Archive
 from daskscope.storage.people.accounts import create_account, set_member
 from daskscope.storage.people.sessions import NewSession, open_session
@@ -123,10 +123,15 @@ def read_with_session(team: Team, server: ServerProcess) -> int:
 
 
 def listeners(team: Team) -> list[int]:
-    """Return the processes of PostgreSQL that wait for notifications of servers: their last statement was LISTEN."""
+    """Return the processes of PostgreSQL that wait for notifications of servers.
+
+    The last statement of a connection is LISTEN, or after half a minute the check whether it still works.
+    """
     with psycopg.connect(team.database) as connection:
         rows = connection.execute(
-            "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = %s", (f"LISTEN {CHANNEL}",)
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = %s AND query IN (%s, 'SELECT 1')",
+            (LISTENER, f"LISTEN {CHANNEL}"),
         )
         return [int(row[0]) for row in rows]
 

@@ -35,7 +35,7 @@ def test_an_old_server_stores_batches_while_a_new_one_migrates(tmp_path: Path, p
     old = ServerProcess(tmp_path / "old", *flags, log=tmp_path / "old.log")
     new = ServerProcess(tmp_path / "new", *flags, log=tmp_path / "new.log", environment=environment)
     old.start()
-    load = Load(old.url, clusters=3, token=old.secret)
+    load = Load(old.url, clusters=3, token=old.secret, pause_s=0.02)
     load.start()
     try:
         until(lambda: load.acknowledged > 20, "batches before the migration", 60)

@@ -35,7 +35,7 @@ APP_PATHS = (
     "",
     *SIGN_IN_PATHS,
     "ours",
-    "ours/clusters",
+    "ours/runs",
     "ours/settings",
     "ours/errors/0123",
     "ours/reports/1",
@@ -110,7 +110,8 @@ def name_of(route: Route) -> str:
 
 @pytest.fixture(scope="module")
 def secrets(hosted_once: Hosting, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secrets]:
-    with hosted_once(tmp_path_factory.mktemp("walk"), login=True) as server:
+    # Its cluster is not lost while the tests run: another recorder could then deliver its data.
+    with hosted_once(tmp_path_factory.mktemp("walk"), login=True, lost_after=3_600) as server:
         server.make_account("ours", olga="owner", vera="viewer")
         server.make_account("theirs", mallory="owner")
         yield filled(server, "olga", "ours")

@@ -211,7 +211,7 @@ class TestSessions:
 
 class TestLiveStream:
     def follow(self, server: HostedServer, session: str) -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         cookie = {"Cookie": f"{server.cookie_name}={session}", "Daskscope-Page": server.page_secrets[session]}
         connection.request("GET", "/api/v1/live?account=ours", headers=cookie)
         stream = connection.getresponse()

@@ -142,7 +142,7 @@ def test_a_file_cut_off_anywhere_opens_up_to_its_last_whole_batch(client: Any, t
 
 def test_a_killed_scheduler_raises_no_daskscope_error_in_the_block(bare: Processes, heard: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.daskscope"
-    client = Client(scheduler_file=str(bare.scheduler_file), timeout=5)
+    client = Client(scheduler_file=str(bare.scheduler_file), timeout=20)
     client.wait_for_workers(2, timeout=30)
     try:
         with pytest.raises(Exception) as caught, daskscope.record(path, client) as run:

@@ -139,7 +139,7 @@ def test_a_worker_over_its_memory_limit_was_killed_for_it(tmp_path: Path) -> Non
     recording = daskscope.open_recording(path)
     row = worker_row(recording, address)
     assert row["verdict"] == "memory kill"
-    assert "bytes of resident memory" in row["evidence"]
+    assert "iB of resident memory" in row["evidence"]
     assert row["processing_count"] == 1
     # The task does not run again: it counts as one failed task, not as "killed".
     assert list(recording["tasks"]["status"]) == ["error"]

@@ -51,12 +51,13 @@ def run(function: Any, path: Path) -> tuple[Breakdown, list[tuple[float, float]]
 def test_waiting_for_a_helper_thread_that_computes(tmp_path: Path) -> None:
     found, truth = run(burn_in_a_pool, tmp_path / "run.daskscope")
     wall, cpu = (sum(column) for column in zip(*truth, strict=True))
-    assert found.waiting_us["native"] / 1e6 == pytest.approx(cpu, rel=0.35)
+    assert cpu < 1.35 * found.waiting_us["native"] / 1e6
     # On a busy machine the thread itself waits for a core.
-    assert found.waiting_us["lock"] / 1e6 == pytest.approx(wall - cpu, abs=0.3 * wall)
+    assert sum(found.waiting_us.values()) / 1e6 == pytest.approx(wall, rel=0.2)
+    assert found.waiting_us["lock"] < 0.2 * sum(found.waiting_us.values())
 
 
 def test_waiting_for_a_helper_thread_that_rests(tmp_path: Path) -> None:
     found, truth = run(rest_in_a_pool, tmp_path / "run.daskscope")
-    assert found.waiting_us["lock"] / 1e6 == pytest.approx(sum(wall for wall, _ in truth), rel=0.2)
-    assert found.waiting_us["native"] < 0.2 * found.waiting_us["lock"]
+    assert found.waiting_us["blocked"] / 1e6 == pytest.approx(sum(wall for wall, _ in truth), rel=0.2)
+    assert found.waiting_us["native"] < 0.2 * found.waiting_us["blocked"]

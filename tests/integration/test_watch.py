@@ -10,17 +10,14 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
-import nbformat.v4
 import psutil
 import pytest
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from tests.helpers.hosted import HostedServer
 from tests.helpers.processes import Processes
 from tests.helpers.server_process import ServerProcess
@@ -36,7 +33,6 @@ from daskscope.report.read_page import find_page
 
 LocalCluster: Any = distributed.LocalCluster
 Client: Any = distributed.Client
-nbformat4: Any = nbformat.v4
 COMMAND = [sys.executable, "-c", "import sys; from daskscope.cli.main import main; sys.exit(main())", "watch"]
 
 
@@ -59,10 +55,8 @@ def test_watching_starts_a_server_and_shows_what_runs(cluster: Any, tmp_path: Pa
             assert f"/clusters/{cluster.scheduler.id}" in watched.url
             assert "daskscope" in page_text(watched.url)
             client.gather(client.map(abs, range(20)))
-            until(lambda: watched.summary()["n_tasks"] == 20)
-            rows = dict(describe(watched.summary()))
-            assert rows["tasks"] == "20 done, 0 to do"
-            assert rows["errors"] == "none"
+            until(lambda: dict(describe(watched.summary()))["tasks"] == "20 done, 0 to do")
+            assert dict(describe(watched.summary()))["errors"] == "none"
         finally:
             watched.close()
         # The cluster goes on without the recorder, and the data stays.
@@ -151,9 +145,10 @@ def test_the_command_prints_the_page_and_ends_with_ctrl_c(cluster: Any, tmp_path
 class TestRecordingsOfOthers:
     """Watching never ends a recording that somebody else started."""
 
-    @pytest.fixture
-    def server(self, tmp_path: Path) -> Iterator[ServerProcess]:
-        server = ServerProcess(tmp_path / "data")
+    @pytest.fixture(scope="class")
+    @classmethod
+    def server(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+        server = ServerProcess(tmp_path_factory.mktemp("others") / "data")
         server.start()
         yield server
         server.stop()
@@ -184,19 +179,26 @@ class TestRecordingsOfOthers:
         environment = {**os.environ, **processes.environment}
         subprocess.run([sys.executable, "-c", f"{connect}\n{code}"], check=True, timeout=60, env=environment)
 
-    def check_all_recorded(self, processes: Processes, server: ServerProcess, tasks: int) -> None:
+    @pytest.fixture
+    def earlier(self, server: ServerProcess) -> set[str]:
+        """The clusters of earlier tests."""
+        return {item["id"] for item in Server(server.url, token=server.secret).get("clusters")["items"]}
+
+    def check_all_recorded(
+        self, processes: Processes, server: ServerProcess, tasks: int, earlier: Collection[str]
+    ) -> None:
         """Close the cluster and compare the recorded tasks with those the program ran."""
         assert processes.terminate("scheduler") == 0
         api = Server(server.url, token=server.secret)
 
         def ended() -> bool:
-            found = api.get("clusters")["items"]
+            found = [item for item in api.get("clusters")["items"] if item["id"] not in earlier]
             return len(found) == 1 and (found[0]["n_tasks"], found[0]["reason"]) == (tasks, "closed")
 
         until(ended, f"a recording of {tasks} tasks")
 
     def test_every_task_is_recorded_although_a_watcher_comes_and_goes(
-        self, processes: Processes, server: ServerProcess
+        self, processes: Processes, server: ServerProcess, earlier: set[str]
     ) -> None:
         self.start(processes, "--preload", "daskscope.analytics")
         with Client(scheduler_file=str(processes.scheduler_file)) as client:
@@ -205,10 +207,10 @@ class TestRecordingsOfOthers:
             futures += client.map(abs, range(400), pure=False)
             client.gather(futures)
         assert said[-1].startswith("daskscope watch: the cluster is still recorded: http://")
-        self.check_all_recorded(processes, server, 700)
+        self.check_all_recorded(processes, server, 700, earlier)
 
     def test_a_cluster_that_another_process_registered_stays_recorded(
-        self, processes: Processes, server: ServerProcess
+        self, processes: Processes, server: ServerProcess, earlier: set[str]
     ) -> None:
         self.start(processes)
         self.run_python(processes, "daskscope.analytics.register(client)")
@@ -217,7 +219,7 @@ class TestRecordingsOfOthers:
         self.run_python(processes, "watched = daskscope.watch(client, open_browser=False)")
         with Client(scheduler_file=str(processes.scheduler_file)) as client:
             client.gather(client.map(abs, range(30), pure=False))
-        self.check_all_recorded(processes, server, 30)
+        self.check_all_recorded(processes, server, 30, earlier)
 
     def test_the_first_of_two_watchers_leaves_the_recording_to_the_second(
         self, processes: Processes, server: ServerProcess
@@ -252,14 +254,14 @@ class TestRecordingsOfOthers:
         assert "still recorded" not in capfd.readouterr().out
 
     def test_unregistering_does_not_end_what_a_preload_records(
-        self, processes: Processes, server: ServerProcess, capfd: pytest.CaptureFixture[str]
+        self, processes: Processes, server: ServerProcess, earlier: set[str], capfd: pytest.CaptureFixture[str]
     ) -> None:
         self.start(processes, "--preload", "daskscope.analytics")
         self.run_python(processes, "daskscope.analytics.register(client)\ndaskscope.analytics.unregister(client)")
         assert "still recorded: its scheduler was started with --preload" in capfd.readouterr().out
         with Client(scheduler_file=str(processes.scheduler_file)) as client:
             client.gather(client.map(abs, range(30), pure=False))
-        self.check_all_recorded(processes, server, 30)
+        self.check_all_recorded(processes, server, 30, earlier)
 
 
 def test_a_cluster_in_an_account_of_others_stays_recorded_and_says_so(cluster: Any, tmp_path: Path) -> None:
@@ -297,9 +299,14 @@ def test_a_cluster_that_cannot_be_found_is_a_clear_message(arguments: list[str],
 
 
 def run_notebook(directory: Path, *cells: str) -> list[dict[str, Any]]:
+    # Not above: every test process imports this file.
+    import nbformat.v4
+    from nbclient import NotebookClient
+
+    nbformat4: Any = nbformat.v4
     notebook = nbformat4.new_notebook(cells=[nbformat4.new_code_cell(cell) for cell in cells])
     client = NotebookClient(
-        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(directory)}}
+        notebook, timeout=280, kernel_name="python3", resources={"metadata": {"path": str(directory)}}
     )
     try:
         client.execute()
@@ -316,7 +323,7 @@ def shown(cell: dict[str, Any]) -> str:
 
 START = """
 import distributed, daskscope
-client = distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address=None)
+client = distributed.Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None)
 """
 
 
@@ -398,6 +405,8 @@ client.gather(client.map(str, range(9)))
 
 @pytest.mark.parametrize(("cell", "error"), [("1 / 0", "ZeroDivisionError"), ("1 +", "SyntaxError")])
 def test_a_recorded_cell_that_fails_stops_the_notebook_and_has_a_report(tmp_path: Path, cell: str, error: str) -> None:
+    from nbclient.exceptions import CellExecutionError
+
     with pytest.raises(CellExecutionError, match=error):
         run_notebook(tmp_path, START, "%load_ext daskscope", f"%%daskscope\n{cell}", "client.close()")
     executed = json.loads((tmp_path / "executed.json").read_text())["cells"]
@@ -408,6 +417,8 @@ def test_a_recorded_cell_that_fails_stops_the_notebook_and_has_a_report(tmp_path
 
 
 def test_a_recorded_cell_without_a_cluster_says_what_is_missing(tmp_path: Path) -> None:
+    from nbclient.exceptions import CellExecutionError
+
     with pytest.raises(CellExecutionError, match="No Dask client to record"):
         run_notebook(tmp_path, "%load_ext daskscope", "%%daskscope\n1 + 1")
     executed = json.loads((tmp_path / "executed.json").read_text())["cells"]

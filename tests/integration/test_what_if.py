@@ -1,4 +1,4 @@
-"""Predictions of a real computation: never faster than the work that the workload itself measured."""
+"""Predictions of a real computation: never faster than the work that the workload knows to be necessary."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import distributed
 import pytest
 
 import daskscope
+
+#: Tasks, and the least time that each takes: it sleeps.
+TASKS, ASKED_S = 12, 0.2
 
 # Untyped in distributed.
 LocalCluster: Any = distributed.LocalCluster
@@ -40,7 +43,7 @@ def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
     client.submit(rest, 0).result()
     with daskscope.record(path):
         began = time.perf_counter()
-        slept = client.submit(total, client.map(rest, [0.2] * 12, pure=False)).result()
+        slept = client.submit(total, client.map(rest, [ASKED_S] * TASKS, pure=False)).result()
         waited = time.perf_counter() - began
 
     found = daskscope.what_if(path, workers=[1, 3, 12, 24])
@@ -52,12 +55,13 @@ def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
         return
     assert (found.workers, found.threads) == (1, 1)
     assert found.wall_us / 1e6 <= waited
-    # Durations are recorded from the same calls, with what Dask takes around them.
-    bounds = {workers: slept / min(workers, 12) for workers in (1, 3, 12, 24)}
+    # Not the measured sleep: on a busy machine it has waits for a core, which a prediction may leave out. They are sampled, so a
+    # twentieth of the time may be left out too much.
+    bounds = {workers: 0.95 * TASKS * ASKED_S / min(workers, TASKS) for workers in (1, 3, 12, 24)}
     times = {prediction.workers: prediction.wall_us / 1e6 for prediction in found.predictions}
-    assert [workers for workers in bounds if times[workers] < bounds[workers] - 1e-3] == []
+    assert [workers for workers in bounds if times[workers] < bounds[workers]] == []
     assert times[1] > times[3] > times[12]
-    assert found.knee == 12
+    assert found.knee == TASKS
     assert found.prefixes[0] == "rest"
 
 

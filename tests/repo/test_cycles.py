@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.helpers.syntax import syntax_tree
+
 PACKAGE = Path(__file__).parent.parent.parent / "src" / "daskscope"
 
 
@@ -17,7 +19,7 @@ def module_of(path: Path) -> str:
 def imports_of(path: Path, modules: frozenset[str]) -> Iterator[str]:
     """Yield the modules that a file imports anywhere. Imports of parent packages are left out: they are always loaded."""
     package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
-    for node in runtime_nodes(ast.parse(path.read_text())):
+    for node in runtime_nodes(syntax_tree(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
         elif isinstance(node, ast.ImportFrom):

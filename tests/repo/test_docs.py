@@ -39,7 +39,7 @@ def test_the_generated_pages_are_up_to_date() -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("command", [command_name(module) for module in COMMANDS])
+@pytest.mark.parametrize("command", [command_name(name) for name in COMMANDS])
 def test_every_command_has_a_page_with_its_name(command: str) -> None:
     page = ROOT / "docs" / "reference" / "cli" / f"{command}.md"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mypy
 import pytest
+from tests.helpers.syntax import syntax_tree
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "daskscope"
@@ -38,7 +39,7 @@ def test_the_rules_find_sources_to_check() -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("tests/unit/test_*.py")), ids=lambda path: path.name)
 def test_no_unit_test_sleeps(path: Path) -> None:
-    calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    calls = [node.func for node in ast.walk(syntax_tree(path.read_text())) if isinstance(node, ast.Call)]
     names = [ast.unparse(call) for call in calls]
 
     # Only a fake clock may sleep: that takes no time.
@@ -47,7 +48,7 @@ def test_no_unit_test_sleeps(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=name_of)
 def test_shipped_modules_are_written_for_the_oldest_python(path: Path) -> None:
-    ast.parse(path.read_text(), feature_version=OLDEST_PYTHON)
+    syntax_tree(path.read_text(), feature_version=OLDEST_PYTHON)
 
 
 def test_no_module_imports_what_the_oldest_python_lacks() -> None:
@@ -64,7 +65,7 @@ def test_no_module_imports_what_the_oldest_python_lacks() -> None:
 
 def unguarded_imports(path: Path) -> Iterator[str]:
     """Yield the modules that a file imports, except below a condition on the version or on type checking."""
-    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    waiting: list[ast.AST] = [syntax_tree(path.read_text())]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and (
@@ -96,7 +97,7 @@ def test_shipped_modules_import_only_each_other(path: Path) -> None:
 
 
 def absolute_imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -105,7 +106,7 @@ def absolute_imports(path: Path) -> Iterator[str]:
 
 def relative_imports(path: Path) -> Iterator[Path]:
     """Yield the files or folders that a module imports from; ``from . import name`` may import a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_tree(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             files = [base / alias.name for alias in node.names if (base / f"{alias.name}.py").exists()]

@@ -139,10 +139,11 @@ def test_other_activities_count_only_while_threads_are_free() -> None:
     assert split(found) == {"cpu": 70, "transfer": 20, "disk": 10 + 5, "serialize": 10, "idle": 85}
 
 
-def test_fine_metrics_divide_compute_time() -> None:
-    def metric(prefix: str, activity: str, seconds: float, context: str = "execute") -> dict[str, Any]:
-        return {"context": context, "prefix": prefix, "activity": activity, "unit": "seconds", "value": seconds}
+def metric(prefix: str, activity: str, seconds: float, context: str = "execute") -> dict[str, Any]:
+    return {"context": context, "prefix": prefix, "activity": activity, "unit": "seconds", "value": seconds}
 
+
+def test_fine_metrics_divide_compute_time() -> None:
     recording = make_recording(
         {
             "workers": [worker("a", 1)],
@@ -168,6 +169,33 @@ def test_fine_metrics_divide_compute_time() -> None:
         ("sub", "cpu"): 20,
         ("", "idle"): 56 - 41,
     }
+
+
+def test_waits_inside_of_p2p_tasks_are_transfers() -> None:
+    def profile(*frames: str, wall: int, runqueue: int = 0) -> dict[str, Any]:
+        times = {"wall_us": wall, "cpu_us": 0, "runqueue_us": runqueue, "switches": 0, "count": 1, "start_us": T}
+        return {"kind": "compute", "prefix": "shuffle-transfer", "stack": list(frames), **times}
+
+    recording = make_recording(
+        {
+            "workers": [worker("a", 1)],
+            "tasks": [task(0, 10, prefix="shuffle-transfer"), task(10, 20, prefix="add")],
+            "activities": [
+                metric("shuffle-transfer", "p2p-shard-partition-cpu", 2.0),
+                metric("shuffle-transfer", "p2p-shard-partition-noncpu", 6.0),
+                metric("shuffle-transfer", "thread-noncpu", 2.0),
+                metric("add", "thread-noncpu", 1.0),
+            ],
+            "profiles": [
+                profile("/site-packages/pandas/core.py\ttake\t1", wall=1_000, runqueue=1_000),
+                profile("/site-packages/distributed/shuffle/_core.py\tadd\t1", "/threading.py\twait\t9", wall=3_000),
+            ],
+        }
+    )
+    found = breakdown(recording, Bins(T, 1, 20))
+    # A quarter of the waits are for a core.
+    assert split(found) == {"cpu": 2, "transfer": 6, "noncpu": 12}
+    assert {reason: us for reason, us in found.waiting_us.items() if us} == {"core": 2, "unknown": 10}
 
 
 def test_wasted_work_is_failed() -> None:

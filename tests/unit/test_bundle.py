@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.helpers.syntax import syntax_tree
 
 from daskscope.collector import bundle
 from daskscope.collector.bundle import PresentFunction, ShippedFunction, ShippedPlugin
@@ -57,14 +58,14 @@ def test_the_bundle_has_the_same_code_in_the_same_lines_without_comments() -> No
         if name:
             original = (PACKAGE / Path(*name.split("."))).with_suffix(".py")
             original = original if original.exists() else original.with_suffix("") / "__init__.py"
-            written = ast.parse(original.read_text())
-            assert ast.dump(ast.parse(source), include_attributes=True) == ast.dump(written, include_attributes=True)
+            written = syntax_tree(original.read_text())
+            assert ast.dump(syntax_tree(source), include_attributes=True) == ast.dump(written, include_attributes=True)
 
 
 def test_every_module_of_the_bundle_finds_its_imports_in_the_bundle() -> None:
     sources = bundle.sources()
     for name, source in sources.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(syntax_tree(source)):
             if isinstance(node, ast.ImportFrom) and node.level:
                 package = name.split(".")[: -node.level] if name.count(".") or node.level == 1 else []
                 target = ".".join([*package, *filter(None, [node.module])])

@@ -15,17 +15,18 @@ from tests.helpers.samples import write_frames
 
 from daskscope import __version__
 from daskscope.cli import main as cli
-from daskscope.cli.main import COMMANDS, build_parser, command_name, dask_scope, main
+from daskscope.cli.main import COMMANDS, build_parser, command_name, dask_scope, load_command, main
 from daskscope.errors import MissingExtra
 from daskscope.testing import make_frames
 from daskscope.wire.layout import FILE_MAGIC
 
 
-def command(run: object) -> ModuleType:
-    """A command module named ``boom``."""
+def add_command(monkeypatch: pytest.MonkeyPatch, run: object) -> None:
+    """Add a command named ``boom``."""
     module = ModuleType("daskscope.cli.boom", "Goes wrong.\n\nMore.")
     vars(module).update(configure=lambda parser: None, run=run)
-    return module
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(cli, "COMMANDS", ["boom"])
 
 
 def raising(error: BaseException) -> object:
@@ -50,8 +51,8 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_says_in_a_sentence_what_it_does() -> None:
     text = " ".join(build_parser().format_help().split())
 
-    for module in COMMANDS:
-        assert f"{command_name(module)} {(module.__doc__ or '').splitlines()[0]}" in text
+    for name in COMMANDS:
+        assert f"{command_name(name)} {(load_command(name).__doc__ or '').splitlines()[0]}" in text
 
 
 def test_a_mistyped_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +67,7 @@ def test_an_error_a_user_can_act_on_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     error = MissingExtra("rich\x1b[31m\nx", "terminal", "This")
-    monkeypatch.setattr(cli, "COMMANDS", [command(raising(error))])
+    add_command(monkeypatch, raising(error))
 
     assert main(["boom"]) == 1
     assert capsys.readouterr().err == (
@@ -75,20 +76,20 @@ def test_an_error_a_user_can_act_on_is_one_line(
 
 
 def test_a_bug_of_ours_stays_loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "COMMANDS", [command(raising(ZeroDivisionError("bug")))])
+    add_command(monkeypatch, raising(ZeroDivisionError("bug")))
 
     with pytest.raises(ZeroDivisionError, match="bug"):
         main(["boom"])
 
 
 def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "COMMANDS", [command(raising(KeyboardInterrupt()))])
+    add_command(monkeypatch, raising(KeyboardInterrupt()))
 
     assert main(["boom"]) == 130
 
 
 def test_the_exit_code_is_the_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "COMMANDS", [command(lambda args: 7)])
+    add_command(monkeypatch, lambda args: 7)
 
     assert main(["boom"]) == 7
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -70,7 +71,7 @@ def verdicts(changes: Changes) -> dict[str, str]:
 def test_identical_code_shows_no_difference() -> None:
     changes = compare_runs(runs(0), runs(100))
     assert verdicts(changes) == dict.fromkeys(("", *PREFIXES), "no difference shown")
-    assert headline(changes).startswith("No difference shown in 5 and 5 repeats; total time ")
+    assert headline(changes).startswith("No difference shown: 199 ms instead of 200 ms. 5 repeats before and 5 after.")
     assert (changes.is_shown, changes.slowdowns()) == (False, ())
 
 
@@ -80,8 +81,8 @@ def test_a_slowed_prefix_is_named() -> None:
         "": "slower", "score": "slower", "load": "no difference shown",
         "clean": "no difference shown", "store": "no difference shown",
     }  # fmt: skip
-    assert headline(changes).startswith("Slower: total time ")
-    assert "slower tasks: score (+" in headline(changes)
+    assert re.match(r"[\d.]+ % slower: \d+ ms instead of \d+ ms\. All 5 runs after are slower", headline(changes))
+    assert "Slower tasks: score (+" in headline(changes)
     assert [change.name for change in changes.slowdowns(0.2)] == ["score", "score"]
     assert changes.slowdowns(0.5) == ()
 
@@ -105,7 +106,7 @@ def test_one_run_each_cannot_tell_but_gives_a_hint() -> None:
     changes = compare_runs([a_run(0)], [a_run(1, slowed={"score": 1.5})])
     assert set(verdicts(changes).values()) == {"cannot tell"}
     assert headline(changes).startswith(
-        "Cannot tell noise from change: one run each; 5 repeats each can prove a difference; "
+        "Cannot tell noise from change: 228 ms instead of 200 ms. One run each; 5 repeats each can prove a difference."
     )
     (hint,) = changes.hints
     assert hint.startswith(("A score task took 4", "A score task took 5"))
@@ -133,7 +134,10 @@ def test_times_are_not_compared_if_the_machine_was_busier() -> None:
     changes = compare_runs(runs(0), slow)
     assert set(verdicts(changes).values()) == {"cannot tell"}
     assert not changes.is_shown
-    assert "other programs used 0.1 cores → 1.5 cores" in headline(changes)
+    assert headline(changes) == (
+        "Times cannot be compared: 398 ms instead of 200 ms. Other programs on the hosts used 0.1 cores before and 1.5 after. "
+        "CPU times show no difference."
+    )
 
 
 def test_code_that_uses_more_cpu_is_named_on_a_busy_machine() -> None:
@@ -204,7 +208,7 @@ def test_versions_config_and_code_are_compared() -> None:
 def test_markdown_shows_names_as_they_are() -> None:
     odd = {"<img src=x>|`a`": PrefixTimes(1, 9, 9, 9, 9, 0, 9)}
     text = to_markdown(compare_runs(runs(0, prefixes=odd), runs(100, prefixes=odd)), "Benchmark")
-    assert text.startswith("### Benchmark\n**No difference shown in 5 and 5 repeats; total time ")
+    assert text.startswith("### Benchmark\n**No difference shown: ")
     # Inside of code, nothing is HTML, and a backtick would end it.
     assert "| `<img src=x>\\|'a'` |" in text
     assert text.count("<img") == 1
@@ -282,3 +286,16 @@ def test_a_recording_is_measured() -> None:
 def test_other_data_is_not_a_measured_run(data: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"format|not a measured run"):
         measured_of(data)
+
+
+def test_memory_that_was_not_recorded_is_not_zero() -> None:
+    sampled, unknown = a_run(0), replace(a_run(1), memory=(-1, -1), peak_memory=0)
+    changes = compare_runs([unknown], [sampled])
+    assert changes.peak_memory.before is None and changes.peak_memory.after == sampled.peak_memory
+    assert "| Peak memory | not recorded |" in to_markdown(changes)
+
+
+def test_every_run_is_a_dot_of_the_picture() -> None:
+    changes = compare_runs(runs(0), runs(100))
+    assert len(changes.walls_before) == len(changes.walls_after) == 5
+    assert min(changes.walls_after) == (changes.wall.after_range or (0, 0))[0]

@@ -25,8 +25,8 @@ def test_a_proven_slowdown_beyond_the_limit_exits_with_1(
     before, after = repeats
     assert main(["compare", "--before", *before, "--after", *after, "--fail-over", "10%"]) == 1
     printed = capsys.readouterr()
-    assert printed.out.startswith("Slower: total time ")
-    assert "slower tasks: score (+30 % time per task)" in printed.out
+    assert "% slower: " in printed.out.partition("\n")[0]
+    assert "Slower tasks: score (+30 % time per task)" in printed.out
     assert "daskscope: score is slower by 30 %.\n" in printed.err
     assert "2026.8  2026.9" in printed.out
     assert "-factor = 1.0\n+factor = 1.3\n" in printed.out
@@ -46,9 +46,9 @@ def test_a_speed_up_and_identical_code_exit_with_0(
     before, after = repeats
     same = write_runs(tmp_path, 5, first=200)
     assert main(["compare", "--before", *after, "--after", *before, "--fail-over", "0%"]) == 0
-    assert capsys.readouterr().out.startswith("Faster: ")
+    assert "% faster: " in capsys.readouterr().out.partition("\n")[0]
     assert main(["compare", "--before", *before, "--after", *same, "--fail-over", "0%"]) == 0
-    assert capsys.readouterr().out.startswith("No difference shown in 5 and 5 repeats; ")
+    assert capsys.readouterr().out.startswith("No difference shown: ")
 
 
 def test_one_run_each_cannot_fail_and_says_so(
@@ -56,7 +56,7 @@ def test_one_run_each_cannot_fail_and_says_so(
 ) -> None:
     assert main(["compare", repeats[0][0], repeats[1][0], "--fail-over", "10%"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.startswith("Cannot tell noise from change: one run each; ")
+    assert printed.out.startswith("Cannot tell noise from change: ")
     assert printed.err == "daskscope: too few repeats to prove a slowdown, so --fail-over cannot fail.\n"
 
 
@@ -110,9 +110,9 @@ def test_wrong_values_are_refused(arguments: list[str]) -> None:
 def test_compare_accepts_recordings_paths_and_lists(repeats: tuple[list[str], list[str]]) -> None:
     before, after = repeats
     found = daskscope.compare([daskscope.open_recording(before[0]), *map(Path, before[1:])], after)
-    assert repr(found).startswith("<Comparison of 5 and 5 runs: Slower: ")
+    assert "<Comparison of 5 and 5 runs: " in repr(found) and "% slower: " in repr(found)
     assert [change.name for change in found.slowdowns(0.25)] == ["score", "score"]
-    assert found.to_markdown().startswith("**Slower: ")
+    assert "% slower: " in found.to_markdown().partition("\n")[0]
 
 
 def test_a_computation_and_a_stretch_of_time_are_compared(repeats: tuple[list[str], list[str]]) -> None:
@@ -143,3 +143,11 @@ def test_the_flame_graph_has_both_sides_in_one_tree(repeats: tuple[list[str], li
     assert frame == ("/home/ann/job.py", "score", 0, "user")
     # 10 tasks of 5 ms, and of 6.5 ms.
     assert [seconds_before, seconds_after] == pytest.approx([0.05, 0.065], rel=0.05)
+
+
+def test_one_slow_run_does_not_change_the_flame_graph_of_the_others(tmp_path: Path) -> None:
+    usual = write_runs(tmp_path, 5)
+    (slow,) = write_runs(tmp_path, 1, score=20.0, first=300)
+    flame = daskscope.compare(usual, [*write_runs(tmp_path, 4, first=400), slow]).flame
+    assert sum(flame.before) == pytest.approx(0.2, rel=0.05)
+    assert sum(flame.after) == pytest.approx(0.2, rel=0.05)

@@ -12,6 +12,7 @@ from daskscope.collector.privacy import Scrubber
 from daskscope.collector.scheduler import computations as module
 from daskscope.collector.scheduler.computations import CODE_LIMIT, Computations
 from daskscope.collector.scheduler.executions import EMPTY_MESSAGE, Executed
+from daskscope.collector.scheduler.open_computation import Arrival
 
 
 class FakeGroup:
@@ -523,3 +524,20 @@ def test_only_the_largest_prefixes_are_listed(monkeypatch: pytest.MonkeyPatch) -
     bench.submit(*(FakeGroup(f"{name}-1", waiting=count) for name, count in (("a", 1), ("b", 5), ("c", 2), ("d", 3))))
     (row,) = bench.tick()["computations"]
     assert json.loads(row["prefix_states"]) == {"b": {"waiting": 5}, "d": {"waiting": 3}, "(other)": {"waiting": 3}}
+
+
+@pytest.mark.parametrize(
+    ("message", "nbytes"),
+    [
+        ({"expr_ser": SimpleNamespace(frames=[b"12345", memoryview(b"678"), bytearray(2)])}, 10),
+        ({"graph_header": {}, "graph_frames": [b"12345"]}, 5),
+        ({}, 0),
+        ({"expr_ser": None}, 0),
+        ({"expr_ser": SimpleNamespace(frames=[None, "text", 5, [b"1"], b"12"])}, 2),
+        ({"expr_ser": SimpleNamespace(frames=10**12)}, 0),
+        ({"graph_frames": "text"}, 0),
+        ({"graph_frames": {b"1": b"2"}}, 0),
+    ],
+)
+def test_the_size_of_a_graph_is_the_size_of_its_buffers(message: dict[str, Any], nbytes: int) -> None:
+    assert Arrival.of(message, 7) == Arrival(7, nbytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskscope.analysis.time.critical_path import UNKNOWN, CriticalPath, Step, critical_path
+from daskscope.model.recording import Completeness
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -71,6 +73,22 @@ def test_the_path_follows_the_input_that_was_last() -> None:
 def test_without_dependencies_the_path_is_unknown() -> None:
     assert path([task(0, 0, 5)]) == UNKNOWN
     assert path([task(0, 0, 5)], (0, -1), (0, 7)) == UNKNOWN
+
+
+def test_a_path_does_not_begin_at_a_task_whose_inputs_were_dropped() -> None:
+    groups = [
+        {"group": "sum", "prefix": "sum", "dependencies": ["load"], "seen_us": T},
+        {"group": "load", "prefix": "load", "seen_us": T},
+    ]
+    rows = [task(0, 0, 50, "load"), task(1, 0, 50, "load"), task(2, 51, 52, "sum"), task(3, 60, 61, "sum")]
+    tables = {"tasks": rows, "edges": edges((2, 0)), "groups": groups}
+    whole = make_recording(tables)
+    part = replace(whole, completeness={**whole.completeness, "edges": Completeness(1, dropped=7_300)})
+    assert [step.task_row for step in critical_path(whole).steps] == [3]
+    assert critical_path(part) == UNKNOWN
+    # The inputs of the last task are known.
+    last = replace(make_recording({**tables, "tasks": rows[:3]}), completeness=part.completeness)
+    assert [step.task_row for step in critical_path(last).steps] == [0, 2]
 
 
 def test_a_killed_execution_is_not_the_end_of_the_path() -> None:

@@ -52,6 +52,31 @@ def test_the_time_to_unpack_a_graph_is_shown() -> None:
     assert [computation["graph_us"] for computation in made()["computations"]] == [5_000, 0]
 
 
+def test_a_computation_counts_the_tasks_that_failed_themselves() -> None:
+    computations = [
+        {"computation": name, "start_us": T, "stop_us": T + S, "state": "erred", "erred": 16}
+        for name in ("long", "old")
+    ]
+    failure = {"computation": "long", "group": "add", "time_us": T, "count": 2, "key": "k2"}
+    exceptions = [failure, {**failure, "will_retry": 1}, {**failure, "group": "sum", "blamed_key": "k2", "count": 14}]
+    groups = [
+        {"computation": "long", "group": name, "states": '{"erred": 14}', "start_us": T + i}
+        for i, name in enumerate(("add", "sum"))
+    ]
+
+    report = made(computations=computations, exceptions=exceptions, groups=groups)
+    # Without exceptions, only Dask's counter is known.
+    assert [(c["computation"], c["errors"]) for c in report["computations"]] == [("long", 2), ("old", 16)]
+    assert [group["errors"] for group in report["groups"]] == [2, 0]
+
+
+def test_an_error_begins_with_its_cause_like_the_headline() -> None:
+    failure = {"time_us": T, "key": "k", "prefix": "add", "type": "RuntimeError", "message": "no amount", "count": 1}
+    report = made(exceptions=[{**failure, "cause_type": "ValueError", "cause_message": "bad text"}])
+    assert [(error["type"], error["message"]) for error in report["errors"]] == [("ValueError", "bad text")]
+    assert made(exceptions=[failure])["errors"][0]["type"] == "RuntimeError"
+
+
 @pytest.mark.parametrize(("contention", "is_absent"), [(-1.0, True), (0.0, False)])
 def test_it_says_when_gilknocker_is_absent(contention: float, is_absent: bool) -> None:
     samples = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from daskscope.analysis.failures import Place, raised_in
 from daskscope.collector.privacy import Scrubber
 from daskscope.collector.rows import Rows
 from daskscope.collector.scheduler.failures import (
@@ -212,3 +213,32 @@ def test_any_text_makes_a_row(text: str) -> None:
     bench = Bench()
     bench.fail(text)
     assert bench.ripe(everything=True)[0]["count"] == 1
+
+
+OWN = '  File "/home/mia/clean.py", line 88, in parse\n    return float(text)\n'
+OUTER = '  File "/home/mia/etl.py", line 4, in <module>\n    main()\n'
+LIBRARY = '  File "/usr/lib/python3.12/site-packages/pandas/series.py", line 4700, in map\n    return f(x)\n'
+HEAD = "Traceback (most recent call last):\n"
+FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("traceback", "place"),
+    [
+        (f"{HEAD}{OUTER}{OWN}ValueError: no", Place("parse", "/home/mia/clean.py", 88)),
+        (f"{HEAD}{OUTER}{OWN}{LIBRARY}ValueError: no", Place("parse", "/home/mia/clean.py", 88)),
+        (f"{HEAD}{LIBRARY}ValueError: no", Place("map", "/usr/lib/python3.12/site-packages/pandas/series.py", 4700)),
+        # The first exception of a chain is the cause, which the group is named after.
+        (
+            f"{HEAD}{OWN}ValueError: no\n{FROM}{HEAD}{OUTER}RuntimeError: it failed",
+            Place("parse", "/home/mia/clean.py", 88),
+        ),
+        ('  File "<string>", line 1\n    x =\nSyntaxError', Place("", "<string>", 1)),
+        ("", Place()),
+        ("Traceback: no frames", Place()),
+        (f'  File "{"a" * 90_000}', Place()),
+        (f'  File "x", line {"9" * 5_000}, in f', Place()),
+    ],
+)
+def test_the_place_of_an_error_is_the_innermost_frame_of_own_code(traceback: str, place: Place) -> None:
+    assert raised_in(traceback) == place

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from daskscope.analysis.summary import extent
-from daskscope.insights.facts import Facts, Finding, Gain, gain
+from daskscope.insights import rules
+from daskscope.insights.facts import Facts, Finding, Gain, Rule, gain
 from daskscope.insights.rules import findings
 from daskscope.model.recording import Completeness, Recording
 from daskscope.model.tables import TABLES
@@ -60,18 +61,28 @@ def test_a_lost_worker() -> None:
         Finding(
             kind="lost worker",
             title="Worker w-5 was killed at 95 % of its memory limit",
-            evidence="Its nanny stopped it; 3 results lost with it, 1 recomputed; 50.0 s of compute time was wasted.",
+            evidence="Its nanny stopped it; 3 results lost with it, 1 of them recomputed; 50.0 s of compute time was wasted.",
             advice="Use smaller chunks, or workers with more memory or fewer threads.",
             view="workers",
             start_us=T + 60 * S,
             stop_us=T + 60 * S,
             # 2 threads for 60 s and 2 for 100 s.
-            gain=Gain(
-                50 * S, "threads", 50 / 320, "compute time of results that were lost with the worker and recomputed"
-            ),
+            gain=Gain(50 * S, "threads", 50 / 320, "compute time of tasks and results that were lost with the worker"),
             rank=1,
         )
     ]
+
+
+def test_tasks_that_were_killed_with_their_worker_are_part_of_its_price() -> None:
+    """As in the thread time on the page, which counts them as lost or failed."""
+    (lost,) = found(
+        workers=[{**WORKER, "verdict": "vanished", "end_us": T + 60 * S}, {**WORKER, "worker": "b", "server_id": "2"}],
+        tasks=[task(0, 50, key="k"), task(60, 90, key="k", worker="b"), task(55, 60, status="killed")],
+    )
+    assert (
+        "55.0 s of compute time was wasted: 50.0 s for lost results, 5.00 s in tasks that were killed" in lost.evidence
+    )
+    assert lost.gain is not None and lost.gain.us == 55 * S
 
 
 def test_a_lost_worker_without_lost_results_has_no_estimate() -> None:
@@ -84,7 +95,7 @@ def test_several_workers_that_were_lost_for_one_reason() -> None:
     ended = {"verdict": "vanished", "end_us": T + 60 * S, "lost_count": 3}
     workers = [{**WORKER, **ended}, {**WORKER, **ended, "worker": "b", "server_id": "2"}]
     (lost,) = found(workers=workers)
-    assert (lost.title, lost.evidence) == ("2 workers were lost", "6 results lost with them, 0 recomputed.")
+    assert (lost.title, lost.evidence) == ("2 workers were lost", "6 results lost with them, 0 of them recomputed.")
 
 
 def test_final_and_retried_errors() -> None:
@@ -110,6 +121,43 @@ def test_final_and_retried_errors() -> None:
     assert (first.gain, second.gain) == (None, None), (
         "both failed in add, and the recording does not say which took the time"
     )
+
+
+def test_retries_of_one_error_are_not_counted_for_another_one_of_the_same_prefix() -> None:
+    """Two tasks were retried, one for each error: neither finding may claim both."""
+    tasks = [
+        task(0, 1, status="retried", key="a"),
+        task(1, 2, key="a"),
+        task(2, 3, status="retried", key="b"),
+        task(3, 4, status="error", key="b"),
+    ]
+    errors = [
+        {"fingerprint": name, "type": name, "time_us": T, "prefix": "add", "will_retry": 1}
+        for name in ("OSError", "KeyError")
+    ]
+    assert {one.evidence for one in found(tasks=tasks, exceptions=errors)} == {"1 failure was retried in add."}
+
+
+def test_the_advice_names_a_traceback_only_if_there_is_one() -> None:
+    failure = {"fingerprint": "f", "type": "ValueError", "time_us": T, "prefix": "add"}
+    with_text = {**failure, "traceback": '  File "a.py", line 1, in f\n'}
+    assert found(exceptions=[failure])[0].advice.startswith("No traceback was recorded")
+    assert found(exceptions=[with_text])[0].advice.startswith("The last lines of the traceback")
+
+
+def test_a_lost_worker_is_not_before_a_finding_that_costs_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def finding(kind: str, rank: int, share: float) -> Finding:
+        return Finding(kind, "", "", "", "workers", 0, 0, Gain(1, "threads", share, "") if share else None, rank)
+
+    made = [
+        finding("lost worker", 1, 0.08),
+        finding("locks", 2, 0.71),
+        finding("retries", 1, 0.0),
+        finding("error", 0, 0.0),
+        finding("incomplete", 3, 0.0),
+    ]
+    monkeypatch.setattr(rules, "RULES", (Rule("r", "", "", "", lambda _: iter(made)),))
+    assert [one.kind for one in found()] == ["error", "retries", "locks", "lost worker", "incomplete"]
 
 
 def test_retried_work_could_be_saved() -> None:
@@ -149,14 +197,26 @@ def test_tasks_that_are_too_short() -> None:
     assert found(tasks=[task(i / 100, i / 100 + 0.001) for i in range(1_000)]) == []
 
 
-def test_short_tasks_could_save_the_time_besides_computing_while_there_was_work() -> None:
+def test_short_tasks_could_save_the_time_in_which_threads_waited_for_them() -> None:
     # One of two threads computes a tenth of the time for 12 s. Then nothing is submitted for 88 s.
     computation = {"computation": "c", "start_us": T, "stop_us": T + 12 * S, "seen_us": T + 12 * S, "state": "done"}
     tasks = [task(i / 100, i / 100 + 0.001, thread=1, computation="c", assigned_us=T) for i in range(1_200)]
     (finding,) = found(tasks=tasks, computations=[computation])
     assert finding.gain is not None
-    assert finding.gain.how == "thread time besides computing while there was work"
-    assert finding.gain.us == pytest.approx(2 * 12 * S - 1_200 * 1_000, rel=0.01)
+    how = "time in which threads waited for tasks that existed, or for the client to submit as many"
+    assert (finding.gain.of, finding.gain.how) == ("run", how)
+    # And up to 1 ms for each task in the client.
+    assert finding.gain.us == pytest.approx(12 * S - 1_200 * 1_000 / 2 + 1_200 * 1_000, rel=0.01)
+
+
+@pytest.mark.parametrize(("cores", "saved_s"), [(4, 12.3), (1, 12.0)])
+def test_short_tasks_share_the_cores(cores: int, saved_s: float) -> None:
+    """1.2 s of CPU time take at least 1.2 s on one core."""
+    tasks = [task(i / 100, i / 100 + 0.001, thread=1, assigned_us=T) for i in range(1_200)]
+    process = {"worker": "a", "time_us": T + S, "wall_us": S, "cores": cores}
+    (finding,) = found(tasks=tasks, processes=[process])
+    assert finding.gain is not None
+    assert finding.gain.us == pytest.approx(saved_s * S, rel=0.03)
 
 
 def test_a_straggler() -> None:
@@ -171,7 +231,10 @@ def test_a_straggler() -> None:
         start_us=T + 70 * S,
         stop_us=T + 90 * S,
         gain=Gain(
-            19 * S, "run", 0.19, "time in which no other task was computing, at most its duration beyond the median"
+            10 * S,
+            "run",
+            0.1,
+            "time in which no other task was computing, less what remains if 2 threads share the work",
         ),
     )
 
@@ -181,18 +244,17 @@ def test_a_straggler() -> None:
     [
         ([(60, 75), (72, 78), (86, 99)], 8),
         ([(71, 89)], 2),
-        ([(60, 95)], None),
+        ([(60, 95)], 0),
         ([(71, 89), (72, 73), (80, 81)], 2),
     ],
 )
-def test_a_straggler_delays_the_run_only_while_it_is_alone(
-    others: list[tuple[float, float]], alone: int | None
-) -> None:
+def test_a_straggler_delays_the_run_only_while_it_is_alone(others: list[tuple[float, float]], alone: int) -> None:
+    """Two threads would need half of that time."""
     short = [task(i, i + 1) for i in range(9)]
     found_ = found(tasks=[*short, task(70, 90), *(task(start, stop, "other") for start, stop in others)])
 
     saved = next(finding for finding in found_ if "add" in finding.title).gain
-    assert (saved and saved.us) == (alone and alone * S)
+    assert (saved.us if saved else 0) == alone * S // 2
 
 
 def test_findings_are_ordered_by_gain() -> None:
@@ -218,8 +280,8 @@ def test_findings_are_ordered_by_gain() -> None:
         ("error", None),
         ("idle", 0.605),
         ("data movement", 0.245),
-        ("straggler", 0.11),
         ("idle", 0.07),
+        ("straggler", 0.06),
         ("incomplete", None),
     ]
 
@@ -241,6 +303,31 @@ def test_tasks_that_are_off_cpu() -> None:
     assert finding.evidence == "37.5 s of 50.0 s of compute time."
     assert finding.gain == Gain(37_500_000, "threads", 0.1875, "compute time in which tasks were off-CPU")
     assert finding.rank == 3
+
+
+@pytest.mark.parametrize(
+    ("cores", "others_s", "wall_s"),
+    [(2, 60, (30, 50)), (2, 0, (0, 50)), (2, 180, (50, 50)), (1, 0, (0, 0))],
+    ids=["another program", "only the tasks", "mostly another program", "tasks need all of the core"],
+)
+def test_without_waits_for_a_core_tasks_still_need_their_cpu_time(
+    cores: int, others_s: int, wall_s: tuple[int, int]
+) -> None:
+    """Two threads computed for 100 s, a second each two seconds. At least, the time of other programs would be saved."""
+    row = {"kind": "compute", "prefix": "add", "worker": "a", "count": 1, "start_us": T, "stack": ["work.py\tcall\t1"]}
+    process = {"worker": "a", "time_us": T + 100 * S, "wall_us": 100 * S, "cpu_us": 100 * S, "host_cores": cores}
+    recording = make_recording(
+        {
+            "clusters": [CLUSTER],
+            "workers": [WORKER],
+            "tasks": [task(0, 100, key=f"k{thread}", thread=thread) for thread in (1, 2)],
+            "profiles": [{**row, "wall_us": 200 * S, "cpu_us": 100 * S, "runqueue_us": 100 * S}],
+            "processes": [{**process, "host_cpu_us": (100 + others_s) * S}],
+        }
+    )
+    (saved,) = (one.gain for one in findings(Facts.of(recording, *extent(recording))) if one.rule == "busy-hosts")
+    assert saved is not None
+    assert (saved.wall_low_us, saved.wall_high_us) == pytest.approx((wall_s[0] * S, wall_s[1] * S), abs=10_000)
 
 
 def test_dropped_rows() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
+
+import pytest
 
 from daskscope.collector.fingerprint import Cause, fingerprint, from_exception, from_text, normalise_message, short_file
 
@@ -156,3 +159,12 @@ def test_an_unusual_repr_still_has_a_type() -> None:
 def test_a_fingerprint_is_the_same_in_every_version_of_this_package() -> None:
     # Fingerprints group failures of different runs, so this value must never change.
     assert fingerprint("ValueError", "bad value 3", [("/a/project/etl.py", "load")]) == "22f751462c5a3855"
+
+
+def test_a_message_is_read_although_another_thread_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mismatch(text: str) -> object:
+        raise SystemError("AST constructor recursion depth mismatch (before=150, after=166)")
+
+    assert from_text("ValueError('no such file')", "").message == "no such file"
+    monkeypatch.setattr(ast, "literal_eval", mismatch)
+    assert from_text("ValueError('no such file')", "").message == "'no such file'"

@@ -8,6 +8,7 @@ import pytest
 
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.time.breakdown import Breakdown, breakdown
+from daskscope.analysis.time.idle import WorkerPeriod
 from daskscope.testing import make_recording
 
 T, S = 1_700_000_000_000_000, 1_000_000
@@ -59,6 +60,27 @@ def test_too_few_tasks_could_run() -> None:
     assert seconds(found) == {"too few tasks": 300}
 
 
+def test_a_large_graph_was_built_sent_and_unpacked() -> None:
+    graph = {**computation(30, 100), "graph_us": 4 * S, "graph_nbytes": 800_000_000}
+    found = explain(workers=[worker("a")], tasks=[task(34, 100)], computations=[graph])
+    assert seconds(found) == {"nothing submitted": 14, "large graph": 20}
+    small = {**graph, "graph_nbytes": 9_000_000}
+    found = explain(workers=[worker("a")], tasks=[task(34, 100)], computations=[small])
+    assert seconds(found) == {"nothing submitted": 30, "large graph": 4}
+    # Its client builds 50,000 tasks for 10 s.
+    found = explain(workers=[worker("a")], tasks=[task(34, 100)], computations=[{**small, "tasks": 50_000}])
+    assert seconds(found) == {"nothing submitted": 20, "large graph": 14}
+
+
+@pytest.mark.parametrize("value", [-(2**63), -1, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("column", ["graph_nbytes", "tasks", "submissions", "graph_us"])
+def test_invalid_sizes_of_graphs_explain_no_more_than_there_is(column: str, value: int) -> None:
+    graph = {**computation(30, 100), "graph_us": 4 * S, "graph_nbytes": 20_000_000, "tasks": 2_000, column: value}
+    found = explain(workers=[worker("a")], tasks=[task(34, 100)], computations=[graph])
+    assert all(us >= 0 for us in found.idle.us.values())
+    assert sum(found.idle.us.values()) == found.idle_us == 34 * S
+
+
 def test_where_nothing_is_proven_the_reason_is_unknown() -> None:
     found = explain(workers=[worker("a", threads=2)], tasks=[task(0.1, 40)], computations=[computation(0.1, 100)])
     assert seconds(found) == {"too few tasks": 40, "unknown": 120}
@@ -84,6 +106,7 @@ def test_a_worker_had_just_joined() -> None:
     tasks = [task(0.1, 60), task(60, 100, assigned=0.1), task(50, 100, "b")]
     found = explain(workers=[worker("a"), worker("b", start=40)], tasks=tasks, computations=[computation(0.1, 100)])
     assert seconds(found) == {"starting": 10}
+    assert found.idle.periods == (WorkerPeriod("b", "starting", T + 40 * S, T + 50 * S),)
 
 
 def test_a_paused_worker() -> None:
@@ -98,6 +121,7 @@ def test_a_paused_worker() -> None:
         samples=samples,
     )
     assert seconds(found) == {"paused": 40}
+    assert found.idle.periods == (WorkerPeriod("a", "paused", T + 20 * S, T + 60 * S),)
 
 
 def test_a_worker_that_was_paused_between_two_samples() -> None:

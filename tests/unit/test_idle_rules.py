@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.helpers.rule_rows import CLUSTER, S, T, by_rule, task
+from tests.helpers.rule_rows import CLUSTER, WORKERS, S, T, by_rule, task
 
 STEALING = {**CLUSTER, "config": json.dumps({"distributed.scheduler.work-stealing": True})}
 NO_STEALING = {**CLUSTER, "config": json.dumps({"distributed.scheduler.work-stealing": False})}
@@ -52,3 +52,68 @@ def test_a_worker_that_joined_late_could_not_have_them() -> None:
         {"worker": name, "server_id": name, "nthreads": 2, "start_us": T + round(at * S)} for name, at in (("a", 0), ("b", 40))
     ]  # fmt: skip
     assert "pinned-work" not in rules(workers=workers)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "advice"),
+    [
+        ([99.0, 98.0, 3.0], "The scheduler did not send them in time."),
+        ([12.0, 10.0, 90.0], "The scheduler was not busy (median 12 % of a core), so workers asked late for more."),
+    ],
+)
+def test_tasks_wait_at_the_scheduler_because_it_or_a_worker_is_busy(cpu: list[float], advice: str) -> None:
+    samples = [
+        {"worker": name, "time_us": T + n * S, "cpu_percent": value if name == "scheduler" else 200.0}
+        for n, value in enumerate(cpu)
+        for name in ("scheduler", "a")
+    ]
+    tasks = [
+        task(20 * n, 20 * n + 5, id=n, key=f"fit-{n}", queued_us=T + S, assigned_us=T + 20 * n * S) for n in range(1, 5)
+    ]
+    assert by_rule(tasks=tasks, samples=samples)["scheduler-queue"].advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "advice"),
+    [
+        ("20.50", "Event loops of workers were blocked, the one of worker a for 20.5 s."),
+        ("3.10", "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+    ],
+)
+def test_tasks_that_start_late_on_a_worker_whose_event_loop_was_blocked(seconds: str, advice: str) -> None:
+    message = f"Event loop was unresponsive in Worker for {seconds}s.  This is often caused by long-running GIL-holding functions"
+    log = {"worker": "a", "time_us": T + 25 * S, "message": message, "repeats": 1}
+    tasks = [task(25, 60, id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
+    assert by_rule(tasks=tasks, logs=[log])["slow-starts"].advice.startswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("waited", "host", "advice"),
+    [
+        (
+            40.0,
+            99.0,
+            "The hosts were 99 % busy. 60 % of that was other programs than workers. Event loops wait for a core",
+        ),
+        (40.0, 80.0, "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+        # Tasks that sleep do not show whether an event loop waits for a core.
+        (5.0, 99.0, "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+    ],
+    ids=["full", "not full", "tasks do not wait"],
+)
+def test_tasks_that_start_late_on_full_hosts(waited: float, host: float, advice: str) -> None:
+    workers = [{**worker, "host": "h"} for worker in WORKERS]
+    readings = [
+        {"worker": name, "time_us": T + 100 * S, "wall_us": 100 * S, "host_cores": 2, "cores": 2, "own_cpu_us": 0,
+         "cpu_us": round(0.4 * host * S), "host_cpu_us": round(2 * host * S)}
+        for name in ("a", "b")
+    ]  # fmt: skip
+    metrics = [
+        {"context": "execute", "prefix": "fit", "activity": activity, "unit": "seconds", "value": value}
+        for activity, value in (("thread-cpu", 10.0), ("thread-noncpu", 60.0))
+    ]
+    times = {"wall_us": 70 * S, "cpu_us": 10 * S, "runqueue_us": round(waited * S), "start_us": T, "count": 1}
+    profile = {"kind": "compute", "prefix": "fit", "worker": "a", "stack": ["/home/me/work.py\tcall\t1"], **times}
+    tasks = [task(25, 60, "fit", id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
+    found = by_rule(tasks=tasks, workers=workers, processes=readings, activities=metrics, profiles=[profile])
+    assert found["slow-starts"].advice.startswith(advice)

@@ -49,6 +49,15 @@ def sums(made: Increment) -> Counter[tuple[int, str, str]]:
     return +found
 
 
+def test_prefixes_come_in_the_order_in_which_they_first_ran() -> None:
+    """The page takes colours in this order, and the document of the run, too."""
+    names = ["late", "early", "between"]
+    tasks = [execution(i, start, 1.0, prefix=names[i], key=names[i]) for i, start in enumerate((50.0, 10.0, 20.0))]
+    made = increment({"tasks": tasks})
+    assert made.names["prefixes"] == ["early", "between", "late"]
+    assert [made.names["prefixes"][row[3]] for row in rows(made, "bars")] == made.keys == made.names["prefixes"]
+
+
 def test_an_execution_is_a_bar_and_thread_time_by_second() -> None:
     made = increment({"tasks": [execution(1, 10.5, 2.0)]})
     assert rows(made, "bars") == [(10.5 * SECOND, 2.0 * SECOND, 0, 0, 0)]
@@ -137,7 +146,7 @@ def test_names_beyond_the_limit_become_one(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_each_worker_has_one_sample_per_second() -> None:
     samples = [
-        {"time_us": T + int(at * SECOND), "worker": worker, "memory": memory, "executing": 1, "status": status}
+        {"time_us": T + int(at * SECOND), "worker": worker, "memory": memory, "status": status}
         for at, worker, memory, status in [
             (1.1, "a", 10, "running"),
             (1.6, "a", 20, "paused"),
@@ -160,43 +169,6 @@ def test_many_samples_are_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = increment({"samples": samples})
     assert len(rows(made, "samples")) <= 11
     assert rows(made, "samples")[-1][2] == 49
-
-
-def test_a_transfer_counts_once_although_both_sides_report_it() -> None:
-    transfers = [
-        {
-            "start_us": T + SECOND,
-            "stop_us": T + 2 * SECOND,
-            "direction": side,
-            "nbytes": 1_000,
-            "source": "a",
-            "destination": "b",
-        }
-        for side in ("incoming", "outgoing")
-    ]
-    assert rows(increment({"transfers": transfers}), "transfers") == [(2, 1_000.0, 1)]
-
-
-def test_metrics_of_dask_itself_are_left_out() -> None:
-    activities = [
-        {
-            "time_us": T + SECOND,
-            "context": context,
-            "prefix": prefix,
-            "activity": activity,
-            "unit": "seconds",
-            "value": 2.0,
-        }
-        for context, prefix, activity in [
-            ("tick-duration", "", "total"),
-            ("p2p", "background-comms", "idle"),
-            ("p2p", "foreground", "shard-partition-cpu"),
-            ("execute", "inc", "thread-cpu"),
-        ]
-    ]
-    made = increment({"activities": activities})
-    assert made.names["activities"] == [("execute", "thread-cpu", "seconds")]
-    assert rows(made, "activities") == [(1, 0, 2.0)]
 
 
 def test_stacks_are_a_tree() -> None:
@@ -239,9 +211,7 @@ def test_invalid_numbers_do_no_harm() -> None:
             execution(3, 3, 1, stop_us=2**62),
             execution(4, 5, -2),
         ],
-        "samples": [{"time_us": T, "worker": "a", "memory": -1, "cpu_percent": float("nan"), "executing": 2**60}],
-        "transfers": [{"stop_us": T, "direction": "incoming", "nbytes": -(2**60)}],
-        "activities": [{"time_us": T, "activity": "x", "value": float("inf")}],
+        "samples": [{"time_us": T, "worker": "a", "memory": -1, "spilled": 2**63 - 1}],
         "profiles": [{"start_us": T, "kind": "compute", "stack": [], "count": 2**62}],
         "workers": [{"worker": "a", "server_id": "1", "nthreads": -1, "memory_limit": 2**63 - 1}],
     }

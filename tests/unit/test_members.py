@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from daskscope.collector.aliases import Aliases
-from daskscope.collector.scheduler.members import MAX_HELD_KEYS, MAX_PROCESSING_KEYS, Members
+from daskscope.collector.scheduler.members import MAX_HELD_KEYS, MAX_PROCESSING_KEYS, Members, Work
 
 A = "tcp://10.0.0.1:4001"
+NOTHING: Work = (0, None)
 
 
 class FakeWorker:
@@ -59,7 +60,7 @@ class Bench:
             pass
 
     def left(self, stimulus: str = "handle-worker-cleanup-1") -> dict[str, Any]:
-        self.members.remove_worker(A, stimulus, 200)
+        self.members.remove_worker(A, stimulus, 200, NOTHING)
         return self.rows[-1][1]
 
 
@@ -127,7 +128,7 @@ def test_invalid_events_do_no_harm(action: str, value: Any) -> None:
 
 def test_an_unknown_worker_that_leaves_makes_no_row() -> None:
     bench = Bench()
-    bench.members.remove_worker("tcp://other", "", 200)
+    bench.members.remove_worker("tcp://other", "", 200, NOTHING)
     assert len(bench.rows) == 1
 
 
@@ -210,26 +211,27 @@ def test_a_client_may_leave_while_its_results_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_us", "worked_us", "verdict"),
+    ("left_us", "work", "verdict"),
     [
-        (20_000_000, 19_000_000, "closed"),
-        (20_000_000, 21_000_000, "retired"),
-        (5_000_000, 1_000_000, "retired"),
+        (20_000_000, (7, "first"), "closed"),
+        (20_000_000, (8, "first"), "retired"),
+        (20_000_000, (7, "second"), "retired"),
+        (5_000_000, (7, "first"), "retired"),
     ],
-    ids=["left after the last work", "left before the last work", "left long ago"],
+    ids=["left after the last work", "left before the last task", "left before the last graph", "left long ago"],
 )
 def test_workers_closed_by_their_nanny_are_judged_again_when_the_cluster_closes(
-    left_us: int, worked_us: int, verdict: str
+    left_us: int, work: Work, verdict: str
 ) -> None:
     bench = Bench()
     bench.members.note_event(A, {"action": "closing-worker", "reason": "nanny-close"})
-    bench.members.remove_worker(A, "worker-close", left_us)
-    bench.members.note_closing(22_000_000, worked_us)
+    bench.members.remove_worker(A, "worker-close", left_us, (7, "first"))
+    bench.members.note_closing(22_000_000, work)
     assert bench.rows[-1][1]["verdict"] == verdict
 
 
 def test_a_worker_killed_just_before_the_cluster_closed_stays_killed() -> None:
     bench = Bench()
-    bench.members.remove_worker(A, "handle-worker-cleanup-1", 21_000_000)
-    bench.members.note_closing(22_000_000, 20_000_000)
+    bench.members.remove_worker(A, "handle-worker-cleanup-1", 21_000_000, NOTHING)
+    bench.members.note_closing(22_000_000, NOTHING)
     assert bench.rows[-1][1]["verdict"] == "vanished"

@@ -100,6 +100,13 @@ def test_all_workers_together_with_their_last_samples() -> None:
     assert plain(values.reshape(1, -1)) == [[None, 1, 105, 105, 105, None, None]]
 
 
+def test_a_worker_that_left_does_not_count_with_its_last_sample() -> None:
+    samples = [sample("a", 0, 80), sample("b", 0, 100), sample("new", 4, 70)]
+    workers: list[dict[str, Any]] = [{"worker": "a", "end_us": T + 3 * S}, {"worker": "b"}, {"worker": "new"}]
+    _, values = cluster(make_recording({"samples": samples, "workers": workers}), "process", T, T + 4 * S, 2 * S)
+    assert plain(values.reshape(1, -1)) == [[180, 180, 170]]
+
+
 def test_a_stretch_without_length_is_one_point() -> None:
     recording = make_recording({"samples": [sample("a", 0, 5)]})
 

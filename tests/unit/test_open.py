@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
 
 def response(server: Server, path: str) -> tuple[str, bytes]:
     """Return the policy and the body."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     connection.request("GET", path)
     answer = connection.getresponse()
     found = answer.headers["Content-Security-Policy"], answer.read()
@@ -36,7 +36,7 @@ def response(server: Server, path: str) -> tuple[str, bytes]:
 
 
 def get(server: Server, path: str, host: str | None = None) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     connection.request("GET", path, headers={"Host": host} if host else {})
     answer = connection.getresponse()
     body = answer.read()

@@ -11,6 +11,7 @@ import pytest
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.summary import extent
 from daskscope.analysis.time.breakdown import breakdown
+from daskscope.collector.scheduler.members import Traces, judge
 from daskscope.insights.facts import Facts
 from daskscope.insights.story import Outcome, outcome
 from daskscope.model.recording import Completeness, Recording
@@ -40,7 +41,7 @@ def ended(recording: Recording) -> Outcome:
 
 def test_a_finished_run() -> None:
     moved = {"interval_action": ["transfer"], "interval_start_us": [T + 70 * S], "interval_stop_us": [T + 89 * S]}
-    spent = "Threads spent 65 % of the time computing, 19 % on transfers, disk and serialization, and 16 % idle."
+    spent = "Threads spent 65 % of the time computing, 19 % on transfers, and 16 % idle."
 
     assert outcome_of("done", tasks=[TASK | moved]) == Outcome("finished", "Finished in 1 min 40 s.", spent)
 
@@ -49,8 +50,35 @@ def test_the_main_reason_of_idle_time() -> None:
     two = [{**WORKER, "nthreads": 2}]
 
     assert outcome_of("done", workers=two, tasks=[{**TASK, "stop_us": T + 100 * S}]).reason == (
-        "Threads spent 50 % of the time computing, 0 % on transfers, disk and serialization, "
-        "and 50 % idle: too few tasks could run in parallel."
+        "Threads spent 50 % of the time computing and 50 % idle: too few tasks could run in parallel."
+    )
+
+
+def test_a_small_reason_does_not_explain_all_idle_time() -> None:
+    """Threads were idle for 90 % of the time: 80 % without work, and 10 % because one of two could not run anything."""
+    computation = {"computation": "0", "state": "done", "start_us": T + 80 * S, "stop_us": T + 100 * S}
+    late = {**TASK, "start_us": T + 80 * S, "stop_us": T + 100 * S}
+    tables: dict[str, Any] = {"computations": [computation], "workers": [{**WORKER, "nthreads": 2}], "tasks": [late]}
+    assert outcome_of(**tables).reason == (
+        "Threads spent 10 % of the time computing and 90 % idle. Nothing was submitted for 80 % of the time."
+    )
+
+
+def test_waiting_in_tasks_is_not_computing() -> None:
+    """Tasks that sleep or wait for a core do not compute, and the headline says for what they waited."""
+    row = {"context": "execute", "prefix": "add", "unit": "seconds", "time_us": T + 65 * S}
+    measured = [{**row, "activity": "thread-cpu", "value": 5.0}, {**row, "activity": "thread-noncpu", "value": 60.0}]
+    found = outcome_of("done", activities=measured).reason
+    assert found.startswith("Threads spent 5 % of the time computing, 60 % waiting in tasks, and 35 % idle")
+
+
+def test_the_shares_have_one_base() -> None:
+    """As the bar on the page: of all thread time, also the time in which nothing was submitted."""
+    computations = [{"computation": "0", "state": "done", "start_us": T + 35 * S, "stop_us": T + 100 * S}]
+    late = {**TASK, "start_us": T + 35 * S, "stop_us": T + 100 * S}
+
+    assert outcome_of(computations=computations, tasks=[late]).reason == (
+        "Threads spent 65 % of the time computing and 35 % idle. Nothing was submitted for 35 % of the time."
     )
 
 
@@ -65,15 +93,41 @@ def test_a_cluster_without_an_end_is_not_called_finished() -> None:
     )
     # A block of work that was recorded has ended, whatever the cluster does.
     assert outcome_of("done", clusters=running, windows=[WINDOW]).headline == "Finished in 1 min 40 s."
+    # The file was cut off inside of the block.
+    cut = {**WINDOW, "stop_us": 0, "status": "open"}
+    assert outcome_of("done", clusters=running, windows=[cut]).headline == found.headline
 
 
 def test_wasted_work_is_part_of_the_reason() -> None:
     failed = {**TASK, "start_us": T + 70 * S, "stop_us": T + 80 * S, "status": "retried"}
 
     assert outcome_of("done", tasks=[TASK, failed]).reason == (
-        "Threads spent 65 % of the time computing, 0 % on transfers, disk and serialization, "
-        "10 % on failed, cancelled or recomputed work, and 25 % idle."
+        "Threads spent 65 % of the time computing, 10 % on failed, cancelled or recomputed work, and 25 % idle."
     )
+
+
+def test_a_failed_run_says_how_much_of_it_finished() -> None:
+    computation = {"computation": "0", "state": "erred", "start_us": T, "tasks": 41, "erred": 1}
+    error = {"fingerprint": "b", "type": "ValueError", "message": "no", "time_us": T, "prefix": "add"}
+    tables: dict[str, Any] = {"computations": [computation], "exceptions": [error]}
+    tasks = [{**TASK, "key": str(n), "stop_us": T + S} for n in range(40)]
+    assert outcome_of(**tables, tasks=tasks).reason == "It was raised in add. 40 of 41 tasks finished."
+    # Dask released the others without running them.
+    killed = [{**task, "status": "killed"} for task in tasks[11:]]
+    assert outcome_of(**tables, tasks=tasks[:11] + killed).reason == "It was raised in add. 11 of 41 tasks finished."
+    # The result was lost, and recomputed.
+    assert outcome_of(**tables, tasks=[*tasks, tasks[0]]).reason == "It was raised in add. 40 of 41 tasks finished."
+
+
+def test_a_failed_run_does_not_say_how_much_of_it_finished_if_executions_are_missing() -> None:
+    error = {"fingerprint": "b", "type": "ValueError", "message": "no", "time_us": T, "prefix": "add"}
+    computation = {"computation": "0", "state": "erred", "start_us": T, "tasks": 41, "erred": 1}
+    tables = {"clusters": CLUSTER, "workers": [WORKER], "tasks": [TASK], "exceptions": [error]}
+    whole = make_recording({**tables, "computations": [computation]})
+    part = replace(whole, completeness={**whole.completeness, "tasks": Completeness(1, missing=5)})
+    earlier = make_recording({**tables, "computations": [{**computation, "start_us": T - S}]})
+    assert ended(whole).reason == "It was raised in add. 1 of 41 tasks finished."
+    assert {ended(recording).reason for recording in (part, earlier)} == {"It was raised in add."}
 
 
 def test_a_failed_run() -> None:
@@ -105,7 +159,7 @@ def test_a_failure_names_its_place_and_the_tasks_that_need_its_result() -> None:
 
     assert outcome_of("erred", exceptions=rows).reason == "It was raised 2 times in load on 2 workers."
     found = outcome_of("erred", exceptions=[*rows, {**needs, "time_us": T}])
-    assert found.reason == "It was raised 2 times in load on 2 workers. 1 task could not run without its result."
+    assert found.reason == "It was raised 2 times in load on 2 workers. 1 dependent task could not run."
 
 
 def test_a_lost_worker_is_in_the_headline_of_a_finished_run() -> None:
@@ -113,12 +167,37 @@ def test_a_lost_worker_is_in_the_headline_of_a_finished_run() -> None:
     again = [{**TASK, "key": "a", "start_us": T, "stop_us": T + 3 * S}, {**TASK, "key": "a"}]
 
     found = outcome_of("done", workers=[killed])
-    assert found.headline == "Finished in 1 min 40 s, although worker w-5 was killed for exceeding its memory limit."
-    assert found.reason == "No finished result had to be computed again."
-    assert outcome_of("done", workers=[killed], tasks=again).reason == (
-        "1 lost result was computed again, which took 3.00 s of compute time."
+    assert found.headline == "Finished in 1 min 40 s, but worker w-5 was killed for exceeding its memory limit."
+    assert found.reason == "No result was recomputed; 1 thread missing for 50.0 s."
+    joined = {**WORKER, "server_id": "2", "start_us": T + 54 * S}
+    assert outcome_of("done", workers=[killed, joined], tasks=again).reason == (
+        "1 result was recomputed in 3.00 s of compute time; 1 thread missing for 4.00 s."
     )
+    # The input of a lost result was released, so it ran again on a worker that stayed.
+    kept = [{**row, "key": "b", "worker": "tcp://b"} for row in again]
+    both = [{**killed, "start_us": T}, {**WORKER, "worker": "tcp://b", "server_id": "3"}]
+    assert "2 results were recomputed in 6.00 s" in outcome_of("done", workers=both, tasks=[*again, *kept]).reason
+    vanished = {**killed, "verdict": "vanished", "evidence": "the connection dropped"}
+    assert outcome_of("done", workers=[vanished]).reason.startswith("The connection dropped. No result was recomputed")
     assert outcome_of("erred", workers=[killed]).state == "failed"
+
+
+def test_a_worker_is_killed_at_the_size_that_its_nanny_saw() -> None:
+    """Samples are seconds apart, and the last one was of a small worker."""
+    verdict, evidence = judge(Traces(memory_kill=361 * 2**20))
+    killed = {**WORKER, "verdict": verdict, "evidence": evidence, "memory_limit": 400 * 2**20, "end_us": T + 50 * S}
+    samples = [{"worker": "tcp://a", "time_us": T + 5, "memory": 50 * 2**20}]
+    headline = outcome_of("done", workers=[killed], samples=samples).headline
+    assert headline == "Finished in 1 min 40 s, but worker w-5 was killed at 90 % of its memory limit."
+
+
+@pytest.mark.parametrize(
+    "size", ["1.2.3 GiB", "9" * 400 + " B", "5 FooB", "nan GiB", ". MiB", "-5 MiB", "5 bytes", "٣ GiB", "", "1e9 B"]
+)
+def test_a_size_that_no_nanny_wrote_is_left_out(size: str) -> None:
+    killed = {**WORKER, "verdict": "memory kill", "evidence": f"its nanny killed it at {size}", "memory_limit": 100}
+    headline = outcome_of("done", workers=[{**killed, "end_us": T + 50 * S}]).headline
+    assert headline == "Finished in 1 min 40 s, but worker w-5 was killed for exceeding its memory limit."
 
 
 def test_an_unfinished_run() -> None:
@@ -194,7 +273,7 @@ def test_the_breakdown_of_the_facts_is_used() -> None:
 
     assert outcome(
         replace(Facts.of(recording, T, T + 100 * S), split=breakdown(recording, Bins(T, 65 * S, 1)))
-    ).reason == ("Threads spent 100 % of the time computing, 0 % on transfers, disk and serialization, and 0 % idle.")
+    ).reason == ("Threads spent 100 % of the time computing and 0 % idle.")
 
 
 def test_the_extent_is_that_of_the_only_window() -> None:

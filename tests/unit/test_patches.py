@@ -25,7 +25,7 @@ class Recorder:
         if self.fails:
             raise RuntimeError("of the recorder")
 
-    before_task_erred = set_worker_target
+    before_task_erred = before_graph = set_worker_target
 
 
 class Scheduler:
@@ -98,6 +98,24 @@ def test_an_async_handler_is_passed_through(scheduler: Scheduler) -> None:
     scheduler.handlers["adaptive_target"] = slow
     installed(scheduler, Recorder())
     assert asyncio.run(scheduler.handlers["adaptive_target"]()) == 3
+
+
+def test_a_graph_is_recorded_before_the_scheduler_reads_it(scheduler: Scheduler) -> None:
+    recorder = Recorder()
+
+    async def update_graph(**message: Any) -> tuple[dict[str, Any], int]:
+        return message, len(recorder.calls)
+
+    scheduler.stream_handlers["update-graph"] = update_graph
+    patches = installed(scheduler, recorder)
+    handler = scheduler.stream_handlers["update-graph"]
+    # The scheduler does not wait for the tasks of a graph if its handler is a plain function.
+    assert inspect.iscoroutinefunction(handler)
+    assert asyncio.run(handler(client="c")) == ({"client": "c"}, 1)
+    recorder.fails = True
+    assert asyncio.run(handler(client="c")) == ({"client": "c"}, 2)
+    patches.remove()
+    assert scheduler.stream_handlers["update-graph"] is update_graph
 
 
 def test_a_scheduler_without_the_handler_is_left_alone() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.cubes import cube_rows
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.profiles import Profile, collapsed, owner, profile, tree
+from daskscope.analysis.profiles import HotLine, Profile, collapsed, hottest_line, owner, profile, tree
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -148,6 +148,18 @@ def test_no_sample_is_lost(stacks: list[tuple[str, int]]) -> None:
 )
 def test_the_owner_of_a_file(file: str, whose: str) -> None:
     assert owner(file) == whose
+
+
+def test_the_hottest_line_is_the_innermost_one_of_the_user() -> None:
+    frames = {"a": "/home/me/a.py\tmain\t1", "b": "/home/me/b.py\tload\t2", "x": "/x/site-packages/x.py\tread\t3"}
+    stacks = ["abx", "ax", "xx", "ab", "", "abxa"]
+    table = make_recording({"profiles": [{"stack": [frames[name] for name in text]} for text in stacks]})["profiles"]
+    rows, weights = np.arange(6), np.array([5.0, 4.0, 3.0, 2.0, 8.0, 3.0])
+    assert hottest_line(table, rows, weights) == HotLine("/home/me/b.py", "load", "2", 7 / 25)
+    # A stack does not end in a line of the one before.
+    assert hottest_line(table, rows[1:], weights[1:]) == HotLine("/home/me/a.py", "main", "1", 7 / 20)
+    assert hottest_line(table, rows[2:3], weights[2:3]) is None
+    assert str(hottest_line(table, rows, weights)) == "b.py, line 2"
 
 
 def test_any_recording_has_a_profile() -> None:

@@ -140,6 +140,16 @@ def test_the_time_left_contains_the_truth_of_equal_tasks() -> None:
     assert found.summary == "100 of 200 tasks, about 40 to 60 s left"
 
 
+def test_tasks_that_are_all_done_are_called_done() -> None:
+    found = only(computation({"a": {"released": 120}, "b": {"memory": 60}}))
+    assert (found.counts.is_done, found.summary) == (True, "all 180 tasks done")
+    failed = only(computation({"a": {"memory": 170, "erred": 10}}))
+    assert (failed.counts.is_done, failed.summary) == (True, "170 of 180 tasks done")
+    assert only(computation({"a": {"memory": 1}})).summary == "1 of 1 task done"
+    assert not only(computation({"a": {"memory": 1, "processing": 1}})).counts.is_done
+    assert not only(computation({})).counts.is_done
+
+
 def test_the_time_left_adds_prefixes_with_different_durations() -> None:
     # 5 s of short tasks and 30 s of long ones are left on 4 threads.
     states = {"short": {"memory": 900, "processing": 4, "queued": 198}, "long": {"memory": 10, "waiting": 40}}

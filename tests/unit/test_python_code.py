@@ -22,15 +22,21 @@ def profile(stack: tuple[str, ...], count: int, looping: int = 0) -> dict[str, A
 USER = "/home/me/ana.py\tprocess\t7"
 AWKWARD = "/lib/python3/site-packages/awkward/highlevel.py\t__iter__\t9"
 NUMBA = "/lib/python3/site-packages/numba/core/compiler.py\tcompile\t9"
+OTHER = "/home/me/ana.py\tselect\t20"
 NUMPY = "/lib/python3/site-packages/numpy/core/fromnumeric.py\tsum\t9"
 
 
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([profile((USER,), 150, 6)], "Dimuon spends its time in a Python loop"),
+        ([profile((USER,), 150, 140)], "Dimuon spends its time in a Python loop"),
+        # 46 % with one short call of native code in each round, 31 % with long ones.
+        ([profile((USER,), 150, 69)], "Dimuon spends its time in a Python loop"),
+        ([profile((USER,), 150, 47)], None),
+        ([profile((USER,), 150, 14)], None),
         ([profile((USER,), 150, 0)], None),
-        ([profile((USER,), 30, 6), profile((USER, NUMPY), 200)], None),
+        ([profile((USER,), 300, 15), profile((OTHER,), 120, 120)], "Dimuon spends its time in a Python loop"),
+        ([profile((USER,), 30, 30), profile((USER, NUMPY), 200)], None),
         ([profile((USER, AWKWARD), 100), profile((USER, NUMPY), 100)], "Dimuon iterates over awkward arrays"),
         ([profile((USER, NUMBA), 150), profile((USER, NUMPY), 100)], "Dimuon spends its time compiling with Numba"),
         ([profile((USER, AWKWARD), 60)], None),
@@ -43,7 +49,7 @@ def test_loops_of_python_code(rows: list[dict[str, Any]], expected: str | None) 
 
 
 def test_a_loop_is_reported_with_its_line() -> None:
-    recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 6)]})
+    recording = make_recording({**tables(4), "profiles": [profile((USER,), 150, 140)]})
     (finding,) = PYTHON_LOOPS.check(Facts.of(recording, *extent(recording)))
     assert finding.evidence == (
         "100 % of the samples: Samples in lines of your own code, in a loop, most of them below ana.py, line 7."
@@ -53,12 +59,25 @@ def test_a_loop_is_reported_with_its_line() -> None:
 class TestLoopStalls:
     def log(self, seconds: float) -> list[dict[str, Any]]:
         text = f"Event loop was unresponsive in Worker for {seconds:.2f}s.  This is often caused by long-running GIL-holding"
-        return [{"time_us": T, "worker": "a", "message": text, "level": 30}] * 2
+        return [{"time_us": T + t * S, "worker": "a", "message": text, "level": 30} for t in (10, 30)]
 
     def test_an_event_loop_that_was_blocked(self) -> None:
         finding = by_rule(tasks=[task(0, 50)], logs=self.log(4.5))["loop-stalls"]
-        assert finding.title == "The event loop of a was blocked for 9.00 s"
+        assert finding.title == "The event loop of worker a was blocked for 9.00 s"
         assert finding.evidence == "2 times, 4.50 s at most."
+
+    def test_loops_of_one_process_log_the_same_stall(self) -> None:
+        """The nannies of a local cluster and the scheduler have loops in one process."""
+        logs = [
+            {"time_us": T + at * S + n, "worker": "scheduler", "repeats": 1 + n % 2, "level": 20,
+             "message": f"Event loop was unresponsive in {kind} for {seconds}s.  This is often caused by long-running"}
+            for at, seconds in ((20, "5.45"), (40, "6.29"))
+            for n, kind in enumerate(("Nanny", "Scheduler", "Nanny"))
+        ]  # fmt: skip
+        finding = by_rule(tasks=[task(0, 50)], logs=logs)["loop-stalls"]
+        assert finding.title == "The event loop of the scheduler was blocked for 11.7 s"
+        assert finding.evidence == "2 times, 6.29 s at most."
+        assert "Use fewer and larger tasks." in finding.advice
 
     def test_a_short_stall(self) -> None:
         assert "loop-stalls" not in by_rule(tasks=[task(0, 50)], logs=self.log(1.0))

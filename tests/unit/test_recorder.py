@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from distributed.scheduler import KilledWorker, WorkerState
+from tests.helpers.recorder_bench import T0, US, Bench, FakeGroup, FakeTask, FakeWorker, add_worker, remove_worker
 
 from daskscope.collector.aliases import Aliases
-from daskscope.collector.privacy import Scrubber
 from daskscope.collector.scheduler import recorder as module
-from daskscope.collector.scheduler.executions import task_columns
-from daskscope.collector.scheduler.recorder import MAX_WINDOWS, METRIC_TOPIC, SAMPLES_PER_TICK, WINDOW_TOPIC, Recorder
-from daskscope.collector.settings import Settings
-
-T0 = 1_700_000_000
-US = T0 * 1_000_000
+from daskscope.collector.scheduler.events import MAX_WINDOWS, METRIC_TOPIC, WINDOW_TOPIC
+from daskscope.collector.scheduler.recorder import SAMPLES_PER_TICK
 
 
 def killed(key: str) -> bytes:
@@ -32,92 +27,6 @@ def killed(key: str) -> bytes:
 class Planted:
     def __reduce__(self) -> tuple[Any, ...]:
         return exec, ("raise SystemExit",)
-
-
-class FakeGroup:
-    def __init__(self, prefix: str) -> None:
-        self.name = f"{prefix}-group"
-        self.prefix = SimpleNamespace(name=prefix)
-        self.span_id = "s1"
-
-
-class FakeTask:
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.group = FakeGroup(key.partition("-")[0])
-        self.run_id = 4
-        self.retries = 0
-        self.suspicious = 0
-        self.state = "processing"
-        self.priority: tuple[int, ...] = ()
-        self.exception_blame: FakeTask | None = None
-        self.exception_text = ""
-        self.dependencies: set[FakeTask] = set()
-
-
-class FakeWorker:
-    """The attributes of a worker that a sample reads."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.metrics: dict[str, Any] = {"cpu": 5.0, "task_counts": {"executing": 1}}
-        self.memory = SimpleNamespace(process=1, managed=2, unmanaged_old=3, unmanaged_recent=4, spilled=5)
-        self.processing: dict[str, float] = {}
-        self.has_what: dict[str, None] = {}
-        self.occupancy = 0.5
-
-
-class Bench:
-    def __init__(self, **settings: Any) -> None:
-        self.now_ns = T0 * 10**9
-        self.step_ns = 0
-        self.errors: list[tuple[str, BaseException]] = []
-        self.scheduler = SimpleNamespace(
-            id="Scheduler-1",
-            address="tcp://10.0.0.9:8786",
-            time_started=float(T0 - 100),
-            tasks={},
-            workers={},
-            clients={},
-            computations=[],
-            extensions={},
-            cumulative_worker_metrics={},
-            unrunnable={},
-            queued=[],
-            idle_since=None,
-            idle_timeout=None,
-            total_nthreads=0,
-            allowed_failures=3,
-            monitor=None,
-        )
-        self.recorder = Recorder(
-            self.scheduler, Settings(**settings), Scrubber(["hunter2hunter2"]), self.clock, self.caught
-        )
-
-    def clock(self) -> int:
-        self.now_ns += self.step_ns
-        return self.now_ns
-
-    def caught(self, place: str, error: BaseException) -> None:
-        self.errors.append((place, error))
-
-    def task(self, key: str) -> FakeTask:
-        made = self.scheduler.tasks[key] = FakeTask(key)
-        return made
-
-    def round(self) -> None:
-        self.recorder.begin_round(self.now_ns // 1000)
-        while self.recorder.advance():
-            pass
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        self.recorder.failures.flush_ready(self.now_ns // 1000, everything=True)
-        found: list[dict[str, Any]] = []
-        for name, columns, count, _ in self.recorder.rows.drain():
-            if name == table:
-                made = columns()
-                found = [{column: values[row] for column, values in made.items()} for row in range(count)]
-        return found
 
 
 def test_the_cluster_is_written_when_it_begins_changes_and_ends() -> None:
@@ -165,20 +74,6 @@ def test_a_task_that_raised() -> None:
         "w1",
     )
     assert bench.recorder.rotate().statuses == [(0, "error")]
-
-
-def add_worker(bench: Bench, nthreads: int = 1, executing: dict[Any, float] | None = None) -> None:
-    """Add a worker whose last heartbeat came a second ago."""
-    bench.scheduler.workers["w1"] = SimpleNamespace(
-        server_id="s1", name=0, host="h", nthreads=nthreads, memory_limit=0, nanny="", versions={}, processing=(),
-        executing=executing or {}, last_seen=bench.now_ns / 1e9 - 1,
-    )  # fmt: skip
-    bench.recorder.members.add_worker("w1", bench.now_ns // 1000)
-
-
-def remove_worker(bench: Bench, keys: Iterable[str], **known: Any) -> None:
-    message = {"action": "remove-worker", "worker": "w1", "processing-tasks": set(keys), **known}
-    bench.recorder.event("all", message)
 
 
 def test_a_task_whose_workers_died() -> None:
@@ -337,54 +232,6 @@ def test_a_failure_belongs_to_its_own_computation_and_not_to_the_last(how: str) 
     assert [row["computation"] for row in found.get("exceptions", [])] == ([] if how == "killed" else ["c0"])
 
 
-@pytest.mark.parametrize(
-    ("suspicious", "state", "known", "statuses"),
-    [
-        (0, "processing", {}, [(0, "killed")]),
-        (2, "processing", {}, [(0, "killed")]),
-        (3, "processing", {}, []),
-        # Newer versions have already decided by then.
-        (3, "processing", {"lost-computed-tasks": set()}, [(0, "killed")]),
-        (4, "erred", {"lost-computed-tasks": set()}, []),
-    ],
-)
-def test_tasks_of_a_lost_worker_were_killed_unless_they_fail(
-    suspicious: int, state: str, known: dict[str, Any], statuses: list[tuple[int, str]]
-) -> None:
-    bench = Bench()
-    task = bench.task("load-1")
-    task.suspicious, task.state = suspicious, state
-    add_worker(bench)
-    remove_worker(bench, ["load-1", "gone"], **known)
-    assert bench.recorder.rotate().statuses == statuses
-
-
-def test_a_lost_worker_was_executing_no_more_tasks_than_it_has_threads() -> None:
-    bench = Bench()
-    tasks = [bench.task(f"load-{i}") for i in range(5)]
-    for priority, task in enumerate(tasks):
-        task.priority = (priority,)
-    # The heartbeat reported the last one for 3 s. A second thread had begun the one of highest priority since then.
-    add_worker(bench, nthreads=2, executing={tasks[4]: 3.0})
-    remove_worker(bench, [task.key for task in tasks])
-    chunk = bench.recorder.rotate()
-    columns = task_columns(chunk, Scrubber())
-    assert sorted(columns["key"]) == ["load-0", "load-4"]
-    durations = dict(zip(columns["key"], columns["start_us"].gaps, strict=True))
-    assert durations == {"load-0": 1_000_000, "load-4": 4_000_000}
-
-
-def test_a_cancelled_execution_lasts_from_its_start_to_the_request() -> None:
-    bench = Bench()
-    ran, waited = bench.task("load-1"), bench.task("load-2")
-    add_worker(bench, executing={ran: 3.0})
-    for task in (ran, waited):
-        bench.recorder.other_transition(task.key, "processing", "released", "cancel-key-1", {})
-    chunk = bench.recorder.rotate()
-    assert chunk.statuses == [(0, "cancelled")]
-    assert task_columns(chunk, Scrubber())["start_us"].gaps == [4_000_000]
-
-
 ADDED, REMOVED = {"action": "add-worker"}, {"action": "remove-worker"}
 
 
@@ -496,7 +343,7 @@ def test_windows_that_are_never_closed_are_forgotten() -> None:
     bench = Bench()
     for number in range(MAX_WINDOWS + 100):
         bench.recorder.window({"window": f"w{number}"})
-    assert len(bench.recorder._windows) == MAX_WINDOWS
+    assert len(bench.recorder.windows._open) == MAX_WINDOWS
 
 
 def test_samples_of_workers_and_the_scheduler() -> None:

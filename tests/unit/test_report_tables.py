@@ -34,8 +34,23 @@ def test_groups_are_in_order_and_list_dependencies_by_position() -> None:
     ]
 
 
+def test_waiting_inside_of_tasks_is_not_computing() -> None:
+    measured = {"context": "execute", "prefix": "sleep", "unit": "seconds", "time_us": T}
+    tables = {
+        "groups": [group("sleep", 1, durations_us='{"compute": 1000, "disk-read": 30, "disk-write": 20}')],
+        "tasks": [{"prefix": "sleep", "start_us": T, "stop_us": T + 1000}],
+        "activities": [
+            {**measured, "activity": "thread-cpu", "value": 0.1},
+            {**measured, "activity": "thread-noncpu", "value": 0.9},
+        ],
+    }
+    (found,) = groups(make_recording(tables))
+    assert found["durations_us"] == {"cpu": 100, "noncpu": 900, "disk": 50}
+    assert found["dominant"] == "noncpu"
+
+
 def test_failures_count_after_dask_forgot_the_task() -> None:
-    failure = {"group": "divide", "computation": "c", "time_us": T, "count": 2}
+    failure = {"group": "divide", "computation": "c", "time_us": T, "count": 2, "key": "other"}
     tables = {
         "groups": [group("divide", 1, states='{"forgotten": 4}')],
         "exceptions": [failure, {**failure, "will_retry": 1}, {**failure, "blamed_key": "other"}],

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskscope.analysis.running.rollup import RollUp, durations, roll_up, roll_up_all
+from daskscope.analysis.running.rollup import RollUp, Sums, durations, roll_up, roll_up_all
 from daskscope.model.recording import Table
 from daskscope.model.untrusted import (
     LARGEST,
@@ -23,6 +23,7 @@ from daskscope.model.untrusted import (
     clean_name,
     clean_text,
 )
+from daskscope.server.views import prefix_views
 from daskscope.testing import make_recording
 
 T = 1_800_000_000_000_000
@@ -153,3 +154,9 @@ def test_a_task_that_failed_because_of_a_dependency_is_not_counted() -> None:
     total = roll_up(make_recording({"exceptions": rows})["exceptions"])
     assert ([row["key"] for row in total.exceptions], total.uncounted) == (["a"], 0)
     assert roll_up(make_recording({"exceptions": rows[1:]})["exceptions"]).exceptions == []
+
+
+def test_a_computation_lists_its_prefixes_in_the_order_of_the_cluster() -> None:
+    cluster = [("sum", Sums(first_us=30)), ("read", Sums(first_us=10)), ("merge", Sums(first_us=20))]
+    views = prefix_views([*cluster[:1], ("new", Sums(first_us=40))], cluster)
+    assert [(view["prefix"], view["order"]) for view in views] == [("sum", 2), ("new", 3)]

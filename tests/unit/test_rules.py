@@ -35,12 +35,16 @@ def test_every_rule_says_why_and_when(rule: Rule) -> None:
     assert rule.why.endswith(".") and rule.when.endswith(".")
 
 
-def test_no_more_wall_time_is_saved_than_beyond_the_longest_chain() -> None:
+def test_less_idle_time_saves_no_more_than_is_beyond_the_longest_chain() -> None:
     tasks = [task(n * 10, n * 10 + 10, id=n, key=f"k{n}") for n in range(9)]
     edges = [{"task": n + 1, "dependency": n, "seen_us": T} for n in range(8)]
     recording = make_recording({"clusters": [CLUSTER], "workers": WORKERS, "tasks": tasks, "edges": edges})
     facts = Facts.of(recording, *extent(recording))
     assert facts.path.bound_us == 90 * S
-    saved = facts.thread_time(200 * S, "anything")
+    saved = facts.idle_time(200 * S, "anything")
     assert saved is not None
     assert (saved.wall_low_us, saved.wall_high_us) == (10 * S, 10 * S)
+    # Shorter tasks shorten the chain, too.
+    shorter = facts.thread_time(60 * S, "anything")
+    assert shorter is not None
+    assert shorter.wall_high_us == 60 * S

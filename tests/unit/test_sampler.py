@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import pytest
+from tests.helpers.waiting import until
 
 from daskscope.collector.rows import Columns
 from daskscope.collector.worker.sampler import LATE_SLOWDOWN, Pace, Sampler, must_sample_from_loop, sampling_interval
-from daskscope.collector.worker.stacks import StackTable, is_backward_jump, line_at
-from daskscope.model.tables import PROFILES
+from daskscope.collector.worker.stacks import (
+    StackTable,
+    awaited_kinds,
+    is_backward_jump,
+    line_at,
+    may_be_in_coroutine,
+    rests,
+    working_threads,
+)
+from daskscope.model.tables import OTHER_THREAD, PROFILES
 
 IDENT = 1
 
@@ -411,3 +423,131 @@ def test_the_current_stacks_keep_no_frame_alive() -> None:
     gc.collect()
     assert len(found) == 1
     assert large() is None
+
+
+class Large:
+    """A result that must not stay in memory."""
+
+
+@pytest.mark.parametrize("look", [Sampler.tick, Sampler.stacks_now], ids=["sample", "request"])
+def test_locals_of_running_tasks_are_freed_without_the_garbage_collector(look: Callable[[Sampler], object]) -> None:
+    made, end = list[weakref.ref[Large]](), threading.Event()
+
+    def task() -> None:
+        large = Large()
+        made.append(weakref.ref(large))
+        end.wait()
+
+    thread = threading.Thread(target=task)
+    thread.start()
+    until(lambda: made)
+    sampler = Sampler(lambda: {thread.ident or 0: ("task", "", "task-1")}, interval=0.02, cycle=1.0)
+    gc.disable()
+    try:
+        look(sampler)
+        assert made[0]() is not None
+        end.set()
+        thread.join()
+        assert made[0]() is None
+    finally:
+        gc.enable()
+
+
+class Waiting:
+    """A thread that waits for a future of a pool. The only thread of the pool runs a function."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.future = self.pool.submit(work)
+        self.thread = threading.Thread(target=self.future.result, name="Dask-Default-Threads-1", daemon=True)
+
+    def __enter__(self) -> int:
+        self.thread.start()
+        assert self.thread.ident is not None
+        until(lambda: awaited_kinds(sys._current_frames()[self.thread.ident or 0]) == ("futures", "loop"))
+        return self.thread.ident
+
+    def __exit__(self, *_: object) -> None:
+        self.thread.join()
+        self.pool.shutdown()
+
+
+def test_a_task_that_waits_for_a_pool_is_followed_to_its_thread() -> None:
+    done, began = threading.Event(), threading.Event()
+
+    def fetch_part() -> None:
+        began.set()
+        done.wait()
+
+    with Waiting(fetch_part) as ident:
+        began.wait()
+        tasks: dict[int, tuple[str, str, Hashable]] = {ident: ("load", "", "load-1")}
+        sampler = Sampler(lambda: tasks)
+        sampler.tick()
+        (stack,) = sampler.drain("tcp://w", time.time(), whole=True)["stack"]
+        done.set()
+        sampler.stop()
+    marker = next(number for number, frame in enumerate(stack) if frame.startswith(OTHER_THREAD))
+    assert any(frame.split("\t")[1] == "result" for frame in stack[:marker])
+    # The frames of the pool itself, which call its work, are left out.
+    assert [frame.split("\t")[1] for frame in stack[marker : marker + 2]] == ["waiting", "fetch_part"]
+
+
+def test_an_event_loop_without_connections_rests() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="storage", daemon=True)
+    thread.start()
+    assert thread.ident is not None
+    until(lambda: rests(sys._current_frames()[thread.ident or 0]))
+    assert working_threads(sys._current_frames(), ())["loop"] == [thread.ident]
+    near, far = socket.socketpair()
+    loop.call_soon_threadsafe(loop.add_reader, near.fileno(), lambda: None)
+    until(lambda: not rests(sys._current_frames()[thread.ident or 0]) and len(sys._current_frames()) > 1)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+    near.close()
+    far.close()
+
+
+def test_frames_of_coroutines_are_not_read_where_that_crashes() -> None:
+    loop, began, done = asyncio.new_event_loop(), threading.Event(), threading.Event()
+    thread = threading.Thread(target=loop.run_forever, name="storage", daemon=True)
+    thread.start()
+    until(lambda: rests(sys._current_frames()[thread.ident or 0]))
+    assert not may_be_in_coroutine(sys._current_frames()[thread.ident or 0], (3, 11))
+
+    async def decode() -> None:
+        began.set()
+        done.wait()
+
+    future = asyncio.run_coroutine_threadsafe(decode(), loop)
+    task = threading.Thread(target=future.result, name="Dask-Default-Threads-1", daemon=True)
+    task.start()
+    began.wait()
+    until(lambda: awaited_kinds(sys._current_frames()[task.ident or 0]) == ("futures", "loop"))
+    frame = sys._current_frames()[thread.ident or 0]
+    versions = [may_be_in_coroutine(frame, version) for version in ((3, 10), (3, 11), (3, 12), (3, 13))]
+    assert versions == [False, True, True, False]
+    tasks: dict[int, tuple[str, str, Hashable]] = {task.ident or 0: ("load", "", "load-1")}
+    sampler = Sampler(lambda: tasks)
+    sampler.tick()
+    (stack,) = sampler.drain("tcp://w", time.time(), whole=True)["stack"]
+    done.set()
+    sampler.stop()
+    task.join()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+    # The coroutine waits for a lock, or only that there is a thread is known.
+    functions = [text.split("\t")[1] for text in stack]
+    assert functions[-1] == ("waiting" if must_sample_from_loop(sys.version_info[:2]) else "wait")
+
+
+def test_idle_threads_of_a_pool_and_of_dask_work_for_nobody() -> None:
+    with ThreadPoolExecutor(1) as idle, ThreadPoolExecutor(1, thread_name_prefix="Dask-Offload") as own:
+        done = threading.Event()
+        idle.submit(int).result()
+        own.submit(done.wait)
+        until(lambda: working_threads(sys._current_frames(), ()).get("futures", []) == [])
+        done.set()

@@ -41,6 +41,13 @@ def test_rows_that_overlap_the_time_are_kept() -> None:
     assert ids(select(recording, Selection(stop_us=5))) == [0, 5]
 
 
+def test_a_reading_of_a_process_covers_the_time_before_it() -> None:
+    readings = [{"worker": name, "time_us": time, "wall_us": 10} for name, time in (("a", 9), ("b", 25), ("c", 40))]
+
+    kept = select(make_recording({"processes": readings}), Selection(10, 20))["processes"]
+    assert kept["worker"].tolist() == ["b"]
+
+
 def test_a_worker_is_kept_while_it_is_connected() -> None:
     workers = [
         {"server_id": "gone", "start_us": 1, "end_us": 9},

@@ -95,12 +95,12 @@ end       closed
           recording began 6 min 40 s after the scheduler started; earlier tasks are unknown
 versions  python 3.11.7, dask 2026.8.0
 
-Failed after 1 min 35 s: OSError: disk. It was raised 12 times in sum.
+Failed after 1 min 35 s: OSError: disk. It was raised 12 times in sum. 1 of 1,200 tasks finished.
 
 Findings
 --------
 1. Worker one was killed for exceeding its memory limit
-   At 95 % of its limit; 1 result lost with it, 0 recomputed.
+   At 95 % of its limit; 1 result lost with it, 0 of them recomputed.
    Use smaller chunks, or workers with more memory or fewer threads.
 2. Threads were idle for 99 % of their time: nothing was submitted
    12 min 30 s of 12 min 40 s of thread time.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.helpers.rule_rows import S, T, by_rule, task
+from tests.helpers.rule_rows import WORKERS, S, T, by_rule, task
 
 from daskscope.analysis.columns.intervals import alone_us
 from daskscope.insights.facts import Finding
@@ -41,7 +41,9 @@ def test_a_task_with_more_data(of: str) -> None:
     assert finding.title == "One use task had 20 times the data of the others and took 30.0 s"
     assert finding.evidence == "Inputs and result are 20 MiB; the median of 21 tasks is 1 MiB and 1.00 s."
     assert finding.gain is not None
-    assert (finding.start_us, finding.stop_us, finding.gain.us) == (T + S, T + 31 * S, 29 * S)
+    assert (finding.start_us, finding.stop_us) == (T + S, T + 31 * S)
+    # It is alone for 29 s. Two threads take half of that, four a quarter.
+    assert (finding.gain.wall_low_us, finding.gain.wall_high_us) == (14.5 * S, 21.75 * S)
 
 
 def test_a_task_with_data_beside_others_without_any() -> None:
@@ -114,7 +116,22 @@ class TestSerialSections:
         finding = by_rule(tasks=[*PARALLEL, task(10, 60, "merge")])["serial-sections"]
         assert finding.title == "merge ran alone for 50 % of the run"
         assert finding.gain is not None
-        assert (finding.gain.us, finding.gain.of) == (50 * S, "run")
+        assert (finding.gain.us, finding.gain.of) == (37.5 * S, "run")
+        assert (finding.gain.wall_low_us, finding.gain.wall_high_us) == (25 * S, 37.5 * S)
+
+    @pytest.mark.parametrize(("cpu_s", "saved_s"), [(50.0, 25.0), (0.0, 37.5)])
+    def test_work_that_computes_needs_cores(self, cpu_s: float, saved_s: float) -> None:
+        """Four threads on two cores share the work of one that computes as two threads do."""
+        seconds = {"thread-cpu": cpu_s, "thread-noncpu": 50.0 - cpu_s}
+        metrics = [
+            {"context": "execute", "prefix": "merge", "activity": name, "unit": "seconds", "value": value}
+            for name, value in seconds.items()
+        ]
+        processes = [{"worker": worker["worker"], "time_us": T, "wall_us": S, "cores": 1} for worker in WORKERS]
+        tasks = [*PARALLEL, task(10, 60, "merge")]
+        gain = by_rule(tasks=tasks, activities=metrics, processes=processes)["serial-sections"].gain
+        assert gain is not None
+        assert gain.us == saved_s * S
 
     def test_a_reduction_beside_others(self) -> None:
         beside = [task(10, 60, worker="b", key=f"other-{n}", thread=n) for n in range(4)]

@@ -127,11 +127,12 @@ def test_what_became_of_retries(last: dict[str, Any], ended: str) -> None:
 
 def test_a_suggestion_has_a_price_if_the_recording_has_prices() -> None:
     tasks = [task(n, n / 10, n / 10 + 0.1) for n in range(20)] + [task(20, 2, 10, key="long")]
-    (suggestion, *_) = sentences(story(tasks=tasks, edges=[]))["Suggestions"]
+    workers: list[Row] = [{**TABLES["workers"][0], "nthreads": 2}]
+    (suggestion, *_) = sentences(story(tasks=tasks, edges=[], workers=workers))["Suggestions"]
     assert suggestion == (
         "One work task took 8.00 s. The median of 21 tasks is 100 ms. This one took 80 % of the run. "
         "Split its input, or partition the data more evenly. "
-        "At most 7.90 s (79 % of the run) could be saved. As wall time, that is up to 7.90 s, or about $0.79."
+        "At most 4.00 s (40 % of the run) could be saved. As wall time, that is up to 4.00 s, or about $0.80."
     )
 
 

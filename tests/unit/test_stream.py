@@ -97,9 +97,29 @@ def test_bars_have_the_thread_and_time_of_their_executions() -> None:
     ]
 
 
+def test_executions_of_a_killed_worker_are_on_its_threads() -> None:
+    """Their thread is not known; a lane of their own would be a thread that the worker does not have."""
+    rows = [
+        task(0, thread=7, start_us=T, stop_us=T + 500),
+        task(1, thread=8, start_us=T, stop_us=T + 900),
+        task(2, thread=0, start_us=T + 600, stop_us=T + 2_000, status="killed"),
+        task(3, thread=0, start_us=T + 1_000, stop_us=T + 2_000, status="killed"),
+        task(4, worker=WORKERS[1], thread=0, start_us=T + 1_000, stop_us=T + 2_000, status="killed"),
+        task(5, worker=WORKERS[1], thread=0, start_us=T + 1_500, stop_us=T + 3_000, status="killed"),
+        task(6, worker=WORKERS[1], thread=0, start_us=T + 2_500, stop_us=T + 3_000, status="killed"),
+    ]
+    workers = [{"worker": address, "nthreads": 2} for address in WORKERS]
+    recording = make_recording({"tasks": rows, "workers": workers})
+    found = {key: (worker, thread) for worker, thread, _, _, _, key in bars(recording)}
+    # Whatever a hostile recorder calls the number of threads.
+    assert bars(make_recording({"tasks": rows, "workers": [{**workers[0], "nthreads": 2**62}]}))
+    assert (found["inc-2"], found["inc-3"]) == ((WORKERS[0], 7), (WORKERS[0], 8))
+    assert found["inc-4"] == found["inc-6"] != found["inc-5"], "two lanes, as it has two threads"
+
+
 @settings(max_examples=50, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 10**7), st.integers(0, 10**6)), min_size=1)
+    st.lists(st.tuples(st.integers(0, 1), st.integers(1, 3), st.integers(0, 10**7), st.integers(0, 10**6)), min_size=1)
 )
 def test_every_execution_round_trips(rows: list[tuple[int, int, int, int]]) -> None:
     tasks = [
@@ -176,3 +196,13 @@ def test_intervals_whose_columns_disagree_are_left_out() -> None:
         task(1),
     ]
     assert {bar[4] for bar in bars(make_recording({"tasks": rows}))} == {"compute"}
+
+
+def test_executions_whose_result_was_lost_are_marked() -> None:
+    """The worker left with its result, and the task ran again: both pictures of the time call the first run lost."""
+    rows = [task(0, key="same"), task(1, key="same", worker=WORKERS[1]), task(2)]
+    recording = make_recording({"tasks": rows, "workers": [{"worker": address, "nthreads": 1} for address in WORKERS]})
+    blocks = Blocks()
+    placed = stream(recording, T, T + 10**7, PREFIXES, WORKERS, blocks)
+    lost = decode(placed.stream["columns"]["lost"], blocks.data["stream.lost"])
+    assert [bool(lost[placed.numbers[row]]) for row in range(3)] == [True, False, False]

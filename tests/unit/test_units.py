@@ -78,6 +78,13 @@ def test_only_a_full_share_is_shown_as_100_percent(share: float, text: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("values", "shares"), [([1, 1, 1], [34, 33, 33]), ([999, 1], [100, 0]), ([0, 0], [0, 0]), ([], []), ([5], [100])]
+)
+def test_whole_shares_add_up_to_100(values: list[float], shares: list[int]) -> None:
+    assert units.whole_shares(values) == shares
+
+
+@pytest.mark.parametrize(
     ("us", "text"),
     [
         (0, units.NOTHING),

@@ -24,9 +24,11 @@ def metrics(**seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def sampled(*frames: str, wall: float = 10, cpu: float = 0, runqueue: float = 0, switches: int = 0) -> dict[str, Any]:
+def sampled(
+    *frames: str, wall: float = 10, cpu: float = 0, runqueue: float = 0, switches: int = 0, function: str = "call"
+) -> dict[str, Any]:
     times = {"wall_us": int(wall * S), "cpu_us": int(cpu * S), "runqueue_us": int(runqueue * S), "switches": switches}
-    stack = [f"{frame}\tcall\t1" for frame in ("/home/me/work.py", *frames)]
+    stack = [f"{frame}\t{function}\t1" for frame in ("/home/me/work.py", *frames)]
     return {"kind": "compute", "prefix": "add", "worker": "a", "count": 1, "start_us": T, "stack": stack, **times}
 
 
@@ -65,16 +67,61 @@ def test_cpu_time(seconds: dict[str, float], cpu: int) -> None:
         (sampled(switches=1_500), "gil"),
         (sampled(runqueue=10, switches=1_500), "core"),
         (sampled("/usr/lib/python3/threading.py"), "lock"),
+        (sampled("/usr/lib/python3/threading.py", function="join"), "native"),
+        (sampled("/usr/lib/python3/concurrent/futures/_base.py", "/usr/lib/python3/threading.py"), "native"),
         (sampled("/usr/lib/python3/http/client.py", "/usr/lib/python3/socket.py"), "network"),
         (sampled("/site-packages/fsspec/asyn.py", "/usr/lib/python3/threading.py"), "network"),
         (sampled("/site-packages/pyarrow/parquet/core.py"), "file"),
         (sampled("/usr/lib/python3/subprocess.py", "/usr/lib/python3/threading.py"), "subprocess"),
         (sampled("/usr/lib/python3/subprocess.py"), "subprocess"),
+        (sampled("/usr/lib/python3/threading.py", "<other thread>"), "blocked"),
+        (sampled("/usr/lib/python3/threading.py", "<other thread>", "/usr/lib/python3/socket.py"), "network"),
+        (sampled("/usr/lib/python3/socket.py", "<other thread>", *["/home/me/work.py"] * 20), "blocked"),
     ],
 )
 def test_reasons(row: dict[str, Any], reason: str) -> None:
-    found = explain(activities=metrics(thread_cpu=1.0, thread_noncpu=9.0), profiles=[row])
+    both = [{**WORKER, "nthreads": 2}]
+    found = explain(workers=both, activities=metrics(thread_cpu=1.0, thread_noncpu=9.0), profiles=[row])
     assert waiting(found) == {reason: 9}
+
+
+@pytest.mark.parametrize(
+    ("pids", "reason"),
+    [((7, 8), "blocked"), ((0, 0), "blocked"), ((7, 7), "gil")],
+    ids=["a process each", "unknown processes", "two workers in one process"],
+)
+def test_the_only_thread_of_a_process_does_not_wait_for_the_gil(pids: tuple[int, int], reason: str) -> None:
+    """Its task slept and was woken often: there is no other task that could hold the lock."""
+    workers = [{**WORKER, "worker": name, "host": "h", "pid": pid} for name, pid in zip("ab", pids, strict=True)]
+    row = sampled(switches=1_500)
+    found = explain(workers=workers, activities=metrics(thread_cpu=1.0, thread_noncpu=9.0), profiles=[row])
+    assert waiting(found) == {reason: 9}
+
+
+def test_threads_of_an_idle_process_do_not_wait_for_the_gil() -> None:
+    """Its tasks slept and were woken often, but all of its threads together used a core for 0.3 s: nobody held the lock longer."""
+    both = [{**WORKER, "nthreads": 2}]
+    found = explain(
+        workers=both,
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[sampled(switches=1_500)],
+        processes=[process(cpu=0.3, own_cpu=0.1)],
+    )
+    assert found.waiting_us["gil"] <= 500_000
+    assert found.waiting_us["blocked"] >= 8_500_000
+
+
+@pytest.mark.parametrize("library_s", [0.0, 5.0, 20.0])
+def test_a_thread_of_a_pool_that_computes(library_s: float) -> None:
+    """Its CPU time is counted once, whatever the process used."""
+    row = sampled("/usr/lib/python3/concurrent/futures/_base.py")
+    stack = [*row["stack"], "<other thread>\tcomputing\t0", "/site-packages/zarr/codec.py\tdecode\t1"]
+    found = explain(
+        activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
+        profiles=[{**row, "stack": stack}],
+        processes=[process(cpu=1 + library_s, own_cpu=0.1)],
+    )
+    assert waiting(found) == {"native": 9}
 
 
 def test_library_threads_computed_while_the_task_waited() -> None:
@@ -90,11 +137,10 @@ def process(worker: str = "a", **seconds: float) -> dict[str, Any]:
     return {"worker": worker, "time_us": T + 10 * S, "host_cores": 4, **times}
 
 
-@pytest.mark.parametrize("frame", ["/usr/lib/python3/concurrent/futures/_base.py", "/usr/lib/python3/threading.py"])
-def test_helper_threads_computed_while_the_task_waited_at_a_lock(frame: str) -> None:
+def test_helper_threads_computed_while_the_task_waited_at_a_lock() -> None:
     found = explain(
         activities=metrics(thread_cpu=1.0, thread_noncpu=9.0),
-        profiles=[sampled(frame, cpu=1)],
+        profiles=[sampled("/usr/lib/python3/threading.py", cpu=1)],
         processes=[process(cpu=8.4, own_cpu=0.2)],
     )
     assert waiting(found) == {"lock": 2, "native": 7}
@@ -149,3 +195,19 @@ def test_cpu_of_an_actor_is_not_of_helper_threads() -> None:
 
 def test_waiting_without_samples_is_unknown() -> None:
     assert waiting(explain(activities=metrics(thread_cpu=1.0, thread_noncpu=9.0))) == {"unknown": 9}
+
+
+@pytest.mark.parametrize(("has_seceded", "reasons"), [(True, {"blocked": 5}), (False, {"blocked": 3, "lock": 7})])
+def test_waits_of_seceded_tasks_are_no_waits_of_threads(
+    has_seceded: bool,
+    reasons: dict[str, int],
+) -> None:
+    """The task slept for 5 s, seceded, and waited for other tasks for as long."""
+    waits = sampled("/site-packages/distributed/client.py", "/usr/lib/python3/threading.py", function="gather", wall=6)
+    events = [{"kind": "seceded", "detail": "k", "time_us": T + 5 * S}]
+    found = explain(
+        events=events if has_seceded else [],
+        activities=metrics(thread_cpu=0.0, thread_noncpu=10.0),
+        profiles=[sampled(wall=3), waits],
+    )
+    assert waiting(found) == reasons

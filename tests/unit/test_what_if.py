@@ -70,6 +70,73 @@ def test_threads_and_faster_prefixes_change_the_prediction() -> None:
     assert seconds(what_if(run, workers=[4], options=Options({"sum": 0.5}))) == {4: 3.0}
 
 
+def test_a_retry_starts_when_the_failed_attempt_has_ended() -> None:
+    """Two tasks fail after a second and succeed after another one: four threads need two seconds, and one thread four."""
+    rows = [
+        row(0, 0, 1000, status="retried"), row(1, 1000, 2000, status="retried", key="load-1"),
+        row(2, 2000, 3000, key="load-0", queued_us=T + 1000 * MS, assigned_us=T + 1000 * MS),
+        row(3, 3000, 4000, key="load-1", queued_us=T + 2000 * MS, assigned_us=T + 2000 * MS),
+    ]  # fmt: skip
+    run = make_recording({"tasks": rows, "workers": [worker()]})
+
+    assert seconds(what_if(run, workers=[1, 4])) == {1: 4.0, 4: 2.0}
+
+
+def locked_tasks(threads: int, held_ms: int) -> Recording:
+    """Tasks that use no lock for 100 ms and hold the lock of all workers for some time, as they ran on a number of threads."""
+    free_us, lock_us, waited = [0] * threads, 0, 0
+    rows = []
+    for number in range(20):
+        thread = min(range(threads), key=free_us.__getitem__)
+        begin = free_us[thread]
+        has = max(begin + 100, lock_us)
+        waited += has - begin - 100
+        free_us[thread] = lock_us = has + held_ms
+        rows.append({**row(number, begin, lock_us), "thread": thread + 1})
+    total = sum(task["stop_us"] - task["start_us"] for task in rows)
+    stack = ["/code.py\tload\t1", "/site-packages/distributed/lock.py\tacquire\t2"]
+    waits = {"wall_us": waited * MS, "stack": stack}
+    works = {"wall_us": total - waited * MS, "stack": stack[:1]}
+    profiles = [
+        {"worker": "a", "kind": "compute", "source": "daskscope", "prefix": "load", "count": 100, **one}
+        for one in (waits, works)
+    ]
+    return make_recording({"tasks": rows, "workers": [{**worker(), "nthreads": threads}], "profiles": profiles})
+
+
+def test_tasks_that_hold_a_lock_run_one_after_the_other_on_any_cluster() -> None:
+    run = locked_tasks(threads=4, held_ms=50)
+
+    found = what_if(run, workers=[1, 8], threads=4)
+
+    # 20 tasks hold the lock for 50 ms each. More workers do not help.
+    assert seconds(found) == {1: pytest.approx(1.1, abs=0.15), 8: pytest.approx(1.1, abs=0.15)}
+    assert any(note.startswith("Tasks waited") for note in found.assumptions)
+    assert seconds(what_if(run, workers=[1], threads=1)) == {1: pytest.approx(3.0, abs=0.3)}
+
+
+def test_waits_that_no_lock_explains_are_not_replayed() -> None:
+    alone = make_recording(
+        {
+            "tasks": [row(0, 0, 1000)],
+            "workers": [worker()],
+            "profiles": [
+                {
+                    "worker": "a",
+                    "kind": "compute",
+                    "source": "daskscope",
+                    "prefix": "load",
+                    "count": 100,
+                    "wall_us": 1000 * MS,
+                    "stack": ["/site-packages/distributed/lock.py\tacquire\t2"],
+                }
+            ],
+        }
+    )
+
+    assert "for locks" in what_if(alone, workers=[2]).reason
+
+
 def test_without_stragglers_the_slowest_twentieth_is_as_fast_as_the_others() -> None:
     rows = [row(i, 100 * i, 100 * i + 100) for i in range(39)] + [row(39, 3900, 7900)]
     run = make_recording({"tasks": rows, "workers": [worker()]})

@@ -10,7 +10,7 @@ from daskscope.collector.scheduler.members import Traces, judge
 @pytest.mark.parametrize(
     ("traces", "verdict", "evidence"),
     [
-        (Traces(memory_kill=1_000_000), "memory kill", "1000000 bytes"),
+        (Traces(memory_kill=1_000_000), "memory kill", "0.95 MiB of resident memory"),
         (Traces(ttl=300.0), "lost connection", "300 s"),
         (Traces(retired=True), "retired", "retired it"),
         (Traces(restarted=True), "restarted", "restarted the workers"),

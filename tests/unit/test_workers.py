@@ -1,10 +1,12 @@
-"""Workers: utilisation, and results lost with them."""
+"""Workers: their order, how busy they were, and results lost with them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.failures import MAX_KEYS, failures
+from daskscope.analysis.time.breakdown import breakdown
 from daskscope.analysis.workers import workers
 from daskscope.testing import make_recording
 
@@ -35,13 +37,31 @@ def test_lost_results_are_attributed_to_their_worker() -> None:
     )
 
     found = workers(recording, T + 100)
-    assert [(w.worker, w.busy_us, w.recomputed_us, w.utilisation) for w in found] == [
-        ("a", 15, 10, 0.15),
-        ("b", 25, 0, 0.25),
+    assert [(w.worker, w.busy_us, w.recomputed_us) for w in found] == [("a", 15, 10), ("b", 25, 0)]
+
+
+def test_workers_are_sorted_by_name() -> None:
+    names = ("w-10", "w-2", "", "w-02", "9", "10", "1" * 5_000)
+    table = [
+        {"worker": "tcp://a", "server_id": str(i), "name": name, "start_us": T - i} for i, name in enumerate(names)
     ]
 
+    found = [worker.name for worker in workers(make_recording({"workers": table}), T)]
+    assert found == ["9", "10", "1" * 5_000, "", "w-02", "w-2", "w-10"]
 
-def test_utilisation_is_at_most_one() -> None:
+
+def test_a_worker_that_moves_data_is_busy() -> None:
+    table = [
+        {"worker": "a", "server_id": "1", "nthreads": 2, "start_us": T, "end_us": T + 50},
+        {"worker": "b", "server_id": "2", "nthreads": 1, "start_us": T + 50, "end_us": T + 90},
+    ]
+    moved = {"interval_action": ["transfer"], "interval_start_us": [T + 20], "interval_stop_us": [T + 25]}
+    recording = make_recording({"workers": table, "tasks": [task("a", 0, 20, "k", **moved), task("b", 50, 90, "m")]})
+
+    assert breakdown(recording, Bins.over(T, T + 100)).busy_shares() == {"a": 0.25, "b": 1.0}
+
+
+def test_a_worker_is_at_most_busy_all_the_time() -> None:
     table = [
         {"worker": "a", "server_id": "1", "nthreads": 1, "start_us": T, "end_us": T + 5},
         {"worker": "b", "server_id": "2", "nthreads": 0, "start_us": T, "end_us": T + 5},
@@ -49,7 +69,8 @@ def test_utilisation_is_at_most_one() -> None:
     ]
     tasks = [task(name, 0, 50, name) for name in "abc"] + [task("b", 9, 0, "odd")]
 
-    assert [w.utilisation for w in workers(make_recording({"workers": table, "tasks": tasks}), T)] == [1.0, 0.0, 0.0]
+    found = breakdown(make_recording({"workers": table, "tasks": tasks}), Bins.over(T, T + 50)).busy_shares()
+    assert all(0 <= share <= 1 for share in found.values()) and found["a"] == 1
 
 
 def test_a_failure_lists_workers_and_some_keys() -> None:

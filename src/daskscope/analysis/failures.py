@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from daskscope.analysis.columns.grouping import combine, rows_by_group, where
+from daskscope.analysis.columns.grouping import combine, rows_by_group, sums, where
 from daskscope.analysis.executions import has_hidden_keys
 from daskscope.model.recording import Array, Recording, Table
 
@@ -80,11 +81,58 @@ def retried_tasks(recording: Recording, prefixes: Sequence[str]) -> tuple[int, i
     return int((last >= 0).sum()) + single, len(np.unique(codes[later]))
 
 
+def final_failures(recording: Recording, *columns: str) -> dict[tuple[str, ...], int]:
+    """Count failures that were not retried by the given columns, without tasks that only depended on a failed one."""
+    table = recording["exceptions"]
+    weights = np.where(table["will_retry"] == 1, 0, np.clip(table["count"], 1, MAX_COUNT))
+    weights[_is_dependent(table)] = 0
+    codes, labels = combine([table.strings(name) for name in columns])
+    found = sums(codes, weights, len(labels))
+    return dict(zip(labels, found.tolist(), strict=True))
+
+
+def _is_dependent(table: Table) -> Array:
+    """Return which rows are of tasks that only depended on a failed one."""
+    keys, blamed = table.strings("key"), table.strings("blamed_key")
+    causes = set(keys.values[np.unique(keys.codes[blamed.is_empty])].tolist())
+    is_known = np.array([bool(text) and text in causes for text in blamed.values.tolist()], dtype=bool)
+    result: Array = is_known[blamed.codes] if table.rows else np.zeros(0, dtype=bool)
+    return result
+
+
+_FRAME = re.compile(r'[ \t]*File "([^"\n]*)", line (\d{1,9})(?:, in ([^\n]*))?')
+#: As in web/src/model/text/traceback.ts.
+_LIBRARY = re.compile(
+    r"site-packages|dist-packages|[\\/]lib[\\/]python\d|[\\/]lib64[\\/]|^<frozen|[\\/](?:distributed|dask)[\\/]|[\\/]Lib[\\/]"
+)
+#: Before the traceback of the exception that was raised from the first one.
+_RAISED_FROM = ("\nThe above exception was the direct cause", "\nDuring handling of the above exception")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of code."""
+
+    function: str = ""
+    file: str = ""
+    line: int = 0
+
+
+def raised_in(traceback: str) -> Place:
+    """Return where a traceback's first exception was raised: the innermost frame of the user's code, else of any code."""
+    first = min((found for text in _RAISED_FROM if (found := traceback.find(text)) >= 0), default=len(traceback))
+    frames = [match for line in traceback[:first].splitlines() if (match := _FRAME.fullmatch(line))]
+    own = [frame for frame in frames if not _LIBRARY.search(frame[1])]
+    if not frames:
+        return Place()
+    frame = (own or frames)[-1]
+    return Place(frame[3] or "", frame[1], int(frame[2]))
+
+
 def _with_cause(table: Table, codes: Array) -> tuple[Array, Array]:
     """Move tasks that only depended on a failed one to the group of that one; return the groups, and which rows were moved."""
-    blamed = table["blamed_key"]
+    blamed, moved = table["blamed_key"], _is_dependent(table)
     causes = {key: code for key, by, code in zip(table["key"], blamed, codes.tolist(), strict=True) if not by}
-    moved = np.array([bool(by) and by in causes for by in blamed], dtype=bool)
     found = [causes[by] if move else code for by, move, code in zip(blamed, moved, codes.tolist(), strict=True)]
     return np.array(found, dtype=np.int64), moved
 

@@ -152,6 +152,41 @@ def owner(file: str) -> Owner:
     return "user"
 
 
+@dataclass(frozen=True)
+class HotLine:
+    """A line of the user's code, and its share of the time that was looked at."""
+
+    file: str
+    function: str
+    line: str
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.file.rpartition('/')[2]}, line {self.line}"
+
+
+def hottest_line(table: Table, rows: Array, weights: Array) -> HotLine | None:
+    """Return the line of the user's code below which most time of the given stacks is: the innermost such line counts."""
+    stacks = table.lists("stack").take(rows)
+    frames = flat_strings(stacks)
+    parts = [str(text).replace("\\", "/").split("\t", 2) for text in frames.values]
+    is_user = np.array([len(part) == 3 and owner(part[0]) == "user" for part in parts] or [False])
+    # Position of the last line of the user up to each frame; lines of outer stacks do not count.
+    last = np.maximum.accumulate(np.where(is_user[frames.codes], np.arange(len(frames.codes)), -1))
+    known = np.flatnonzero((stacks.lengths > 0) & (weights > 0))
+    at = last[stacks.offsets[1:][known] - 1]
+    inside = at >= stacks.offsets[:-1][known]
+    if not inside.any():
+        return None
+    totals: dict[tuple[str, str, str], float] = {}
+    for code, us in zip(frames.codes[at[inside]].tolist(), weights[known[inside]].tolist(), strict=True):
+        file, function, line = parts[code]
+        place = file, function, line
+        totals[place] = totals.get(place, 0.0) + us
+    place = max(totals, key=totals.__getitem__)
+    return HotLine(*place, totals[place] / float(weights.sum()))
+
+
 def _grow(lengths: Array, frame_at: Callable[[Array, int], Array], frames: int) -> tuple[Array, Array, Array]:
     """Merge stacks into a tree, one depth at a time.
 

@@ -176,21 +176,33 @@ def _by_bin(samples: Table, bins: Bins, wanted: dict[str, Callable[[Table], Arra
 def cluster(recording: Recording, measure: str, start_us: int, stop_us: int, interval_us: int) -> tuple[Array, Array]:
     """Return regular times from start to stop, and the sum of a measure over all workers at each of them.
 
-    Each worker counts with its last sample unless that is older than 5 s. The sum is NaN if no worker has one.
+    Each worker counts with its last sample until it left, unless that is older than 5 s. The sum is NaN if no worker has one.
     """
     count = min(max(0, stop_us - start_us) // max(1, interval_us) + 1, MAX_POINTS)
     times = start_us + np.arange(count, dtype=np.int64) * max(1, interval_us)
     totals, seen = np.zeros(count), np.zeros(count, dtype=bool)
     samples = _without_scheduler(recording["samples"])
-    values, moments = MEASURES[measure](samples), samples["time_us"]
-    for _, rows in rows_by_group(samples.strings("worker").codes):
+    values, moments, names = MEASURES[measure](samples), samples["time_us"], samples.strings("worker")
+    left = _left_us(recording["workers"])
+    for code, rows in rows_by_group(names.codes):
         mine = rows[np.argsort(moments[rows], kind="stable")]
         last = np.searchsorted(moments[mine], times, side="right") - 1
         at = mine[np.maximum(last, 0)]
         fresh = (last >= 0) & (times - moments[at] <= FRESH_US)
+        # Else the worker that replaced it would count twice.
+        if end := left.get(str(names.values[code])):
+            fresh &= times <= max(end, int(moments[mine[-1]]))
         totals[fresh] += values[at[fresh]]
         seen |= fresh
     return times, np.where(seen, totals, np.nan)
+
+
+def _left_us(workers: Table) -> dict[str, int]:
+    """Return when the last worker at each address left; 0 if it is still connected."""
+    found: dict[str, int] = {}
+    for address, end in workers.records("worker", "end_us"):
+        found[address] = max(found.get(address, 0), end) if end and found.get(address, 1) else 0
+    return found
 
 
 def by_worker(recording: Recording, measure: str) -> dict[str, tuple[Array, Array]]:

@@ -132,7 +132,8 @@ def _time_range(table: Table) -> tuple[Array, Array]:
             last = table[end]
             return table[begin], np.where(last == 0, NEVER, last)
     moments = table[table.definition.time]
-    return moments, moments
+    # A reading of a process covers the time since the previous one, also for work between the two.
+    return (moments - table["wall_us"] if table.name == "processes" else moments), moments
 
 
 def _matches(table: Table, selection: Selection, spans: tuple[str, ...] | None) -> Array:

@@ -59,6 +59,8 @@ class Prefix:
     recomputed_us: int = 0
     #: Peak memory of a worker process while it ran the prefix; 0 if it was not sampled.
     peak_memory: int = 0
+    #: Position in the order in which the prefixes first ran.
+    order: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,10 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
     memory = np.zeros(size, dtype=np.int64)
     during = peaks_during(recording["samples"], "memory", tasks.strings("worker"), tasks["start_us"], tasks["stop_us"])
     np.maximum.at(memory, names.codes, during)
+    first = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(first, names.codes, tasks["start_us"])
+    ran = sorted(np.unique(names.codes).tolist(), key=lambda code: (first[code], str(names.values[code])))
+    order = {code: position for position, code in enumerate(ran)}
     found = []
     for code, rows in rows_by_group(names.codes):
         ordered = np.sort(durations[rows[executed[rows]]])
@@ -110,6 +116,7 @@ def prefixes(recording: Recording) -> tuple[Prefix, ...]:
                 p99_us=percentile(ordered, 0.99) if count else 0,
                 recomputed_us=int(recomputed[code]),
                 peak_memory=int(memory[code]),
+                order=order[code],
             )
         )
     return tuple(sorted(found, key=lambda prefix: (-prefix.total_us, prefix.prefix)))
@@ -303,11 +310,12 @@ def computation_states(recording: Recording, stop_us: int) -> list[RunState]:
 
 
 def is_open(recording: Recording) -> bool:
-    """Return whether a recording stops before its cluster ends and covers no block of work."""
+    """Return whether a recording stops before its cluster ends, and covers no block of work that ended."""
     clusters = _clusters(recording)
     if not clusters or clusters[-1].end_us:
         return False
-    return not where(recording["windows"].strings("kind"), *WINDOW_KINDS).any()
+    windows = recording["windows"]
+    return not (where(windows.strings("kind"), *WINDOW_KINDS) & (windows["stop_us"] > 0)).any()
 
 
 def lifetime(recording: Recording) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ LOST = {
     "vanished": "Check the logs of its host. The worker was killed, it crashed, or the host went down.",
     "lost connection": "Look for tasks that hold the GIL for a long time, and for network problems.",
 }
+_DIGITS = re.compile(r"0*(\d+)")
 #: Higher thread counts are invalid, and would overflow when multiplied by microseconds.
 MAX_THREADS = 10_000
 
@@ -53,6 +55,7 @@ class Worker:
     life_us: int
     verdict: str
     evidence: str
+    #: Runs of tasks, also those that were killed.
     tasks: int
     busy_us: int
     peak_memory: int
@@ -60,8 +63,6 @@ class Worker:
     processing_count: int
     lost_count: int
     host: str = ""
-    #: Share of its thread time spent computing.
-    utilisation: float = 0.0
     #: Peak of the bytes spilled to disk.
     spilled: int = 0
     #: Compute time and number of results that were lost with it and recomputed.
@@ -89,11 +90,13 @@ class Lifetimes:
 
 
 def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
-    """Return every worker in the order of joining; one that is still connected counts until ``end_us``."""
+    """Return every worker by name, 2 before 10; one that is still connected counts until ``end_us``."""
     table, tasks, samples = recording["workers"], recording["tasks"], recording["samples"]
     owners = worker_rows(tasks.strings("worker"), tasks["stop_us"], table)
+    # A killed run has no measured duration.
+    task_counts = counts(owners[owners >= 0], table.rows)
     owners[~where(tasks.strings("status"), *EXECUTED)] = -1
-    task_counts, busy, recomputed, recomputed_us = _work(tasks, owners, recomputed_rows(recording), table.rows)
+    busy, recomputed, recomputed_us = _work(tasks, owners, recomputed_rows(recording), table.rows)
     sampled = worker_rows(samples.strings("worker"), samples["time_us"], table)
     memory, spilled = (_peaks(sampled, samples[name], table.rows) for name in ("memory", "spilled"))
     # Samples are seconds apart; the agent reads the kernel's high-water mark.
@@ -113,14 +116,19 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
                 busy_us=int(busy[i]),
                 peak_memory=int(memory[i]),
                 processing=tuple(row.pop("processing")),
-                utilisation=min(1.0, max(0, int(busy[i])) / (threads * life)) if threads > 0 and life else 0.0,
                 spilled=int(spilled[i]),
                 recomputed_us=int(recomputed_us[i]) if end else 0,
                 recomputed=int(recomputed[i]) if end else 0,
                 **row,
             )
         )
-    return tuple(sorted(found, key=lambda worker: (worker.start_us, worker.worker)))
+    return tuple(sorted(found, key=lambda worker: (_natural(worker.name or worker.worker), worker.start_us)))
+
+
+def _natural(name: str) -> list[str]:
+    """Return a sort key by which worker-2 comes before worker-10: numbers compare by their length first."""
+    parts = _DIGITS.split(name)
+    return [part if i % 2 == 0 else f"{len(part):06}{part}" for i, part in enumerate(parts)]
 
 
 def lifetimes(recording: Recording, start_us: int, stop_us: int) -> Lifetimes:
@@ -173,19 +181,18 @@ def worker_rows(addresses: Strings, times: Array, table: Table) -> Array:
     return found
 
 
-def _work(tasks: Table, owners: Array, again: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Return for each worker its executions and their time, and the recomputed ones and their time; -1 is no owner."""
-    task_counts, busy, recomputed, recomputed_us = (np.zeros(size, dtype=np.int64) for _ in range(4))
+def _work(tasks: Table, owners: Array, again: Array, size: int) -> tuple[Array, Array, Array]:
+    """Return for each worker the time of its executions, and the recomputed ones and their time; -1 is no owner."""
+    busy, recomputed, recomputed_us = (np.zeros(size, dtype=np.int64) for _ in range(3))
     for some in steps(tasks.rows):
         known = owners[some] >= 0
         mine = owners[some][known]
         durations = (tasks["stop_us"][some] - tasks["start_us"][some])[known]
         lost = again[some][known]
-        task_counts += counts(mine, size)
         busy += sums(mine, durations, size)
         recomputed += counts(mine[lost], size)
         recomputed_us += sums(mine[lost], np.maximum(durations[lost], 0), size)
-    return task_counts, busy, recomputed, recomputed_us
+    return busy, recomputed, recomputed_us
 
 
 def _peaks(groups: Array, values: Array, size: int) -> Array:

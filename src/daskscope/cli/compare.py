@@ -10,7 +10,14 @@ from typing import Any
 
 from daskscope import units
 from daskscope.analysis.compare.changes import Change, PrefixChange
-from daskscope.analysis.compare.comparison import LABELS, Comparison, compare_parts, percent_text, value_text
+from daskscope.analysis.compare.comparison import (
+    LABELS,
+    Comparison,
+    compare_parts,
+    percent_text,
+    recorded_text,
+    value_text,
+)
 from daskscope.analysis.compare.flame import largest_changes
 from daskscope.cli.output import Output, open_output, write, write_json, write_message
 from daskscope.cli.terminal import HELP, Column, escape
@@ -126,7 +133,7 @@ def show(comparison: Comparison, out: Output, top: int) -> None:
 
 
 def _cells(change: Change, text: Callable[[float], str]) -> list[str]:
-    return [*(value_text(value, text) for value in (change.before, change.after)), percent_text(change)]
+    return [*(recorded_text(value, text) for value in (change.before, change.after)), percent_text(change)]
 
 
 def _prefix(prefix: PrefixChange) -> list[str]:

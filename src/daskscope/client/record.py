@@ -24,7 +24,7 @@ from daskscope.client.analyse import find_recording
 from daskscope.client.config import settings
 from daskscope.client.connection import call, calling_code, can_send, find_client, install
 from daskscope.collector.privacy import without_arguments
-from daskscope.collector.scheduler.recorder import METRIC_TOPIC
+from daskscope.collector.scheduler.events import METRIC_TOPIC
 from daskscope.collector.settings import Settings
 from daskscope.errors import ClusterError, RecordingError
 from daskscope.model.recording import Recording

@@ -123,7 +123,7 @@ def payload() -> bytes:
     root = sys.modules[_ROOT]
     shipped = getattr(root, "__payload__", None)
     if shipped is None:
-        shipped = zlib.compress(json.dumps(sources()).encode(), 6)
+        shipped = zlib.compress(json.dumps(sources()).encode(), 9)
         root.__payload__ = shipped  # type: ignore[attr-defined]
     return bytes(shipped)
 

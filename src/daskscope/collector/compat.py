@@ -14,6 +14,11 @@ def current_computation(scheduler: Any) -> Any | None:
     return computations[-1] if computations else None
 
 
+def results_so_far(scheduler: Any) -> int:
+    """Return how many results tasks have had since the scheduler started; those that were lost and made again count again."""
+    return sum(prefix.state_counts.get("memory", 0) for prefix in scheduler.task_prefixes.values())
+
+
 def spans(scheduler: Any) -> Any | None:
     """Return the spans extension, or None."""
     return scheduler.extensions.get("spans")

@@ -155,7 +155,8 @@ def _message_of_args(name: str, text: str) -> str:
         return ""
     try:
         args: Sequence[object] = ast.literal_eval(f"({text.rstrip().rstrip(',')},)")
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, SyntaxError, MemoryError, RecursionError, SystemError):
+        # SystemError: on CPython 3.11, if another thread parses at the same time (gh-106905).
         return text
     if len(args) != 1:
         return str(args)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from daskscope import units
-from daskscope.analysis.resources import pair_totals
+from daskscope.analysis.resources import pair_totals, shuffled
 from daskscope.analysis.what_if.savings import Change, without_spilling, without_transfers
 from daskscope.insights.facts import MIN_SHARE, MIN_US, Facts, Finding, Rule, at_least
 
@@ -35,6 +35,9 @@ class Movement:
         if us > DATA_SHARE * facts.split.thread_us:
             title = f"Threads spent {units.percent(us / facts.split.thread_us)} of their time {self.activity}"
             evidence = f"{units.duration(us)} of {units.duration(facts.split.thread_us)} of thread time."
+            sent = shuffled(facts.recording)
+            if self.category == "transfer" and sent:
+                evidence += f" P2P shuffles sent {units.nbytes(sent)}."
             saved = facts.thread_time(us, f"all thread time spent {self.activity}", self.change)
             yield facts.finding("data movement", title, evidence, self.advice, self.view, saved)
 

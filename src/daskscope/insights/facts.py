@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
@@ -15,6 +16,7 @@ from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.summary import Prefix, inside_block, is_open, prefixes
 from daskscope.analysis.time.breakdown import Breakdown, breakdown
 from daskscope.analysis.time.critical_path import CriticalPath, critical_path
+from daskscope.analysis.time.waiting import SampledWaits, cpu_share, sampled_waits
 from daskscope.analysis.what_if.savings import Change, LongestReplay, baseline
 from daskscope.analysis.workers import Worker, workers
 from daskscope.model.recording import Recording
@@ -22,11 +24,16 @@ from daskscope.model.recording import Recording
 #: Waiting or idle time is worth a finding if it is at least this share of thread time and this long.
 MIN_SHARE = 0.05
 MIN_US = 1_000_000
+#: In a short run, what takes this share of the time is worth a finding, from 50 samples on.
+LARGE_SHARE, SHORT_US = 0.1, 500_000
 MAX_TEXT = 200
+#: Tasks of a prefix with more CPU time than this share of their duration need a core each, not only a thread.
+COMPUTING = 0.5
 
 #: For each reason to be idle: the explanation.
 IDLE = {
     "nothing submitted": "nothing was submitted",
+    "large graph": "a graph was built, sent or unpacked",
     "too few tasks": "too few tasks could run in parallel",
     "not started": "their tasks had been assigned but not started",
     "queued": "tasks were waiting at the scheduler",
@@ -35,6 +42,17 @@ IDLE = {
     "starting": "workers had just joined",
     "cannot run": "the remaining tasks need a worker that does not exist",
     "unknown": "no task ran, and the recording does not say why",
+}
+#: What a thread waits for inside of a task, by reason of ``analysis.time.waiting``.
+WAITING = {
+    "core": "for a CPU core",
+    "gil": "for Python's global interpreter lock",
+    "lock": "for locks and queues",
+    "network": "for the network",
+    "file": "for files",
+    "subprocess": "for subprocesses",
+    "native": "for threads of libraries",
+    "blocked": "asleep or in native code",
 }
 
 
@@ -56,6 +74,9 @@ class Gain:
     #: Dollars that the cluster costs in the most wall time saved; 0 if the recording has no prices.
     cost_high: float = 0.0
 
+
+#: The size in the evidence of a memory kill, as ``format_bytes`` of Dask writes it. Recordings may have any text there.
+KILLED_AT = re.compile(r"killed it at ([0-9]{1,9}(?:\.[0-9]{1,3})? (?:[kMGTP]i?)?B)\b")
 
 #: A rule takes 0.1 ms per prefix for 20,000 tasks. A recording may have as many prefixes as tasks.
 MAX_PREFIXES = 200
@@ -131,6 +152,10 @@ class Facts:
         """Return whether a part of thread time is worth a finding."""
         return us >= MIN_US and us >= MIN_SHARE * self.split.thread_us
 
+    def is_large(self, us: int) -> bool:
+        """Return whether a part of thread time is worth a finding although it is short."""
+        return us >= SHORT_US and us >= LARGE_SHARE * self.split.thread_us
+
     @cached_property
     def path(self) -> CriticalPath:
         """The critical path of the longest computation."""
@@ -157,21 +182,82 @@ class Facts:
         return cost.total / self.run_us if cost and self.run_us else 0.0
 
     def thread_time(self, us: int, how: str, change: Change | None = None) -> Gain | None:
-        """Return a saving as a share of thread time. A replay with the change bounds the wall time."""
-        spread_us = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
-        low, high = (min(wall_us, self.max_saving_us) for wall_us in (spread_us, us))
-        return self._bounded(gain(us, self.split.thread_us, "threads", how, low, high), change)
+        """Return a saving as a share of thread time, by shorter tasks. A replay with the change bounds the wall time."""
+        low = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
+        return self._bounded(gain(us, self.split.thread_us, "threads", how, low, min(us, self.run_us)), change)
 
-    def wall_time(self, us: int, how: str, change: Change | None = None) -> Gain | None:
-        """Return a saving as a share of the run. A replay with the change bounds it."""
-        return self._bounded(gain(us, self.run_us, "run", how, us, us), change)
+    @cached_property
+    def sampled_waits(self) -> SampledWaits:
+        """The sampled waiting time of tasks by stack."""
+        return sampled_waits(self.recording)
+
+    def idle_time(self, us: int, how: str) -> Gain | None:
+        """Return a saving as a share of thread time, by less idle time: tasks and their longest chain stay as long as they are."""
+        found = self.thread_time(us, how)
+        if found is None:
+            return None
+        low, high = (min(wall_us, self.max_saving_us) for wall_us in (found.wall_low_us, found.wall_high_us))
+        return replace(found, wall_low_us=low, wall_high_us=high, cost_high=high * self.cost_per_us)
+
+    def wall_time(self, us: int, how: str, change: Change | None = None, low_us: int | None = None) -> Gain | None:
+        """Return a saving as a share of the run. A replay bounds it; ``low_us`` is its low end, if it is a range."""
+        return self._bounded(gain(us, self.run_us, "run", how, us if low_us is None else low_us, us), change)
+
+    @cached_property
+    def cores(self) -> int:
+        """The cores that the workers may use on all their hosts; 0 if the recording does not say."""
+        hosts = {worker.worker: worker.host or worker.worker for worker in self.workers}
+        cores: dict[str, int] = {}
+        for worker, count, of_host in self.recording["processes"].records("worker", "cores", "host_cores"):
+            host = hosts.get(worker, worker)
+            cores[host] = max(cores.get(host, 0), count or of_host)
+        return sum(cores.values())
+
+    @cached_property
+    def other_cpu_us(self) -> int:
+        """The CPU time of other programs on the hosts of workers, as far as it was sampled."""
+        own, hosts = 0, {worker.worker: worker.host or worker.worker for worker in self.workers}
+        # Every worker reads the whole host.
+        readings: dict[tuple[str, str], int] = {}
+        for worker, cpu, of_host in self.recording["processes"].records("worker", "cpu_us", "host_cpu_us"):
+            place = hosts.get(worker, worker), worker
+            readings[place] = readings.get(place, 0) + of_host
+            own += cpu
+        by_host: dict[str, int] = {}
+        for (host, _), us in readings.items():
+            by_host[host] = max(by_host.get(host, 0), us)
+        return max(0, sum(by_host.values()) - own)
+
+    def limited_by_cores(self, found: Gain) -> Gain:
+        """Return a saving of waits for cores as wall time: tasks need as much CPU time without them.
+
+        At least, what other programs took is saved if they are gone.
+        """
+        if not self.cores:
+            return found
+        most_us = max(0, self.run_us - self.split.split["cpu"] // self.cores)
+        high = min(found.wall_high_us, most_us)
+        low = min(found.wall_low_us, high, self.other_cpu_us // self.cores)
+        return replace(found, wall_low_us=low, wall_high_us=high, cost_high=high * self.cost_per_us)
+
+    def sharing_threads(self, prefix: str, start_us: int, stop_us: int) -> int:
+        """Return how many threads could have shared the work of tasks of a prefix that ran between two times."""
+        threads = sum(
+            w.threads for w in self.workers if w.start_us <= start_us and (not w.end_us or w.end_us >= stop_us)
+        )
+        names = self.recording["tasks"].strings("prefix")
+        computing = dict(zip(names.values.tolist(), cpu_share(self.recording, names).tolist(), strict=True))
+        if self.cores and computing.get(prefix, 0.0) >= COMPUTING:
+            threads = min(threads, self.cores)
+        return max(1, threads)
 
     def _bounded(self, found: Gain | None, change: Change | None) -> Gain | None:
         if found is None:
             return None
         low, high = found.wall_low_us, found.wall_high_us
         if change is not None and self.replayed is not None:
-            high = min(high, self.replayed.max_saving_us(change, self.run_us))
+            least, most = self.replayed.saving_us(change, self.run_us)
+            low, high = min(low, least), min(high, most)
         return replace(found, wall_low_us=min(low, high), wall_high_us=high, cost_high=high * self.cost_per_us)
 
 
@@ -188,13 +274,15 @@ class Rule:
     check: Callable[[Facts], Iterator[Finding]]
 
 
-def at_least(share: float, of: str) -> str:
-    """Return a lower limit in words, for ``Rule.when``: a share of something, and ``MIN_US``."""
-    return f"{100 * share:g} % of {of} and {MIN_US / 1e6:g} s"
+def at_least(share: float, of: str, us: int = MIN_US) -> str:
+    """Return a lower limit in words, for ``Rule.when``: a share of something, and a time."""
+    return f"{100 * share:g} % of {of} and {us / 1e6:g} s"
 
 
 #: The limit of ``Facts.is_relevant`` in words.
 RELEVANT = at_least(MIN_SHARE, "thread time")
+#: The limit of ``Facts.is_relevant`` or ``Facts.is_large``.
+RELEVANT_OR_LARGE = f"{RELEVANT}, or {100 * LARGE_SHARE:g} % and {SHORT_US / 1e6:g} s"
 
 
 def gain(us: int, total_us: int, of: str, how: str, low_us: int = 0, high_us: int = 0) -> Gain | None:
@@ -210,7 +298,39 @@ def sentence(parts: Sequence[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def error_line(failure: Failure) -> str:
+class Raised(Protocol):
+    """An exception and its cause, of a recording or of a catalog."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def cause_type(self) -> str: ...
+    @property
+    def cause_message(self) -> str: ...
+
+
+class Lost(Protocol):
+    """A lost worker, of a recording or of a catalog."""
+
+    @property
+    def server_id(self) -> str: ...
+    @property
+    def worker(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def evidence(self) -> str: ...
+    @property
+    def memory_limit(self) -> int: ...
+    @property
+    def peak_memory(self) -> int: ...
+
+
+def error_line(failure: Raised) -> str:
     """Return an error in one line: the type and message of its cause."""
     type_, message = failure.cause_type or failure.type, failure.cause_message or failure.message
     text = " ".join(message.split())
@@ -218,7 +338,7 @@ def error_line(failure: Failure) -> str:
     return f"{type_ or 'Unnamed error'}: {text}" if text else type_ or "Unnamed error"
 
 
-def describe_losses(lost: Sequence[Worker]) -> str:
+def describe_losses(lost: Sequence[Lost]) -> str:
     """Return how workers were lost, as a sentence without its full stop."""
     verdicts = {worker.verdict for worker in lost}
     verdict = verdicts.pop() if len(verdicts) == 1 else ""
@@ -228,9 +348,12 @@ def describe_losses(lost: Sequence[Worker]) -> str:
     (worker,) = lost
     name = f"Worker {worker.name or worker.worker or worker.server_id}"
     if verdict == "memory kill":
+        # Importing dask takes 0.3 s of CPU time, which each process that builds a document would spend.
+        from dask.utils import parse_bytes
+
         # Samples are seconds apart and may have missed the peak; the nanny says at which size it killed the worker.
-        killed_at = re.search(r"killed it at (\d+) bytes", worker.evidence)
-        peak = max(worker.peak_memory, int(killed_at[1]) if killed_at else 0)
+        killed_at = KILLED_AT.search(worker.evidence)
+        peak = max(worker.peak_memory, parse_bytes(killed_at[1]) if killed_at else 0)
         if 0 < worker.memory_limit <= 2 * peak:
             return f"{name} was killed at {units.percent(peak / worker.memory_limit)} of its memory limit"
         return f"{name} was killed for exceeding its memory limit"

@@ -17,6 +17,8 @@ from daskscope.model.recording import Recording
 
 #: Errors listed one by one.
 MAX_ERRORS = 3
+WITH_TRACEBACK = "The last lines of the traceback show what failed and where."
+WITHOUT_TRACEBACK = "No traceback was recorded, so the message is all there is. The logs of its worker may say more."
 
 
 def _error_finding(failure: Failure, evidence: str, advice: str, saved: Gain | None = None, rank: int = 2) -> Finding:
@@ -33,9 +35,15 @@ def _were_retried(count: int) -> str:
     return f"{units.counted(count, 'failure')} {'was' if count == 1 else 'were'} retried"
 
 
+def _shares_prefix(facts: Facts, failure: Failure) -> bool:
+    """Return whether tasks of the same prefixes also failed with another error."""
+    return any(other is not failure and {*other.prefixes} & {*failure.prefixes} for other in facts.errors)
+
+
 def describe_retries(facts: Facts, failure: Failure) -> str:
     """Return how the retries of an error group ended, as a sentence without its full stop; empty if that is not known."""
-    found = retried_tasks(facts.recording, failure.prefixes)
+    # The recording counts each error, but does not say which execution failed with which.
+    found = None if _shares_prefix(facts, failure) else retried_tasks(facts.recording, failure.prefixes)
     if found is None:
         return ""
     retried, succeeded = found
@@ -46,8 +54,8 @@ def describe_retries(facts: Facts, failure: Failure) -> str:
 
 def _failed_tasks(facts: Facts) -> Iterator[Finding]:
     """Yield errors that were not retried. They cost the result, which cannot be put in numbers."""
-    advice = "The last lines of the traceback show what failed and where."
     for failure in facts.errors[:MAX_ERRORS]:
+        advice = WITH_TRACEBACK if failure.traceback else WITHOUT_TRACEBACK
         if final := failure.count - failure.retried:
             retried = f"; {_were_retried(failure.retried)}" if failure.retried else ""
             others = f"; {units.counted(failure.dependents, 'dependent')} could not run" if failure.dependents else ""
@@ -101,9 +109,7 @@ def _retried_failures(facts: Facts) -> Iterator[Finding]:
     advice = "If the error recurs, look for an unreliable resource such as storage or the network."
     for failure in facts.errors[:MAX_ERRORS]:
         if failure.count == failure.retried:
-            shared = any(other is not failure and {*other.prefixes} & {*failure.prefixes} for other in facts.errors)
-            # The recording counts each error, but does not say which execution failed with which.
-            wasted = 0 if shared else _retried_us(facts.recording, failure.prefixes)
+            wasted = 0 if _shares_prefix(facts, failure) else _retried_us(facts.recording, failure.prefixes)
             saved = facts.thread_time(wasted, "compute time of the executions that failed and were retried")
             ended = describe_retries(facts, failure)
             evidence = f"{_were_retried(failure.count)} in {_failed_prefixes(failure)}{f'; {ended}' if ended else ''}."
@@ -141,19 +147,36 @@ def _lost_workers(facts: Facts) -> Iterator[Finding]:
         parts = [lost[0].evidence] if lost[0].evidence else []
         recomputed, whose = sum(worker.recomputed for worker in lost), "it" if len(lost) == 1 else "them"
         parts += (
-            [f"{units.counted(results, 'result')} lost with {whose}, {units.count(recomputed)} recomputed"]
+            [f"{units.counted(results, 'result')} lost with {whose}, {units.count(recomputed)} of them recomputed"]
             if results
             else []
         )
-        parts += [f"{units.duration(recomputed_us)} of compute time was wasted"] if recomputed_us else []
+        killed_us = _killed_us(facts.recording, lost)
+        parts += _wasted(recomputed_us, killed_us)
         parts += _suspects(facts.recording, lost)
         ends = [worker.end_us for worker in lost if worker.end_us]
         first, last = min(ends, default=facts.start_us), max(ends, default=facts.stop_us)
         saved = facts.thread_time(
-            recomputed_us,
-            f"compute time of results that were lost with the worker{'' if len(lost) == 1 else 's'} and recomputed",
+            recomputed_us + killed_us,
+            f"compute time of tasks and results that were lost with the worker{'' if len(lost) == 1 else 's'}",
         )
         yield Finding("lost worker", describe_losses(lost), sentence(parts), advice, "workers", first, last, saved, 1)
+
+
+def _killed_us(recording: Recording, lost: Sequence[Worker]) -> int:
+    """Return the time of executions that ended with their worker."""
+    tasks = recording["tasks"]
+    rows = where(tasks.strings("status"), "killed") & where(tasks.strings("worker"), *(w.worker for w in lost))
+    return int(np.maximum(tasks["stop_us"] - tasks["start_us"], 0)[rows].sum())
+
+
+def _wasted(recomputed_us: int, killed_us: int) -> list[str]:
+    """Return the compute time that a loss cost, in the same sum as the thread time on the page."""
+    if not recomputed_us + killed_us:
+        return []
+    both = f": {units.duration(recomputed_us)} for lost results, {units.duration(killed_us)} in tasks that were killed"
+    total = units.duration(recomputed_us + killed_us)
+    return [f"{total} of compute time was wasted{both if recomputed_us and killed_us else ''}"]
 
 
 def _suspects(recording: Recording, lost: Sequence[Worker]) -> list[str]:

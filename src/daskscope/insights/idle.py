@@ -10,6 +10,8 @@ from daskscope import units
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED, inputs_of
 from daskscope.insights.facts import IDLE, MIN_US, RELEVANT, Facts, Finding, Rule
+from daskscope.insights.python_code import loop_stalls_s, process_name, stalled_us
+from daskscope.insights.waiting import full_hosts
 from daskscope.model.untrusted import parse_object
 
 WHEN = f"From {RELEVANT}."
@@ -21,7 +23,7 @@ def _idle_finding(facts: Facts, reason: str, advice: str, rank: int = 2) -> Iter
     if facts.is_relevant(us):
         title = f"Threads were idle for {units.percent(us / facts.split.thread_us)} of their time: {IDLE[reason]}"
         evidence = f"{units.duration(us)} of {units.duration(facts.split.thread_us)} of thread time."
-        saved = facts.thread_time(us, f"thread time in which {IDLE[reason]}")
+        saved = facts.idle_time(us, f"thread time in which {IDLE[reason]}")
         yield facts.finding("idle", title, evidence, advice, "stream", saved, rank)
 
 
@@ -44,19 +46,63 @@ TOO_FEW_TASKS = _idle_rule(
     "too few tasks",
     "Split the work into more and smaller tasks, or use fewer threads.",
 )
-SLOW_STARTS = _idle_rule(
+
+
+def _slow_starts(facts: Facts) -> Iterator[Finding]:
+    """A stall that Dask logged explains late starts on all threads of its worker."""
+    known = {worker.worker for worker in facts.workers}
+    stalls_s = {worker: sum(each) for worker, each in loop_stalls_s(facts).items() if worker in known}
+    if stalls_s and 2 * stalled_us(facts) >= facts.split.idle.us["not started"]:
+        worst = max(stalls_s, key=lambda worker: stalls_s[worker])
+        advice = (
+            f"Event loops of workers were blocked, the one of {process_name(facts, worst)} for "
+            f"{units.duration(1e6 * stalls_s[worst])}. Code that holds the interpreter lock does that, such as imports for the "
+            "first tasks or a large pickle. Import in advance (--preload)."
+        )
+    elif load := full_hosts(facts):
+        advice = (
+            f"{load.sentence} Event loops wait for a core like tasks do, so workers start tasks late. Use fewer workers and "
+            "threads per host, or look for other programs on it."
+        )
+    else:
+        advice = (
+            "Workers were busy fetching or deserializing inputs, or their event loops were blocked. Look at transfers and worker "
+            "logs."
+        )
+    yield from _idle_finding(facts, "not started", advice)
+
+
+SLOW_STARTS = Rule(
     "slow-starts",
     "Tasks are assigned, but start late",
     "The scheduler has done its part: the worker fetches inputs, or its event loop is blocked.",
-    "not started",
-    "Workers were busy fetching or deserializing inputs, or their event loops were blocked. Look at transfers and worker logs.",
+    WHEN,
+    _slow_starts,
 )
-SCHEDULER_QUEUE = _idle_rule(
+#: CPU usage of a scheduler that has no time left for tasks, in percent of a core.
+BUSY_SCHEDULER = 50.0
+
+
+def _scheduler_queue(facts: Facts) -> Iterator[Finding]:
+    samples = facts.recording["samples"]
+    cpu = samples["cpu_percent"][where(samples.strings("worker"), "scheduler")]
+    used = float(np.median(cpu)) if len(cpu) else BUSY_SCHEDULER
+    if used >= BUSY_SCHEDULER:
+        advice = "The scheduler did not send them in time. Look at its CPU usage, and use fewer, larger tasks."
+    else:
+        advice = (
+            f"The scheduler was not busy (median {units.percent(used / 100)} of a core), so workers asked late for more. Code that "
+            "holds the interpreter lock, such as imports, delays their messages: look at the profile of their event loops."
+        )
+    yield from _idle_finding(facts, "queued", advice)
+
+
+SCHEDULER_QUEUE = Rule(
     "scheduler-queue",
     "Tasks wait at the scheduler",
     "The scheduler is one process. Very many small tasks keep it busier than the workers.",
-    "queued",
-    "The scheduler did not send them in time. Look at its CPU usage, and use fewer, larger tasks.",
+    WHEN,
+    _scheduler_queue,
 )
 PAUSED_WORKERS = _idle_rule(
     "paused-workers",
@@ -133,7 +179,7 @@ def _pinned_work(facts: Facts) -> Iterator[Finding]:
         "Leave out workers= and resources= of these tasks, name more workers, or set allow_other_workers=True. If they need a "
         "resource, give it to more workers.",
         "stream",
-        facts.thread_time(us, "thread time that was idle while tasks waited at other workers"),
+        facts.idle_time(us, "thread time that was idle while tasks waited at other workers"),
     )
 
 

@@ -75,6 +75,12 @@ RULES: tuple[Rule, ...] = (
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings: first the error that ended the run, then certain facts, then by estimated saving."""
+    """Return the findings: first the error that ended the run, then facts without a price, then by estimated saving."""
     found = [replace(finding, rule=rule.id) for rule in RULES for finding in rule.check(facts)]
-    return tuple(sorted(found, key=lambda finding: (finding.rank, -finding.gain.share if finding.gain else 0)))
+    return tuple(sorted(found, key=_place))
+
+
+def _place(finding: Finding) -> tuple[int, float]:
+    """Return where a finding stands. A lost worker that cost 8 % of the time is not before a lock that cost 71 %."""
+    is_priced = finding.rank == 1 and finding.gain is not None
+    return 2 if is_priced else finding.rank, -finding.gain.share if finding.gain else 0.0

@@ -13,6 +13,7 @@ from daskscope.analysis.columns.intervals import alone_us
 from daskscope.analysis.executions import EXECUTED, input_nbytes
 from daskscope.analysis.what_if.savings import MAX_TASKS, Change, with_durations
 from daskscope.insights.facts import MIN_US, RELEVANT, Facts, Finding, Gain, Rule, at_least
+from daskscope.insights.python_code import MIN_LOADING, loading_us
 from daskscope.model.recording import Array, Table
 
 #: Rows of a prefix that say what is usual; more of them change the median by little, and cost time.
@@ -47,7 +48,12 @@ class Longest:
 
 
 def _longest_executions(facts: Facts, min_ratio: float, min_share: float) -> list[Longest]:
-    """Return the longest execution of prefixes where it takes a multiple of the median, a share of the run, and 1 s."""
+    """Return the longest execution of prefixes where it takes a multiple of the median, a share of the run, and 1 s.
+
+    On a single thread nothing waits for it, and nothing could share its work.
+    """
+    if sum(worker.threads for worker in facts.workers) < 2:
+        return []
     tasks, min_us = facts.recording["tasks"], max(MIN_US, min_share * facts.run_us)
     candidates = [p for p in facts.longest_prefixes if p.p50_us > 0 and p.max_us > max(min_ratio * p.p50_us, min_us)]
     found = []
@@ -83,13 +89,30 @@ def _longest_row(tasks: Table, mine: Array, min_us: float) -> int:
 
 
 def _straggler_saving(facts: Facts, one: Longest) -> Gain | None:
-    """Return the estimated saving if the execution took as long as the median of its prefix."""
+    """Return the estimated saving if the execution were split: in two at least, and over all threads at most."""
     tasks = facts.recording["tasks"]
+    threads = facts.sharing_threads(one.prefix, int(tasks["start_us"][one.row]), int(tasks["stop_us"][one.row]))
+    alone = alone_us(tasks["start_us"], tasks["stop_us"], one.row)
+    shortest_us = max(one.median_us, one.us // threads)
+    us = min(_shared_us(alone, threads), one.us - shortest_us)
     return facts.wall_time(
-        min(alone_us(tasks["start_us"], tasks["stop_us"], one.row), one.us - one.median_us),
-        "time in which no other task was computing, at most its duration beyond the median",
-        with_durations(np.array([one.row]), np.array([one.median_us])),
+        us,
+        f"time in which no other task was computing, less what remains if {units.counted(threads, 'thread')} share the work",
+        with_durations(np.array([one.row]), np.array([shortest_us])),
+        min(us, _shared_us(alone, 2)),
     )
+
+
+def _as_long(facts: Facts, one: Longest) -> int:
+    """Return how many executions of the prefix took at least half as long."""
+    tasks = facts.recording["tasks"]
+    mine = where(tasks.strings("status"), *EXECUTED) & where(tasks.strings("prefix"), one.prefix)
+    return int(np.count_nonzero(2 * (tasks["stop_us"] - tasks["start_us"])[mine] >= one.us))
+
+
+def _shared_us(alone: int, threads: int) -> int:
+    """Return how much shorter the time of one thread becomes if several share its work."""
+    return alone - alone // threads
 
 
 #: A straggler takes more than 10 times the median of its prefix, more than 10 % of the run, and more than 1 s.
@@ -100,13 +123,20 @@ STRAGGLER_SHARE = 0.1
 def _stragglers(facts: Facts) -> Iterator[Finding]:
     tasks = facts.recording["tasks"]
     for one in _longest_executions(facts, STRAGGLER_RATIO, STRAGGLER_SHARE):
-        # Data skew is a finding of its own.
-        if one.is_skewed:
+        # Data skew is a finding of its own. Importing and compiling, or waiting for another thread that does, is not its input.
+        if one.is_skewed or sum(loading_us(facts, np.array([one.row]))) >= MIN_LOADING * one.us:
             continue
-        title = f"One {one.prefix or 'unnamed'} task took {units.duration(one.us)}"
+        name, count = one.prefix or "unnamed", _as_long(facts, one)
+        took = f"took {units.duration(one.us)}"
+        title = (
+            f"One {name} task {took}"
+            if count == 1
+            else f"{units.count(count)} {name} tasks took up to {units.duration(one.us)}"
+        )
         evidence = (
             f"The median of {units.counted(one.count, 'task')} is {units.duration(one.median_us)}. "
-            f"This one took {units.percent(one.us / facts.run_us) if facts.run_us else 'all'} of the run."
+            f"{'This one' if count == 1 else 'The longest one'} took "
+            f"{units.percent(one.us / facts.run_us) if facts.run_us else 'all'} of the run."
         )
         advice = "Split its input, or partition the data more evenly."
         start, stop = int(tasks["start_us"][one.row]), int(tasks["stop_us"][one.row])
@@ -307,7 +337,11 @@ def _serial_sections(facts: Facts) -> Iterator[Finding]:
         us = sum(alone_us(tasks["start_us"], tasks["stop_us"], row) for row in rows.tolist())
         if us < min_us:
             continue
-        name = str(prefix.values[prefix.codes[rows[0]]]) or "unnamed tasks"
+        one = str(prefix.values[prefix.codes[rows[0]]])
+        name = one or "unnamed tasks"
+        first_us, last_us = int(tasks["start_us"][rows].min()), int(tasks["stop_us"][rows].max())
+        threads = facts.sharing_threads(one, first_us, last_us)
+        saved = _shared_us(us, threads)
         yield facts.finding(
             "overhead",
             f"{name} ran alone for {units.percent(us / facts.run_us)} of the run",
@@ -315,7 +349,11 @@ def _serial_sections(facts: Facts) -> Iterator[Finding]:
             "Split it into tasks that can run in parallel, for example with split_every= or a tree of partial results.",
             "stream",
             facts.wall_time(
-                us, "time in which it was the only task that computed", with_durations(rows, np.zeros(len(rows)))
+                saved,
+                f"time in which it was the only task that computed, less what remains if {units.counted(threads, 'thread')} share "
+                "the work",
+                with_durations(rows, (tasks["stop_us"] - tasks["start_us"])[rows] / threads),
+                min(saved, _shared_us(us, 2)),
             ),
         )
 

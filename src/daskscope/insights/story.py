@@ -14,17 +14,21 @@ from typing import Any
 import numpy as np
 
 from daskscope import units
+from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.cost import recorded_cost
+from daskscope.analysis.executions import recomputed_rows
 from daskscope.analysis.summary import computation_states, find_block, summarise
 from daskscope.analysis.time.breakdown import Breakdown
 from daskscope.analysis.time.critical_path import CriticalPath
 from daskscope.analysis.workers import LOST, Worker
-from daskscope.insights.facts import IDLE, MIN_SHARE, Facts, Finding, describe_losses, error_line
+from daskscope.insights.facts import IDLE, MIN_SHARE, WAITING, Facts, Finding, describe_losses, error_line, sentence
 from daskscope.insights.failures import describe_retries
 from daskscope.insights.rules import findings
-from daskscope.model.recording import Recording
+from daskscope.model.recording import Completeness, Recording
 from daskscope.model.states import RunState
 
+#: Activities beside computing, in the words of the headline.
+MOVED = {"transfer": "transfers", "disk": "disk", "serialize": "serialization"}
 #: The headline mentions that there was time without work if it is more than this share of thread time.
 PAUSE_SHARE = 0.02
 NOTHING_RAN = "Nothing ran."
@@ -93,8 +97,8 @@ def _recorded_outcome(facts: Facts) -> Outcome:
     lost = _lost_workers(facts)
     if lost:
         how = describe_losses(lost)
-        headline = f"Finished in {took}, although {how[:1].lower()}{how[1:]}."
-        return Outcome("finished", headline, _price_of_losses(lost))
+        headline = f"Finished in {took}, but {how[:1].lower()}{how[1:]}."
+        return Outcome("finished", headline, _cause_and_price(facts, lost))
     return Outcome("finished", f"Finished in {took}.", _thread_time(facts.split))
 
 
@@ -103,15 +107,36 @@ def _lost_workers(facts: Facts) -> list[Worker]:
     return [worker for worker in facts.workers if worker.verdict in LOST]
 
 
-def _price_of_losses(lost: Sequence[Worker]) -> str:
-    """Return a sentence about the results that were computed again because workers were lost."""
-    again, us = sum(worker.recomputed for worker in lost), sum(worker.recomputed_us for worker in lost)
-    if not again:
-        return "No finished result had to be computed again."
+def _cause_and_price(facts: Facts, lost: Sequence[Worker]) -> str:
+    """Return sentences about why workers were lost, what was recomputed, and how long their threads were missing."""
+    # The headline has the other cause.
+    vanished = {worker.evidence for worker in lost if worker.evidence and worker.verdict != "memory kill"}
+    cause = f"{sentence([vanished.pop()])} " if len(vanished) == 1 else ""
+    # All of them, like the number of recomputed task runs on the page: recomputing a lost result may need released ones, too.
+    tasks = facts.recording["tasks"].take(np.flatnonzero(recomputed_rows(facts.recording)))
+    again, us = tasks.rows, int(np.maximum(tasks["stop_us"] - tasks["start_us"], 0).sum())
     be = "was" if again == 1 else "were"
-    return (
-        f"{units.counted(again, 'lost result')} {be} computed again, which took {units.duration(us)} of compute time."
+    recomputed = (
+        f"{units.counted(again, 'result')} {be} recomputed in {units.duration(us)} of compute time"
+        if again
+        else "No result was recomputed"
     )
+    threads, missing_us = sum(worker.threads for worker in lost), _missing_us(facts, lost)
+    missing = f"; {units.counted(threads, 'thread')} missing for {units.duration(missing_us)}" if missing_us else ""
+    return f"{cause}{recomputed}{missing}."
+
+
+def _missing_us(facts: Facts, lost: Sequence[Worker]) -> int:
+    """Return the longest time from a loss until another worker joined, or until the end."""
+    joins = sorted(worker.start_us for worker in facts.workers)
+    missing = 0
+    for end_us in sorted(worker.end_us for worker in lost if worker.end_us):
+        # A worker replaces one other worker.
+        joined = next((start_us for start_us in joins if start_us >= end_us), None)
+        if joined is not None:
+            joins.remove(joined)
+        missing = max(missing, (facts.stop_us if joined is None else min(joined, facts.stop_us)) - end_us)
+    return missing
 
 
 def _headline(states: Counter[RunState], state: RunState, verb: str, took: str) -> str:
@@ -139,23 +164,43 @@ def _why_nothing_ran(recording: Recording) -> str:
 
 
 def _thread_time(found: Breakdown) -> str:
-    """Return how threads spent the time in which there was work."""
+    """Return how threads spent their time. Shares are rounded like in the bar on the page, which has the same base."""
     if not found.thread_us:
         return "No thread time was recorded."
     pause_us = found.idle.us["nothing submitted"]
-    worked_us = found.thread_us - pause_us
-    if worked_us <= 0:
+    if pause_us >= found.thread_us:
         return "No work was submitted while workers were connected."
+    whole = dict(zip(found.split, units.whole_shares(list(found.split.values())), strict=True))
 
     def share(*categories: str) -> str:
-        return units.percent(sum(found.split[category] for category in categories) / worked_us)
+        rounded = sum(whole[category] for category in categories)
+        return f"{rounded} %" if rounded else units.percent(sum(found.split[c] for c in categories) / found.thread_us)
 
-    data = f"{share('serialize', 'disk', 'transfer')} on transfers, disk and serialization"
-    wasted = f", {share('failed')} on failed, cancelled or recomputed work" if found.split["failed"] else ""
-    idle = units.percent(max(0, found.split["idle"] - pause_us) / worked_us)
-    during = "While there was work, threads" if pause_us > PAUSE_SHARE * found.thread_us else "Threads"
-    spent = f"{during} spent {share('cpu', 'noncpu')} of the time computing, {data}{wasted}, and {idle} idle"
-    return f"{spent}{_main_reason(found)}.{_beside(found)}"
+    parts = [f"{share('cpu')} of the time computing"]
+    if found.split["noncpu"]:
+        parts.append(f"{share('noncpu')} waiting in tasks{_main_wait(found)}")
+    if moved := [category for category in MOVED if whole[category]]:
+        parts.append(f"{share(*moved)} on {_enumerate([MOVED[category] for category in moved])}")
+    if whole["failed"]:
+        parts.append(f"{share('failed')} on failed, cancelled or recomputed work")
+    parts.append(f"{share('idle')} idle")
+    pause = units.percent(pause_us / found.thread_us)
+    paused = f" Nothing was submitted for {pause} of the time." if pause_us > PAUSE_SHARE * found.thread_us else ""
+    return f"Threads spent {_enumerate(parts)}{_main_reason(found)}.{paused}{_beside(found)}"
+
+
+def _enumerate(texts: Sequence[str]) -> str:
+    """Return “a”, “a and b” or “a, b, and c”."""
+    return " and ".join(texts) if len(texts) < 3 else f"{', '.join(texts[:-1])}, and {texts[-1]}"
+
+
+def _main_wait(found: Breakdown) -> str:
+    """Return for what threads waited inside of tasks, if one reason explains most of a large share."""
+    main = max(found.waiting_us, key=found.waiting_us.__getitem__, default="unknown")
+    waited = found.waiting_us.get(main, 0)
+    if main == "unknown" or 2 * waited <= sum(found.waiting_us.values()) or waited < MIN_SHARE * found.thread_us:
+        return ""
+    return f" ({WAITING[main]})"
 
 
 def _beside(found: Breakdown) -> str:
@@ -168,10 +213,10 @@ def _beside(found: Breakdown) -> str:
 
 
 def _main_reason(found: Breakdown) -> str:
-    """Return the main reason for idle time while there was work, if one explains most of it."""
+    """Return the main reason for idle time while there was work, if one explains most of all idle time."""
     reasons = {reason: us for reason, us in found.idle.us.items() if reason != "nothing submitted"}
     main = max(reasons, key=reasons.__getitem__)
-    if main == "unknown" or reasons[main] * 2 <= found.idle.with_work_us or reasons[main] < MIN_SHARE * found.thread_us:
+    if main == "unknown" or reasons[main] * 2 <= found.idle_us or reasons[main] < MIN_SHARE * found.thread_us:
         return ""
     return f": {IDLE[main]}"
 
@@ -194,12 +239,31 @@ def _failed_outcome(facts: Facts, headline: str) -> Outcome:
     times = f" {units.counted(first.count, 'time')}" if first.count > 1 else ""
     on = f" on {units.counted(len(first.workers), 'worker')}" if len(first.workers) > 1 else ""
     sentences = [f"It was raised{times} in {where}{on}."]
+    done, of = _finished_tasks(facts)
+    if 0 < done < of:
+        sentences.append(f"{units.count(done)} of {units.counted(of, 'task')} finished.")
     if first.dependents:
-        sentences.append(f"{units.counted(first.dependents, 'task')} could not run without its result.")
+        sentences.append(f"{units.counted(first.dependents, 'dependent task')} could not run.")
     if len(final) > 1:
         others = len(final) - 1
         sentences.append(f"There {'is' if others == 1 else 'are'} {units.counted(others, 'other error')}.")
     return Outcome("failed", f"{headline.rstrip('.')}: {line}{'' if line.endswith('…') else '.'}", " ".join(sentences))
+
+
+def _finished_tasks(facts: Facts) -> tuple[int, int]:
+    """Return how many tasks of all computations finished, of how many; both 0 if that was not recorded.
+
+    Dask also releases and forgets tasks that never ran, because another one failed. So only executions prove that tasks finished.
+    """
+    recording = facts.recording
+    table, tasks = recording["computations"], recording["tasks"]
+    of, erred, unfinished = (int(np.maximum(table[name], 0).sum()) for name in ("tasks", "erred", "unfinished"))
+    rows = recording.completeness.get("tasks", Completeness())
+    # Executions before the recording are unknown.
+    if rows.dropped or rows.missing or table["start_us"].min(initial=facts.start_us) < facts.start_us:
+        return 0, 0
+    done = int(np.count_nonzero(where(tasks.strings("status"), "ok") & ~recomputed_rows(recording)))
+    return max(0, min(done, of - erred - unfinished)), of
 
 
 def _unfinished_reason(facts: Facts) -> str:

@@ -8,14 +8,21 @@ import numpy as np
 
 from daskscope import units
 from daskscope.analysis.columns.grouping import percentile, rows_by_group, where
+from daskscope.analysis.columns.intervals import union_us
 from daskscope.analysis.executions import EXECUTED, first_on_worker, has_hidden_keys, recomputed_rows
 from daskscope.analysis.summary import Prefix
+from daskscope.analysis.time.idle import graph_intervals
 from daskscope.analysis.what_if.chunks import MIN_TASKS, Line, fit_line, makespan_us
 from daskscope.analysis.what_if.savings import with_durations, without_overheads
-from daskscope.insights.facts import MIN_US, RELEVANT, Facts, Finding, Rule, at_least
+from daskscope.insights.facts import RELEVANT, Facts, Finding, Gain, Rule, at_least
+from daskscope.insights.python_code import MIN_LOADING, loading_us, stalled_us
+from daskscope.insights.waiting import full_hosts
+from daskscope.model.recording import Array, Table
 
 SHORT_US = 10_000
 MANY_TASKS = 1_000
+#: Dask's documentation: a task costs 0.2 to 1 ms.
+MIN_TASK_US = 200
 
 
 def _short_tasks(facts: Facts) -> Iterator[Finding]:
@@ -28,11 +35,29 @@ def _short_tasks(facts: Facts) -> Iterator[Finding]:
         title = f"Half of {units.counted(len(lengths), 'task')} took less than {units.duration(SHORT_US)}"
         evidence = f"The median is {median}. Dask's own overhead is up to 1 ms per task, however short the task is."
         advice = "Use larger chunks or partitions, or batch several calls into one task."
-        # Not only the pauses between tasks: the scheduler, the client and messages are busy with them, too.
-        split = facts.split
-        besides = split.thread_us - split.compute_us - split.idle.us["nothing submitted"]
-        saved = facts.thread_time(besides, "thread time besides computing while there was work", without_overheads)
-        yield facts.finding("overhead", title, evidence, advice, "stream", saved)
+        yield facts.finding("overhead", title, evidence, advice, "stream", _overhead_saving(facts, len(lengths)))
+
+
+def _overhead_saving(facts: Facts, count: int) -> Gain | None:
+    """Return the wall time that the overhead of tasks cost.
+
+    Threads waited while the scheduler, messages and event loops were busy with tasks. But all of that and the tasks share the
+    cores, so no run is shorter than its CPU time on all of them.
+    """
+    split = facts.split
+    idle_us = sum(split.idle.us[reason] for reason in ("queued", "elsewhere", "unknown"))
+    # What blocks an event loop for seconds is no short task. Nor are other programs, for whose cores event loops wait.
+    full = full_hosts(facts)
+    started_late_us = max(0, split.idle.us["not started"] - stalled_us(facts))
+    idle_us += round(started_late_us * (1.0 - (full.others if full else 0.0)))
+    waited_us = (idle_us + split.split["serialize"] + split.split["transfer"]) * facts.run_us // max(1, split.thread_us)
+    needed_us = split.split["cpu"] // facts.cores if facts.cores else 0
+    # The client needs as long for the graph before anything is submitted.
+    before = split.idle.us["nothing submitted"] + split.idle.us["large graph"]
+    before_us = min(before * facts.run_us // max(1, split.thread_us), count * TASK_US)
+    us = min(waited_us, max(0, split.idle.work_us - needed_us)) + before_us
+    how = "time in which threads waited for tasks that existed, or for the client to submit as many"
+    return facts.wall_time(us, how, without_overheads, min(us, count * MIN_TASK_US))
 
 
 SHORT_TASKS = Rule(
@@ -137,36 +162,51 @@ CHUNK_SIZE = Rule(
 
 # ---------------------------------------------------------------- graphs
 
-#: Share of the run.
-MIN_GRAPH = 0.1
+#: Share of the run, and the time from which it is a delay.
+MIN_GRAPH, MIN_GRAPH_US = 0.1, 300_000
 
 
 def _large_graphs(facts: Facts) -> Iterator[Finding]:
     computations = facts.recording["computations"]
     if not computations.rows:
         return
-    us = int(np.maximum(computations["graph_us"], 0).sum())
+    unpacking_us = int(np.maximum(computations["graph_us"], 0).sum())
+    begins, ends = graph_intervals(facts.recording)
+    us = union_us(np.clip(begins, facts.start_us, facts.stop_us), np.clip(ends, facts.start_us, facts.stop_us))
     # A part of a run may have more of it than time: the graph was unpacked before.
-    if us < max(MIN_US, MIN_GRAPH * facts.run_us) or us > facts.run_us:
+    if us < max(MIN_GRAPH_US, MIN_GRAPH * facts.run_us) or unpacking_us > facts.run_us:
         return
-    row = int(np.argmax(computations["graph_us"]))
+    row, nbytes = int(np.argmax(ends - begins)), int(computations["graph_nbytes"].max())
+    tasks = units.counted(int(computations["tasks"][row]), "task")
+    if us > unpacking_us:
+        size = units.nbytes(int(computations["graph_nbytes"].sum()))
+        title = f"Building, sending and unpacking graphs of {size} took up to {units.duration(us)}"
+        evidence = (
+            f"The largest one had {tasks} and {units.nbytes(nbytes)}. The scheduler took {units.duration(unpacking_us)} to "
+            "unpack all; the time of the client is estimated."
+        )
+    else:
+        title = f"The scheduler spent {units.percent(us / facts.run_us)} of the run on unpacking graphs"
+        took = units.duration(int(computations["graph_us"][row]))
+        evidence = f"{units.duration(us)} in total; the largest one had {tasks} and took {took}."
+    how = "time in which graphs were built, sent and unpacked, until their tasks existed"
     yield facts.finding(
         "overhead",
-        f"The scheduler spent {units.percent(us / facts.run_us)} of the run on unpacking graphs",
-        f"{units.duration(us)} in total; the largest one had {units.counted(int(computations['tasks'][row]), 'task')} and took "
-        f"{units.duration(int(computations['graph_us'][row]))}.",
+        title,
+        evidence,
         "The graph is large, or has data in it. Use fewer, larger chunks, scatter large objects instead of passing them as "
         "arguments, and load data inside of tasks.",
         "computations",
-        facts.wall_time(us, "time from the arrival of graphs until their tasks existed"),
+        facts.wall_time(us, how, low_us=min(us, unpacking_us)),
     )
 
 
 LARGE_GRAPHS = Rule(
     "large-graphs",
-    "Graphs take long to unpack",
-    "Workers wait until the scheduler has made tasks of the graph. It does nothing else meanwhile.",
-    f"From {at_least(MIN_GRAPH, 'the run')}.",
+    "Graphs take long to send and unpack",
+    "Workers wait until the scheduler has the graph and made tasks of it. It does nothing else meanwhile.",
+    f"From {at_least(MIN_GRAPH, 'the run', MIN_GRAPH_US)}. Graphs of more than 10 MB count with the time to send them, at 50 MB/s; "
+    "graphs of 1,000 tasks and more with 0.2 ms per task to build them.",
     _large_graphs,
 )
 
@@ -229,6 +269,18 @@ REPEATED_WORK = Rule(
 #: The first executions take this many times the median of the others, on this share of the workers.
 WARM_UP_RATIO = 3.0
 WARM_UP_WORKERS = 0.75
+#: What a first execution does, and what to do about it: importing, and compiling.
+WARM_UP_ADVICE = (
+    (
+        "imports modules",
+        "Every worker process imports them. Import them when workers start (--preload), and keep workers between computations.",
+    ),
+    (
+        "compiles code",
+        "Every worker process compiles. Let the compiler cache its results (cache=True of Numba), compile when workers start "
+        "(--preload), and keep workers between computations.",
+    ),
+)
 
 
 def _warm_up(facts: Facts) -> Iterator[Finding]:
@@ -244,31 +296,48 @@ def _warm_up(facts: Facts) -> Iterator[Finding]:
             continue
         usual = float(np.median(later))
         slow = warm > WARM_UP_RATIO * max(usual, 1.0)
-        us = int((warm[slow] - usual).sum())
-        if slow.mean() < WARM_UP_WORKERS or not facts.is_relevant(us):
+        if slow.mean() < WARM_UP_WORKERS:
+            continue
+        # Other threads of the worker that need the same module wait for it.
+        late = _beside(tasks, rows[slow], mine[durations > WARM_UP_RATIO * max(usual, 1.0)])
+        us = int((tasks["stop_us"][late] - tasks["start_us"][late] - usual).sum())
+        if not facts.is_relevant(us):
+            continue
+        # First tasks may have other inputs, or wait for something.
+        importing_us, compiling_us = loading_us(facts, late)
+        if importing_us + compiling_us < MIN_LOADING * us:
             continue
         name = prefix.prefix or "unnamed tasks"
+        does, advice = WARM_UP_ADVICE[compiling_us > importing_us]
         yield facts.finding(
             "overhead",
-            f"The first {name} on each worker took {units.duration(float(np.median(warm)))}",
+            f"The first {name} on each worker took {units.duration(float(np.median(warm)))}: it {does}",
             f"Later ones took {units.duration(usual)} (median). On {units.counted(int(slow.sum()), 'worker')}, that is "
-            f"{units.duration(us)} in total.",
-            "It imports modules, compiles code or opens connections. Import them when workers start (--preload), let Numba cache "
-            "what it compiles (cache=True), and keep workers between computations.",
+            f"{units.duration(us)} in total. The profile has {units.duration(importing_us + compiling_us)} of it.",
+            advice,
             "stream",
             facts.thread_time(
                 us,
-                "time of first executions beyond the median of later ones",
-                with_durations(rows, np.full(len(rows), usual)),
+                "time of first executions, and of those that waited beside them, beyond the median of later ones",
+                with_durations(late, np.full(len(late), usual)),
             ),
         )
+
+
+def _beside(tasks: Table, firsts: Array, among: Array) -> Array:
+    """Return the given executions that began before the first one of their worker stopped, with the first ones."""
+    workers = tasks.strings("worker").codes
+    stops = np.zeros(len(tasks.strings("worker").values), dtype=np.int64)
+    stops[workers[firsts]] = tasks["stop_us"][firsts]
+    result: Array = among[tasks["start_us"][among] < stops[workers[among]]]
+    return result
 
 
 WARM_UP = Rule(
     "warm-up",
     "The first execution on each worker is slow",
     "Imports and compilation happen in every worker process, and again whenever a worker is replaced.",
-    "First executions of a prefix take 3 times the median of later ones on three quarters of the workers; "
-    f"from {RELEVANT}.",
+    "First executions of a prefix take 3 times the median of later ones on three quarters of the workers, and the profile shows "
+    f"imports or a compiler for half of that time; from {RELEVANT}.",
     _warm_up,
 )

@@ -17,6 +17,11 @@ SCHEMA_VERSION = 2
 
 C = Column
 
+#: File of the frame between a task's wait for another thread and the frames of that thread; its function is one of the following:
+#: the thread computes, it waits or is blocked, or it is an event loop without a connection to wait for.
+OTHER_THREAD = "<other thread>"
+COMPUTING, WAITING, RESTING = "computing", "waiting", "resting event loop"
+
 CLUSTERS = define_table(
     "clusters",
     "a cluster",
@@ -128,6 +133,7 @@ COMPUTATIONS = define_table(
         "int",
         "time from the arrival of its graphs at the scheduler until their tasks existed; 0 before distributed 2024.12",
     ),
+    C("graph_nbytes", "int", "bytes of its graphs as they arrived at the scheduler"),
     C("prefix_states", "str", "JSON object while it runs: tasks by state of each task prefix"),
     time="seen_us",
     key=("computation",),
@@ -280,7 +286,12 @@ PROFILES = define_table(
     C("source", "str", "daskscope (own sampler) or dask (Dask's profiler)"),
     C("prefix", "str", "prefix of the task on the thread"),
     C("span", "str", "span of the task on the thread"),
-    C("stack", "str[]", "frames, outermost first, each 'file<TAB>function<TAB>line'"),
+    C(
+        "stack",
+        "str[]",
+        "frames, outermost first, each 'file<TAB>function<TAB>line'; if a task waits for a thread of a pool or an event loop, the "
+        "frames of that thread follow a frame of '<other thread>'",
+    ),
     C("count", "int", "samples with exactly this stack"),
     C("ticks", "int", "samples taken in this slice"),
     C("ticks_expected", "int", "samples that should have been taken"),

@@ -6,6 +6,7 @@ A recorder may be hostile. Everything it sends is cut to these bounds, so that a
 from __future__ import annotations
 
 import json
+import re
 from math import isfinite
 from typing import Any
 
@@ -30,6 +31,12 @@ LARGEST = 1 << 53
 NAME_NBYTES = 500
 #: Characters of a text, and of all texts of a batch. A text that a thousand rows share is small only on the wire.
 TEXT_LENGTH, ALL_TEXTS = 100_000, 8_000_000
+#: Levels of JSON; the recorder's own has three. Python's parser follows a thousand and then raises, but a garbage collection that
+#: begins so deep cannot call the finalizers of what it collects.
+MAX_DEPTH = 100
+
+_QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS = re.compile(r"[][{}]")
 
 
 def clean(value: Any, *, signed: bool = False) -> Any:
@@ -60,10 +67,27 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def check_depth(text: str) -> None:
+    """Raise ``ValueError`` if a JSON text has more than ``MAX_DEPTH`` levels."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for bracket in _BRACKETS.findall(_QUOTED.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON. Raise ``ValueError`` if it is invalid or nested too deeply."""
+    check_depth(text)
+    return json.loads(text)
+
+
 def parse_object(text: str) -> dict[str, Any]:
     """Return the JSON object in a text; empty if the text is invalid or has another value."""
     try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
+        value = parse_json(text or "{}")
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -39,7 +39,7 @@ class ComparedText(TypedDict):
 
 
 class ComparedFlame(TypedDict):
-    """Stacks of both sides in one tree: file, function, line and owner of each frame; mean self seconds of each node.
+    """Stacks of both sides in one tree: file, function, line and owner of each frame; self seconds of each node in a median run.
 
     A node refers to a frame, and to its parent by index plus one; 0 for roots.
     """
@@ -57,11 +57,15 @@ class Comparison(TypedDict):
     before: list[str]
     after: list[str]
     headline: str
+    verdict: str
+    reason: str
     notes: list[str]
     repeats_before: int
     repeats_after: int
     can_prove: bool
     wall: ComparedChange
+    walls_before: list[int]
+    walls_after: list[int]
     prefixes: list[ComparedPrefix]
     thread_us: list[ComparedChange]
     spans_us: list[ComparedChange]

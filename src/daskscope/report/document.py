@@ -16,7 +16,7 @@ from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.cost import Cost, recorded_cost
 from daskscope.analysis.executions import counts, parallelism
-from daskscope.analysis.failures import Failure
+from daskscope.analysis.failures import Failure, final_failures
 from daskscope.analysis.selection import since
 from daskscope.analysis.summary import Summary, computation_states, extent, fine_metrics, is_open, summarise
 from daskscope.analysis.time.breakdown import Breakdown, breakdown
@@ -25,7 +25,7 @@ from daskscope.analysis.workers import LOST, Worker
 from daskscope.insights.facts import Facts
 from daskscope.insights.rules import findings
 from daskscope.insights.story import outcome
-from daskscope.model.recording import Recording
+from daskscope.model.recording import Array, Recording
 from daskscope.report import schema, tables
 from daskscope.report.blocks import Blocks
 from daskscope.report.html import render
@@ -66,6 +66,7 @@ WAITING_LABELS = {
 }
 IDLE_LABELS = {
     "nothing submitted": "Nothing submitted",
+    "large graph": "Graph built or sent",
     "too few tasks": "Too few tasks",
     "not started": "Assigned, not started",
     "queued": "Queued at the scheduler",
@@ -118,7 +119,7 @@ def build(
         blocks,
     )
     latest_events, event_count = events(recording)
-    longest = facts.path
+    longest, busy = facts.path, split.busy_shares()
     report: schema.Report = {
         "schema": schema.SCHEMA,
         "generator": _generator(),
@@ -136,18 +137,17 @@ def build(
         "view": view,
         "calling_code": code,
         "failure": failure,
-        "prefixes": [
-            cast(schema.Prefix, {**asdict(p), "intervals_us": dict(p.intervals_us)}) for p in summary.prefixes
-        ],
-        "workers": [_worker(worker, stop_us) for worker in summary.workers],
+        "prefixes": _prefixes(recording, summary),
+        "workers": [_worker(worker, stop_us, busy.get(worker.worker, 0.0)) for worker in summary.workers],
+        "worker_periods": [cast(schema.WorkerPeriod, asdict(period)) for period in split.idle.periods],
         "computations": _computations(recording, stop_us),
         "groups": tables.groups(recording),
         "spans": _spans(recording),
         "errors": [_error(failure) for failure in summary.errors],
         "events": latest_events,
         "events_of": event_count,
-        "critical_path": _path(longest),
-        "other_paths": _other_paths(recording, longest),
+        "critical_path": _path(longest, placed.numbers),
+        "other_paths": _other_paths(recording, longest, placed.numbers),
         "bins": {"count": bins.count, "width_us": bins.width_us},
         "time_by_prefix": _cube("time_by_prefix", split.by_prefix, blocks),
         "time_by_worker": _cube(
@@ -249,7 +249,23 @@ def _facts(summary: Summary, recording: Recording) -> list[schema.Fact]:
     return [{"label": label, "text": text} for label, text in facts if text]
 
 
-def _worker(worker: Worker, stop_us: int) -> schema.Worker:
+def _prefixes(recording: Recording, summary: Summary) -> list[schema.Prefix]:
+    """Return the prefixes with their failed tasks: a task that killed its workers failed, but none of its runs did."""
+    failed = final_failures(recording, "prefix")
+    return [
+        cast(
+            schema.Prefix,
+            {
+                **asdict(prefix),
+                "intervals_us": dict(prefix.intervals_us),
+                "errors": failed.get((prefix.prefix,), 0) if failed else prefix.errors,
+            },
+        )
+        for prefix in summary.prefixes
+    ]
+
+
+def _worker(worker: Worker, stop_us: int, busy_share: float) -> schema.Worker:
     return {
         "worker": worker.worker,
         "name": worker.name,
@@ -262,7 +278,7 @@ def _worker(worker: Worker, stop_us: int) -> schema.Worker:
         "evidence": worker.evidence,
         "tasks": worker.tasks,
         "busy_us": worker.busy_us,
-        "utilisation": worker.utilisation,
+        "busy_share": busy_share,
         "peak_memory": worker.peak_memory,
         "spilled": worker.spilled,
         "processing": list(worker.processing),
@@ -285,11 +301,15 @@ def _computations(recording: Recording, stop_us: int) -> list[schema.Computation
         "code_file",
         "graph_us",
     )
-    keys = ["errors" if name == "erred" else name for name in names]
+    failed = final_failures(recording, "computation")
     rows = zip(computation_states(recording, stop_us), recording["computations"].records(*names), strict=True)
-    found = cast(
-        list[schema.Computation], [{"state": state, **dict(zip(keys, row, strict=True))} for state, row in rows]
-    )
+    found = []
+    for state, row in rows:
+        fields = dict(zip(names, row, strict=True))
+        # Dask's counter also counts tasks that only depended on a failed one.
+        erred = fields.pop("erred")
+        errors = failed.get((fields["computation"],), erred)
+        found.append(cast(schema.Computation, {"state": state, "errors": errors, **fields}))
     return sorted(found, key=lambda computation: (computation["start_us"], computation["computation"]))
 
 
@@ -304,8 +324,9 @@ def _spans(recording: Recording) -> list[schema.Span]:
 def _error(failure: Failure) -> schema.Error:
     return {
         "fingerprint": failure.fingerprint,
-        "type": failure.type,
-        "message": failure.message,
+        # The cause, which the headline and the error groups of a server name, too.
+        "type": failure.cause_type or failure.type,
+        "message": failure.cause_message or failure.message,
         "traceback": failure.traceback,
         "count": failure.count,
         "retried": failure.retried,
@@ -317,19 +338,19 @@ def _error(failure: Failure) -> schema.Error:
     }
 
 
-def _other_paths(recording: Recording, longest: CriticalPath) -> list[schema.CriticalPath]:
+def _other_paths(recording: Recording, longest: CriticalPath, numbers: Array) -> list[schema.CriticalPath]:
     """Return the paths of the next longest computations; none of a large recording, where each takes a second."""
     if recording["tasks"].rows > MAX_PATH_TASKS:
         return []
     rows = recording["computations"].records("computation", "start_us", "stop_us")
     names = [str(name) for name, _, _ in sorted(rows, key=lambda row: row[1] - row[2]) if name != longest.computation]
     paths = [critical_path(recording, name) for name in names[:MAX_OTHER_PATHS]]
-    return [_path(path) for path in paths if path.known]
+    return [_path(path, numbers) for path in paths if path.known]
 
 
-def _path(path: CriticalPath) -> schema.CriticalPath:
-    shown = replace(path, steps=path.steps[-MAX_STEPS:])
-    return cast(schema.CriticalPath, {**asdict(shown), "of": len(path.steps)})
+def _path(path: CriticalPath, numbers: Array) -> schema.CriticalPath:
+    steps = [{**asdict(step), "task": int(numbers[step.task_row])} for step in path.steps[-MAX_STEPS:]]
+    return cast(schema.CriticalPath, {**asdict(replace(path, steps=())), "steps": steps, "of": len(path.steps)})
 
 
 def _share(split: Breakdown, category: schema.Category) -> schema.Share:

@@ -275,6 +275,9 @@ def executions(page: Page, groups: Table) -> tuple[Table, Array]:
     workers = _texts(page, "workers", "worker") or [""]
     lanes = [(check_int(lane["worker"], len(workers) - 1), _thread(lane["thread"])) for lane in stream["lanes"]]
     ran_on = bars.lanes[done][order]
+    guessed = (
+        page.numbers(columns["guessed"], count)[order] > 0 if "guessed" in columns else np.zeros(count, dtype=bool)
+    )
     made: dict[str, Values] = {
         **{column.name: empty_values(column.kind, count) for column in TABLES["tasks"].columns},
         "id": np.arange(count),
@@ -284,7 +287,7 @@ def executions(page: Page, groups: Table) -> tuple[Table, Array]:
         "span": _spans(computation, group, groups),
         "computation": computation,
         "worker": _coded(np.array([worker for worker, _ in lanes], dtype=np.int64)[ran_on], workers),
-        "thread": np.array([thread for _, thread in lanes], dtype=np.int64)[ran_on],
+        "thread": np.where(guessed, 0, np.array([thread for _, thread in lanes], dtype=np.int64)[ran_on]),
         "queued_us": np.where(queue > 0, np.maximum(assigned - queue * tick, 0), 0),
         "assigned_us": assigned,
         "start_us": starts,

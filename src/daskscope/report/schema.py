@@ -125,7 +125,10 @@ class Finding(TypedDict):
 
 
 class Prefix(TypedDict):
-    """All executions of one task prefix, longest total first; durations in microseconds."""
+    """All executions of one task prefix, longest total first; durations in microseconds.
+
+    ``order`` is its position in the order in which prefixes first ran. Colours follow it, while the run goes on and later.
+    """
 
     prefix: str
     count: int
@@ -143,6 +146,7 @@ class Prefix(TypedDict):
     killed: int
     recomputed_us: int
     intervals_us: dict[str, int]
+    order: int
 
 
 class Worker(TypedDict):
@@ -159,13 +163,23 @@ class Worker(TypedDict):
     evidence: str
     tasks: int
     busy_us: int
-    utilisation: float
+    #: Share of its thread time while it was up that was not idle; the same for all workers that had its address.
+    busy_share: float
     peak_memory: int
     spilled: int
     processing: list[str]
     processing_count: int
     lost_count: int
     recomputed_us: int
+
+
+class WorkerPeriod(TypedDict):
+    """Time in which a connected worker did not take tasks: it was paused, or had just joined."""
+
+    worker: str
+    state: Literal["paused", "starting"]
+    start_us: int
+    stop_us: int
 
 
 class Computation(TypedDict):
@@ -176,6 +190,7 @@ class Computation(TypedDict):
     start_us: int
     stop_us: int
     tasks: int
+    #: Tasks that raised an exception and were not retried.
     errors: int
     span: str
     code: str
@@ -197,6 +212,7 @@ class Group(TypedDict):
     tasks: int
     nbytes: int
     errors: int
+    #: By category.
     durations_us: dict[str, int]
     dominant: Category
     dependencies: list[int]
@@ -244,8 +260,10 @@ class Step(TypedDict):
 
     ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, waiting for
     a busy thread, and the rest. With ``same_thread`` the step before did not produce an input, but occupied the thread.
+    ``task`` is its number in the stream, -1 if it was left out.
     """
 
+    task: int
     key: str
     prefix: str
     worker: str
@@ -425,6 +443,7 @@ class Report(TypedDict):
     failure: str
     prefixes: list[Prefix]
     workers: list[Worker]
+    worker_periods: list[WorkerPeriod]
     computations: list[Computation]
     groups: list[Group]
     spans: list[Span]

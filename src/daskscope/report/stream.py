@@ -12,7 +12,7 @@ import numpy as np
 
 from daskscope.analysis.columns.grouping import renumber, steps
 from daskscope.analysis.columns.intervals import task_intervals
-from daskscope.analysis.executions import find_ids
+from daskscope.analysis.executions import find_ids, recomputed_rows
 from daskscope.model.recording import Array, Recording, Strings, Table
 from daskscope.report.blocks import Blocks, from_mini, mini, zigzag
 from daskscope.report.key_templates import encode_key_templates
@@ -21,6 +21,8 @@ from daskscope.report.schema import Block, Edges, Lane, Stream
 #: A report of this size has about 18 MB and opens within 3 s.
 MAX_TASKS = 1_500_000
 MAX_EDGES = 3_000_000
+#: Executions of one worker whose thread is not known; more than these keep a lane of their own.
+MAX_PLACED = 200
 #: Resolution of the time axis: 1,000 times the resolution of a screen. Each further bit costs 12 kB per 100,000 tasks.
 MAX_TICKS = 2**22
 
@@ -40,7 +42,7 @@ def stream(
     tasks = recording["tasks"]
     kept = sample(tasks, MAX_TASKS)
     tick = max(1, -(-(stop_us - start_us) // MAX_TICKS))
-    lanes, lane_of_row = _lanes(tasks, kept, workers)
+    lanes, lane_of_row = _lanes(tasks, kept, workers, _thread_counts(recording["workers"]))
     bars = _bars(tasks, kept, lane_of_row)
     # Of two bars that begin together, an activity besides computing comes first.
     order = np.lexsort((bars.actions == 0, bars.starts))
@@ -64,6 +66,11 @@ def stream(
     }
     # The bars of five million tasks take 100 MB.
     del row, action, before, begin, durations, end
+    # The page draws work whose result was lost later like failed work. Readers of the file do not trust a guessed thread.
+    marks = {"lost": recomputed_rows(recording)[in_order], "guessed": tasks["thread"][in_order] == 0}
+    columns |= {
+        name: blocks.codes(f"stream.{name}", mark.astype(np.uint8)) for name, mark in marks.items() if mark.any()
+    }
     columns |= _task_columns(tasks, in_order, tick, prefixes, _positions(recording), blocks)
     prefix = _recode(tasks.strings("prefix"), _rank(prefixes), in_order)
     templates, key_columns = encode_key_templates(*tasks.strings("key").packed(in_order), prefix, blocks)
@@ -153,10 +160,14 @@ def _ticks(bars: _Bars, order: Array, start_us: int, stop_us: int, tick: int) ->
     return begin, end, durations
 
 
-def _lanes(tasks: Table, kept: Array, workers: list[str]) -> tuple[Array, Array]:
+def _lanes(tasks: Table, kept: Array, workers: list[str], counts: dict[str, int]) -> tuple[Array, Array]:
     """Return distinct (worker, thread) pairs in the order of the workers, and the lane of every row."""
     codes = _recode(tasks.strings("worker"), _rank(workers), kept)
-    thread = tasks["thread"][kept]
+    thread = tasks["thread"][kept].copy()
+    for worker in np.unique(codes[thread == 0]):
+        rows = np.flatnonzero(codes == worker)
+        count = counts.get(workers[worker], 1) if workers else 1
+        thread[rows] = _placed(thread[rows], tasks["start_us"][kept[rows]], tasks["stop_us"][kept[rows]], count)
     threads = np.unique(thread)
     width = max(1, len(threads))
     # Numbers sort ten times faster than pairs.
@@ -165,6 +176,30 @@ def _lanes(tasks: Table, kept: Array, workers: list[str]) -> tuple[Array, Array]
     lane_of_row = np.zeros(tasks.rows, dtype=np.int32)
     lane_of_row[kept] = inverse
     return lanes, lane_of_row
+
+
+def _placed(thread: Array, start: Array, stop: Array, count: int) -> Array:
+    """Return the threads of the executions of a worker with ``count`` threads; unknown ones (0) go where nothing else ran.
+
+    A killed execution leaves no thread behind. In a lane of its own, its worker would have one thread too many.
+    """
+    unknown = np.flatnonzero(thread == 0)
+    if len(unknown) > MAX_PLACED:
+        return thread
+    known = np.unique(thread[thread != 0]).tolist()
+    # Threads that nothing else names get negative numbers.
+    more = max(0, min(count - len(known), len(unknown)))
+    lanes = known + list(range(-1, -1 - more, -1)) or [0]
+    placed = thread.copy()
+    for row in unknown[np.argsort(start[unknown], kind="stable")]:
+        before = (placed != 0) & (start < stop[row])
+        last = [int(stop[before & (placed == number)].max(initial=0)) for number in lanes]
+        placed[row] = lanes[int(np.argmin(last))]
+    return placed
+
+
+def _thread_counts(workers: Table) -> dict[str, int]:
+    return dict(zip(workers["worker"].tolist(), workers["nthreads"].tolist(), strict=True))
 
 
 def _lane_records(lanes: Array, lane: Array, executions: Array) -> list[Lane]:

@@ -17,6 +17,8 @@ from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, event_rate
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.intervals import overlaps_us
+from daskscope.analysis.failures import final_failures
+from daskscope.analysis.time.waiting import cpu_share
 from daskscope.insights.facts import Facts
 from daskscope.model.recording import Completeness, Recording, Table
 from daskscope.model.untrusted import LARGEST, parse_object
@@ -86,9 +88,8 @@ MAX_ROWS = 2_000
 MAX_TASKS = 500
 MAX_TEXT = 2_000
 MAX_EVENTS = 2_000
-#: Dask's names of actions, and their category of thread time.
+#: Dask's names of actions besides computing, and their category of thread time.
 ACTIONS: dict[str, Category] = {
-    "compute": "cpu",
     "transfer": "transfer",
     "disk-read": "disk",
     "disk-write": "disk",
@@ -171,15 +172,13 @@ def groups(recording: Recording) -> list[Group]:
     # A name may occur in several computations. Prefer the dependency in the same computation, else the latest one.
     positions: dict[tuple[str, str], int] = {(rows[i][0], rows[i][2]): at for at, i in enumerate(order)}
     anywhere = {rows[i][0]: at for at, i in enumerate(order)}
-    failed = _count_final_failures(recording)
+    failed = final_failures(recording, "group", "computation")
+    recorded = final_failures(recording, "computation")
+    shares = _cpu_shares(recording)
     found: list[Group] = []
     for i in order:
         group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
-        durations_us = {
-            str(name): int(us)
-            for name, us in parse_object(durations).items()
-            if isinstance(us, (int, float)) and abs(us) <= LARGEST
-        }
+        durations_us = _by_category(durations, shares.get(prefix, 1.0))
         counts = {name: n for name, n in parse_object(states).items() if isinstance(n, int) and abs(n) <= LARGEST}
         at = (positions.get((name, computation), anywhere.get(name)) for name in needs)
         found.append(
@@ -192,8 +191,8 @@ def groups(recording: Recording) -> list[Group]:
                 "stop_us": stop,
                 "tasks": sum(counts.values()),
                 "nbytes": nbytes,
-                # Dask's own counter drops a failure once its task is forgotten.
-                "errors": max(failed.get((group, computation), 0), counts.get("erred", 0)),
+                # Dask's counter drops a failure once its task is forgotten, and has tasks that only depended on a failed one.
+                "errors": failed.get((group, computation), 0 if (computation,) in recorded else counts.get("erred", 0)),
                 "durations_us": durations_us,
                 "dominant": _dominant(durations_us),
                 "dependencies": sorted({position for position in at if position is not None}),
@@ -202,16 +201,26 @@ def groups(recording: Recording) -> list[Group]:
     return found
 
 
-def _count_final_failures(recording: Recording) -> dict[tuple[str, str], int]:
-    """Count failures that were not retried, by group and computation, without tasks that only depended on a failed one."""
-    rows = recording["exceptions"].records("group", "computation", "will_retry", "blamed_key", "count")
-    found: dict[tuple[str, str], int] = {}
-    for group, computation, will_retry, blamed, count in rows:
-        if not will_retry and not blamed:
-            found[group, computation] = found.get((group, computation), 0) + count
+def _cpu_shares(recording: Recording) -> dict[str, float]:
+    """Return the CPU share of the compute time of each prefix."""
+    prefixes = recording["tasks"].strings("prefix")
+    return dict(zip(prefixes.values.tolist(), cpu_share(recording, prefixes).tolist(), strict=True))
+
+
+def _by_category(durations: str, cpu: float) -> dict[str, int]:
+    """Return the time of a task group by category. Dask counts waiting inside of tasks as computing."""
+    found: dict[str, int] = {}
+    for action, value in parse_object(durations).items():
+        if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
+            continue
+        us = int(value)
+        on_cpu = round(us * cpu) if action == "compute" else 0
+        rest = ACTIONS.get(action, "noncpu")
+        for category, part in (("cpu", on_cpu), (rest, us - on_cpu)):
+            if part:
+                found[category] = found.get(category, 0) + part
     return found
 
 
 def _dominant(durations_us: dict[str, int]) -> Category:
-    action = max(durations_us, key=lambda name: durations_us[name], default="")
-    return ACTIONS.get(action, "noncpu") if action else "idle"
+    return cast(Category, max(durations_us, key=lambda category: durations_us[category], default="idle"))

@@ -79,14 +79,21 @@ class Cluster(TypedDict):
     url: str
 
 
+class ListedCluster(Cluster):
+    """A cluster, and what went wrong in it."""
+
+    #: Workers that left unexpectedly.
+    lost_workers: int
+    #: The error that failed it, or how it lost workers; empty if nothing went wrong.
+    problem: str
+
+
 class ClusterList(TypedDict):
     """A page of an account's clusters, and the number of clusters in each state."""
 
-    items: list[Cluster]
+    items: list[ListedCluster]
     next: str | None
     states: dict[str, int]
-    #: If requested: the share of busy threads over the last hour by cluster ID, oldest first.
-    busy: dict[str, list[float]]
 
 
 class Prefix(TypedDict):
@@ -104,6 +111,8 @@ class Prefix(TypedDict):
     deserialize: float
     longest: float
     mean: float
+    #: Position in the order in which the prefixes of the cluster first ran; colours follow it.
+    order: int
 
 
 class Worker(TypedDict):
@@ -136,6 +145,16 @@ class ConnectedClient(TypedDict):
     held_nbytes: int
 
 
+class RecentRun(TypedDict):
+    """A run as a dot in the row of its name."""
+
+    id: str
+    start: str | None
+    duration: float
+    state: RunState
+    lost_workers: int
+
+
 class OneCluster(Cluster):
     """A cluster with its workers, clients and prefixes."""
 
@@ -144,6 +163,8 @@ class OneCluster(Cluster):
     worker_list: list[Worker]
     clients: list[ConnectedClient]
     prefixes: list[Prefix]
+    #: The last runs of its name, oldest first; empty without a name.
+    recent: list[RecentRun]
 
 
 class History(TypedDict):
@@ -254,26 +275,19 @@ class ErrorGroup(TypedDict):
     first_seen: str | None
     last_seen: str | None
     count: int
+    #: Errors that were not retried, and the computations they failed.
+    n_fatal: int
+    n_computations: int
     n_clusters: int
     users: list[str]
+    #: Where it is raised: the innermost frame of the user's code, else of any code; empty if unknown.
+    function: str
+    file: str
+    line: int
     state: ErrorState
     state_since: str | None
     state_by: str
     url: str
-
-
-class ListedError(ErrorGroup):
-    """An error group with its errors per hour, oldest first."""
-
-    hours: list[int]
-
-
-class OneError(ErrorGroup):
-    """An error group with its latest errors, and the versions it was seen with, by package."""
-
-    traceback: str
-    versions: dict[str, list[str]]
-    latest: list[Failure]
 
 
 class HostedReport(TypedDict):
@@ -419,49 +433,6 @@ class AccountPreferences(TypedDict):
     core_hour: float
     gib_hour: float
     price_overrides: dict[str, dict[str, float]]
-
-
-class Running(TypedDict):
-    """A running cluster and its progress."""
-
-    cluster: Cluster
-    done: int
-    total: int
-
-
-class Day(TypedDict):
-    """Usage of an account on one day (UTC)."""
-
-    day: str
-    tasks: int
-    errors: int
-    compute_seconds: float
-    thread_seconds: float
-    cost: float
-    cost_idle: float
-
-
-class WeekCell(TypedDict):
-    """Compute time of a member in a week, which starts on Monday."""
-
-    user: str
-    week: str
-    compute_seconds: float
-
-
-class Overview(TypedDict):
-    """What the home page shows."""
-
-    states: dict[str, int]
-    running: list[Running]
-    failed: list[Computation]
-    n_failed: int
-    n_finished: int
-    idle: list[Cluster]
-    idle_per_hour: float
-    days: list[Day]
-    weeks: list[WeekCell]
-    reports: list[HostedReport]
 
 
 class UsageLine(TypedDict):

@@ -135,6 +135,16 @@ def _history(services: Services, cluster: clusters.Cluster, now_us: int) -> Incr
     }
 
 
+def known_until_us(cluster: clusters.Cluster, recording: Recording, now_us: int) -> int:
+    """Return the time up to which a page knows what the threads of a cluster did."""
+    # An idle cluster is silent for half a minute, and sends at once when it has work. Its threads were idle meanwhile.
+    if not cluster.is_live or cluster.state == "idle":
+        return now_us
+    # The new rows may be newer than the cluster's, which was read before them.
+    stops = recording["tasks"]["stop_us"]
+    return min(now_us, max(clusters.known_until_us(cluster), int(stops[stops <= now_us].max(initial=0))))
+
+
 def _encode(
     follow: Follow,
     recording: Recording,
@@ -152,8 +162,8 @@ def _encode(
         "is_first": history is not None,
         "origin_us": made.origin_us,
         "now_us": now_us,
+        "known_until_us": known_until_us(cluster, recording, now_us),
         "is_live": cluster.is_live,
-        "state": cluster.state,
         "window": WINDOW_S,
         "first_second": max(0, (first_us - made.origin_us) // SECOND),
         "names": cast(IncrementNames, made.names),
@@ -161,7 +171,8 @@ def _encode(
         "errors": cast(list[IncrementError], made.errors),
         "keys": list(made.keys),
         "left_out": made.left_out,
-        "history": history,
+        # The sums of the run are not split by computation.
+        "history": None if follow.computation else history,
         "columns": [
             (part, name, values.dtype.str.lstrip("<|"), len(values))
             for part, columns in made.parts.items()
@@ -211,8 +222,6 @@ class IncrementNames(TypedDict):
     #: Worker and thread.
     lanes: list[tuple[str, int]]
     workers: list[str]
-    #: Context, label and unit.
-    activities: list[tuple[str, str, str]]
     #: File, function, line and whose code it is.
     frames: list[tuple[str, str, int, str]]
 
@@ -237,8 +246,9 @@ class IncrementHeader(TypedDict):
     #: Seconds and bars count from this time on the scheduler's clock.
     origin_us: int
     now_us: int
+    #: Rows up to this time have arrived. Nothing is known of the time since, so that it is neither busy nor idle.
+    known_until_us: int
     is_live: bool
-    state: str
     #: Seconds that a page keeps.
     window: int
     #: The first second of which the first increment has rows; it covers less than the window if there were very many.
@@ -250,7 +260,7 @@ class IncrementHeader(TypedDict):
     keys: list[str]
     #: Executions without a bar, because there were too many.
     left_out: int
-    #: None except in the first increment.
+    #: None except in the first increment of a cluster.
     history: IncrementHistory | None
     #: Part, column, type and length.
     columns: list[tuple[str, str, str, int]]

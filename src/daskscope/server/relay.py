@@ -23,6 +23,8 @@ CHANNEL = "daskscope_changed"
 #: A channel of its own: servers of earlier versions would not understand its messages.
 WATCHED_CHANNEL = "daskscope_watched"
 MAX_BYTES = 7_000
+#: Name of the connection that listens, in ``pg_stat_activity``.
+LISTENER = "daskscope listener"
 RETRY_S = 5.0
 LOOK_S = 1.0
 #: How long a notification may take to send, and how often a silent connection is checked.
@@ -76,7 +78,7 @@ class Relay:
         with self._lock:
             try:
                 if self._speaking is None or self._speaking.closed:
-                    self._speaking = self._connect()
+                    self._speaking = self._connect("daskscope notifier")
                 for text in texts:
                     self._speaking.execute("SELECT pg_notify(%s, %s)", (channel, text))
             except psycopg.Error:
@@ -86,7 +88,7 @@ class Relay:
     def _listen(self) -> None:
         while not self._stop.is_set():
             try:
-                with self._connect() as tx:
+                with self._connect(LISTENER) as tx:
                     for channel in (ACCESS_CHANNEL, WATCHED_CHANNEL, CHANNEL):
                         tx.execute(f"LISTEN {channel}")
                     # Revocations may have been missed while nobody listened.
@@ -102,10 +104,11 @@ class Relay:
             except psycopg.Error:
                 self._stop.wait(RETRY_S)
 
-    def _connect(self) -> BoundedConnection:
+    def _connect(self, name: str) -> BoundedConnection:
         # The writer waits for a notification to be sent.
         patience = Patience(SPEAK_S, self._stop)
-        return connect(patience, self.address, autocommit=True, **{"connect_timeout": CONNECT_S, **SILENT_HOST})
+        options = {"connect_timeout": CONNECT_S, "application_name": name, **SILENT_HOST}
+        return connect(patience, self.address, autocommit=True, **options)
 
     def _heard(self, channel: str, payload: str) -> None:
         if channel == ACCESS_CHANNEL:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
@@ -10,21 +9,26 @@ from urllib.parse import quote
 
 import numpy as np
 
+from daskscope import units
 from daskscope.analysis.columns.intervals import day_shares
 from daskscope.analysis.compare.history import Usual
 from daskscope.analysis.cost import Cost, choose_prices, estimate
+from daskscope.analysis.failures import raised_in
 from daskscope.analysis.running.rollup import Sums
 from daskscope.analysis.running.still_running import describe_state
 from daskscope.analysis.summary import call_line
+from daskscope.insights.facts import describe_losses, error_line
 from daskscope.model.recording import Array
-from daskscope.model.untrusted import encodable
+from daskscope.model.untrusted import encodable, parse_json
 from daskscope.server import contract, live_contract
 from daskscope.server.contract import HostedReport, Money, Prefix
+from daskscope.storage.base.archive import Transaction
 from daskscope.storage.catalog.clusters import Cluster
 from daskscope.storage.catalog.computations import Computation
 from daskscope.storage.catalog.error_groups import ErrorGroup, Failure
-from daskscope.storage.catalog.overview import PaidRun
+from daskscope.storage.catalog.overview import PaidRun, progress
 from daskscope.storage.catalog.reports import Report
+from daskscope.storage.catalog.run_groups import RecentRun, fatal_errors, lost_workers
 from daskscope.storage.people.accounts import Account
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -46,9 +50,9 @@ def seconds(us: float) -> float:
 def parsed(text: str, default: Any) -> Any:
     """Parse JSON that a recorder sent; return the default if it is invalid."""
     try:
-        value = json.loads(text) if text else default
+        value = parse_json(text) if text else default
         value = _plain(value) if "\\u" in text else value
-    except (ValueError, RecursionError):
+    except ValueError:
         return default
     return value if isinstance(value, type(default)) else default
 
@@ -107,14 +111,14 @@ def cluster_view(
         "account": account.name,
         "state": row.state,
         "status": "running" if live else "stopped",
-        "reason": describe_state(row, row.state, now_us),
+        "reason": describe_state(row, row.state, scheduler_now_us(row, now_us)),
         "created": moment(row.start_us or row.created_us),
         "start": moment(row.start_us),
         "end": moment(row.end_us),
         "last_seen": moment(row.seen_us),
         "last_work": moment(row.last_work_us),
         "idle_since": moment(idle),
-        "duration": seconds(uptime_us(row, now_us)),
+        "duration": seconds(recorded_us(row, now_us)),
         "workers": row.workers if live else 0,
         "threads": row.threads if live else 0,
         "memory": row.memory if live else 0,
@@ -147,6 +151,34 @@ def cluster_view(
     }
 
 
+def listed_clusters(
+    tx: Transaction, rows: Sequence[Cluster], account: Account, base: str, now_us: int, lost_rows: Mapping[int, int]
+) -> list[contract.ListedCluster]:
+    """Return clusters, each with what went wrong in it."""
+    errors = fatal_errors(tx, account.id, [row.id for row in rows if row.state == "failed"])
+    lost = lost_workers(tx, [row.id for row in rows])
+    tasks = progress(tx, [row.id for row in rows if row.state == "running"])
+    items: list[contract.ListedCluster] = []
+    for row in rows:
+        error, workers = errors.get((row.id, "")), lost.get(row.id, [])
+        # The recorder did not send the errors of all failed tasks.
+        unnamed = f"{units.counted(row.errors, 'task')} failed" if row.state == "failed" and row.errors else ""
+        view = cluster_view(row, account, base, now_us, lost_rows)
+        done, total = tasks.get(row.id, (0, 0))
+        is_counted = total > 0 and (row.tasks_processing + row.tasks_queued > 0 or not row.tasks_unrunnable)
+        items.append(
+            {
+                **view,
+                "reason": f"{units.count(done)} of {units.counted(total, 'task')} done"
+                if is_counted
+                else view["reason"],
+                "lost_workers": len(workers),
+                "problem": error_line(error) if error else unnamed or (describe_losses(workers) if workers else ""),
+            }
+        )
+    return items
+
+
 def scheduler_now_us(row: Cluster, now_us: int) -> int:
     """Return the current time on a scheduler's clock.
 
@@ -156,12 +188,13 @@ def scheduler_now_us(row: Cluster, now_us: int) -> int:
     return max(seen, now_us - offset if offset or not seen else seen + max(0, now_us - row.received_us))
 
 
-def uptime_us(row: Cluster, now_us: int) -> int:
-    """Return how long a cluster has been running."""
-    if not row.start_us:
+def recorded_us(row: Cluster, now_us: int) -> int:
+    """Return how long a cluster has been recorded: the duration of its document."""
+    begin = row.recording_us or row.start_us
+    if not begin:
         return 0
     seen = scheduler_now_us(row, now_us) if row.is_live else row.seen_us
-    return max(0, (row.end_us or seen) - row.start_us)
+    return max(0, (row.end_us or seen) - begin)
 
 
 def computation_view(row: Computation, account: Account, base: str, now_us: int) -> contract.Computation:
@@ -187,8 +220,8 @@ def computation_view(row: Computation, account: Account, base: str, now_us: int)
         "n_tasks": row.tasks,
         "states": {name: getattr(row, name) for name in ("memory", "erred", "released", "forgotten", "unfinished")},
         "n_executions": sums.tasks,
-        # Tasks that raised, and tasks that could not run because of them.
-        "n_errors": max(sums.errors, row.erred),
+        # Dask's counter also has tasks that could not run because of a failed one.
+        "n_errors": sums.errors or row.erred,
         "durations": {
             "compute": seconds(sums.compute_us),
             "transfer": seconds(sums.transfer_us),
@@ -244,6 +277,7 @@ def exception_view(row: Failure, account: Account, base: str) -> contract.Failur
 
 
 def error_group_view(row: ErrorGroup, account: Account, base: str) -> contract.ErrorGroup:
+    place = raised_in(row.sample.traceback)
     return {
         "fingerprint": row.fingerprint,
         "type": row.type,
@@ -251,8 +285,13 @@ def error_group_view(row: ErrorGroup, account: Account, base: str) -> contract.E
         "first_seen": moment(row.first_us),
         "last_seen": moment(row.last_us),
         "count": row.count,
+        "n_fatal": row.fatal,
+        "n_computations": row.computations,
         "n_clusters": row.clusters,
         "users": sorted(row.users),
+        "function": place.function,
+        "file": place.file,
+        "line": place.line,
         "state": row.state,
         "state_since": moment(row.state_us),
         "state_by": row.state_by,
@@ -260,7 +299,14 @@ def error_group_view(row: ErrorGroup, account: Account, base: str) -> contract.E
     }
 
 
-def prefix_view(prefix: str, sums: Sums) -> Prefix:
+def prefix_views(prefixes: list[tuple[str, Sums]], of_cluster: list[tuple[str, Sums]]) -> list[Prefix]:
+    """Return prefixes with their order in the whole cluster, so that a computation has the colours of its cluster."""
+    first = sorted(of_cluster, key=lambda item: (item[1].first_us, item[0]))
+    order = {name: position for position, (name, _) in enumerate(first)}
+    return [_prefix_view(name, sums, order.get(name, len(order))) for name, sums in prefixes]
+
+
+def _prefix_view(prefix: str, sums: Sums, order: int) -> Prefix:
     compute, timed = seconds(sums.compute_us), sums.tasks - sums.killed
     return {
         "prefix": prefix,
@@ -276,6 +322,7 @@ def prefix_view(prefix: str, sums: Sums) -> Prefix:
         "longest": seconds(sums.longest_us),
         # Executions killed with their worker have no duration.
         "mean": round(compute / timed, 6) if timed > 0 else 0.0,
+        "order": order,
     }
 
 
@@ -320,3 +367,15 @@ def paid_by_day(runs: Sequence[PaidRun], account: Account, first_day: int, days:
 
 def date_of(day: int) -> str:
     return (EPOCH + timedelta(days=day)).isoformat()
+
+
+def recent_view(run: RecentRun, lost: int) -> contract.RecentRun:
+    """Return a run as a dot in the strip of its name; ``lost`` is the number of workers that it lost."""
+    begin, stop = run.recording_us or run.start_us, run.end_us or run.seen_us
+    return {
+        "id": run.cluster,
+        "start": moment(run.start_us),
+        "duration": seconds(max(0, stop - begin)) if begin else 0.0,
+        "state": run.state,
+        "lost_workers": lost,
+    }

@@ -12,6 +12,7 @@ import numpy as np
 
 from daskscope.errors import WireError
 from daskscope.model.recording import Array, Lists, Strings, Values, empty_values, object_array
+from daskscope.model.untrusted import check_depth
 from daskscope.wire.encode_keys import HEX, MAX_INTEGERS, TEXT, TUPLE
 from daskscope.wire.layout import MAX_ITEMS, MAX_NAME, MAX_NAMES, MAX_VALUES, count_items
 
@@ -323,8 +324,10 @@ class KeylessReader(ColumnReader):
 def parse_json(data: bytes | memoryview) -> Any:
     """Parse standard JSON: UTF-8, no NaN, no infinities."""
     try:
-        return _JSON.decode(str(data, "utf-8"))
-    except (ValueError, RecursionError) as error:
+        text = str(data, "utf-8")
+        check_depth(text)
+        return _JSON.decode(text)
+    except ValueError as error:
         raise WireError(f"malformed JSON in a frame ({type(error).__name__})") from None
 
 

@@ -626,6 +626,7 @@ CREATE INDEX ix_runs_state ON public.runs USING btree (account_id, received_us, 
 CREATE INDEX ix_sessions_user_id ON public.sessions USING btree (user_id);
 CREATE INDEX ix_tokens_account_id_user_id ON public.tokens USING btree (account_id, user_id);
 CREATE INDEX ix_tokens_parent ON public.tokens USING btree (parent);
+CREATE INDEX ix_workers_verdict_run_id ON public.workers USING btree (verdict, run_id);
 ALTER TABLE ONLY public.account_keys
     ADD CONSTRAINT fk_account_keys_account_id FOREIGN KEY (account_id) REFERENCES public.accounts(id) ON DELETE CASCADE;
 ALTER TABLE ONLY public.activities

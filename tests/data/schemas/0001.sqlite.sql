@@ -498,6 +498,7 @@ CREATE INDEX ix_account_keys_account_id ON account_keys (account_id);
 CREATE INDEX ix_members_user_id ON members (user_id);
 CREATE INDEX ix_tokens_account_id_user_id ON tokens (account_id, user_id);
 CREATE INDEX ix_tokens_parent ON tokens (parent);
+CREATE INDEX ix_workers_verdict_run_id ON workers (verdict, run_id);
 CREATE INDEX ix_sessions_user_id ON sessions (user_id);
 CREATE INDEX ix_reports_share ON reports (share);
 CREATE INDEX ix_runs_account_id_start_us ON runs (account_id, start_us);

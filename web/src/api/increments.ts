@@ -7,7 +7,7 @@ export type Column = Float64Array | Uint8Array | Uint16Array | Uint32Array;
 
 const TYPES = { f8: Float64Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array } as const;
 
-type Part = "bars" | "busy" | "samples" | "transfers" | "activities" | "stacks" | "nodes";
+type Part = "bars" | "busy" | "samples" | "stacks" | "nodes";
 
 /** What a page that follows a cluster did not have yet. */
 export interface Increment {
@@ -21,15 +21,7 @@ export async function decodeIncrement(data: ArrayBuffer): Promise<Increment> {
   const size = new DataView(data).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, size))) as IncrementHeader;
   const raw = await inflate(data.slice(4 + size));
-  const parts: Increment["parts"] = {
-    bars: {},
-    busy: {},
-    samples: {},
-    transfers: {},
-    activities: {},
-    stacks: {},
-    nodes: {},
-  };
+  const parts: Increment["parts"] = { bars: {}, busy: {}, samples: {}, stacks: {}, nodes: {} };
   let at = 0;
   for (const [part, name, type, length] of header.columns) {
     const Type = TYPES[type as keyof typeof TYPES];

@@ -3,7 +3,6 @@
 export const MAX_PREDICTED_COUNTS = 8;
 export const MAX_PREDICTED_WORKERS = 10000;
 export const MAX_PREDICTED_THREADS = 1000;
-export const MAX_COMPARED_RUNS = 20;
 export const MIN_PASSWORD = 10;
 export const TOKEN_DAYS = 90;
 export const AUDIT_DAYS = 400;

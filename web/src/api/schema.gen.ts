@@ -117,7 +117,7 @@ export interface ComparedText {
 }
 
 /**
- * Stacks of both sides in one tree: file, function, line and owner of each frame; mean self seconds of each node.
+ * Stacks of both sides in one tree: file, function, line and owner of each frame; self seconds of each node in a median run.
  *
  * A node refers to a frame, and to its parent by index plus one; 0 for roots.
  */
@@ -134,11 +134,15 @@ export interface Comparison {
   before: string[];
   after: string[];
   headline: string;
+  verdict: string;
+  reason: string;
   notes: string[];
   repeats_before: number;
   repeats_after: number;
   can_prove: boolean;
   wall: ComparedChange;
+  walls_before: number[];
+  walls_after: number[];
   prefixes: ComparedPrefix[];
   thread_us: ComparedChange[];
   spans_us: ComparedChange[];
@@ -249,7 +253,11 @@ export interface Finding {
   rule: string;
 }
 
-/** All executions of one task prefix, longest total first; durations in microseconds. */
+/**
+ * All executions of one task prefix, longest total first; durations in microseconds.
+ *
+ * ``order`` is its position in the order in which prefixes first ran. Colours follow it, while the run goes on and later.
+ */
 export interface Prefix {
   prefix: string;
   count: number;
@@ -267,6 +275,7 @@ export interface Prefix {
   killed: number;
   recomputed_us: number;
   intervals_us: Record<string, number>;
+  order: number;
 }
 
 /** One worker from joining to leaving. */
@@ -282,13 +291,21 @@ export interface Worker {
   evidence: string;
   tasks: number;
   busy_us: number;
-  utilisation: number;
+  busy_share: number;
   peak_memory: number;
   spilled: number;
   processing: string[];
   processing_count: number;
   lost_count: number;
   recomputed_us: number;
+}
+
+/** Time in which a connected worker did not take tasks: it was paused, or had just joined. */
+export interface WorkerPeriod {
+  worker: string;
+  state: "paused" | "starting";
+  start_us: number;
+  stop_us: number;
 }
 
 /** One ``compute()``, ``persist()`` or ``submit()`` call, with its calling code. */
@@ -361,8 +378,10 @@ export interface Event {
  *
  * ``wait_us`` is the time since the end of the step before: queued at the scheduler, fetching inputs, waiting for
  * a busy thread, and the rest. With ``same_thread`` the step before did not produce an input, but occupied the thread.
+ * ``task`` is its number in the stream, -1 if it was left out.
  */
 export interface Step {
+  task: number;
   key: string;
   prefix: string;
   worker: string;
@@ -535,6 +554,7 @@ export interface Report {
   failure: string;
   prefixes: Prefix[];
   workers: Worker[];
+  worker_periods: WorkerPeriod[];
   computations: Computation[];
   groups: Group[];
   spans: Span[];

@@ -158,7 +158,6 @@ export interface IncrementNames {
   prefixes: string[];
   lanes: [string, number][];
   workers: string[];
-  activities: [string, string, string][];
   frames: [string, string, number, string][];
 }
 
@@ -177,8 +176,8 @@ export interface IncrementHeader {
   is_first: boolean;
   origin_us: number;
   now_us: number;
+  known_until_us: number;
   is_live: boolean;
-  state: string;
   window: number;
   first_second: number;
   names: IncrementNames;
@@ -294,6 +293,374 @@ export interface ComputationHistory {
   changes: HistoryChange[];
 }
 
+/** A cluster, and what went wrong in it. */
+export interface ListedCluster {
+  id: string;
+  scheduler_id: string;
+  name: string;
+  user: string;
+  host: string;
+  address: string;
+  account: string;
+  state: RunState;
+  status: "running" | "stopped";
+  reason: string;
+  created: string | null;
+  start: string | null;
+  end: string | null;
+  last_seen: string | null;
+  last_work: string | null;
+  idle_since: string | null;
+  duration: number;
+  workers: number;
+  threads: number;
+  memory: number;
+  memory_limit: number;
+  peak_workers: number;
+  peak_threads: number;
+  peak_memory_limit: number;
+  clock_offset: number;
+  tasks_processing: number;
+  tasks_queued: number;
+  tasks_unrunnable: number;
+  n_tasks: number;
+  n_errors: number;
+  n_exceptions: number;
+  n_computations: number;
+  thread_seconds: number;
+  compute_seconds: number;
+  transfer_seconds: number;
+  disk_seconds: number;
+  idle_seconds: number;
+  nbytes: number;
+  tags: string[];
+  versions: Record<string, string>;
+  platform: Record<string, string>;
+  dropped: Record<string, number>;
+  missing_rows: number;
+  cost: Money;
+  url: string;
+  lost_workers: number;
+  problem: string;
+}
+
+/** A run as a dot in the row of its name. */
+export interface RecentRun {
+  id: string;
+  start: string | null;
+  duration: number;
+  state: RunState;
+  lost_workers: number;
+}
+
+/** The clusters of one name that a filter selects. A cluster without a name is a group of its own. */
+export interface RunGroup {
+  name: string;
+  newest: ListedCluster;
+  runs: number;
+  cost: number;
+  recent: RecentRun[];
+}
+
+/** A page of an account's clusters by name, and the number of clusters in each state, whatever state the filter selects. */
+export interface RunList {
+  items: RunGroup[];
+  next: string | null;
+  states: Record<string, number>;
+  lost_workers: number;
+}
+
+/** A cluster as lists show it. */
+export interface Cluster {
+  id: string;
+  scheduler_id: string;
+  name: string;
+  user: string;
+  host: string;
+  address: string;
+  account: string;
+  state: RunState;
+  status: "running" | "stopped";
+  reason: string;
+  created: string | null;
+  start: string | null;
+  end: string | null;
+  last_seen: string | null;
+  last_work: string | null;
+  idle_since: string | null;
+  duration: number;
+  workers: number;
+  threads: number;
+  memory: number;
+  memory_limit: number;
+  peak_workers: number;
+  peak_threads: number;
+  peak_memory_limit: number;
+  clock_offset: number;
+  tasks_processing: number;
+  tasks_queued: number;
+  tasks_unrunnable: number;
+  n_tasks: number;
+  n_errors: number;
+  n_exceptions: number;
+  n_computations: number;
+  thread_seconds: number;
+  compute_seconds: number;
+  transfer_seconds: number;
+  disk_seconds: number;
+  idle_seconds: number;
+  nbytes: number;
+  tags: string[];
+  versions: Record<string, string>;
+  platform: Record<string, string>;
+  dropped: Record<string, number>;
+  missing_rows: number;
+  cost: Money;
+  url: string;
+}
+
+/** A computation: one ``compute()``, ``persist()`` or ``submit()`` call. */
+export interface Computation {
+  id: string;
+  cluster_id: string;
+  scheduler_id: string;
+  cluster_name: string;
+  user: string;
+  state: RunState;
+  code: string;
+  call: string;
+  code_file: string;
+  code_line: number;
+  start: string | null;
+  stop: string | null;
+  duration: number;
+  n_tasks: number;
+  states: Record<string, number>;
+  n_executions: number;
+  n_errors: number;
+  durations: Record<string, number>;
+  nbytes: number;
+  n_groups: number;
+  n_submissions: number;
+  span: string;
+  client: string;
+  url: string;
+}
+
+/** A report on the server. */
+export interface HostedReport {
+  id: number;
+  filename: string;
+  title: string;
+  private: boolean;
+  url: string;
+  kind: "recording" | "html";
+  account: string;
+  user: string | null;
+  created: string | null;
+  expires: string | null;
+  size: number;
+  duration: number;
+  n_tasks: number;
+  n_errors: number;
+  state: string;
+  cluster_id: string;
+  tags: string[];
+}
+
+/** Usage of an account over some days. */
+export interface Usage {
+  by: "day" | "user" | "cluster" | "prefix";
+  items: UsageLine[];
+  total: UsageLine;
+  clusters: number;
+  estimate: boolean;
+}
+
+/** Usage of one day, user, cluster or prefix. A prefix has a share of the cost of busy threads, but no threads. */
+export interface UsageLine {
+  name: string;
+  label: string;
+  tasks: number;
+  errors: number;
+  compute_seconds: number;
+  transfer_seconds: number;
+  nbytes: number;
+  thread_seconds: number;
+  cost: number;
+  cost_busy: number;
+  cost_idle: number;
+}
+
+/** A running cluster and its progress. */
+export interface Running {
+  cluster: Cluster;
+  done: number;
+  total: number;
+}
+
+/** Usage of an account on one day (UTC). */
+export interface Day {
+  day: string;
+  tasks: number;
+  errors: number;
+  compute_seconds: number;
+  thread_seconds: number;
+  cost: number;
+  cost_idle: number;
+}
+
+/** Compute time of a member in a week, which starts on Monday. */
+export interface WeekCell {
+  user: string;
+  week: string;
+  compute_seconds: number;
+}
+
+/** The last computation of a run that failed. */
+export interface FailedComputation {
+  id: string;
+  cluster_id: string;
+  scheduler_id: string;
+  cluster_name: string;
+  user: string;
+  state: RunState;
+  code: string;
+  call: string;
+  code_file: string;
+  code_line: number;
+  start: string | null;
+  stop: string | null;
+  duration: number;
+  n_tasks: number;
+  states: Record<string, number>;
+  n_executions: number;
+  n_errors: number;
+  durations: Record<string, number>;
+  nbytes: number;
+  n_groups: number;
+  n_submissions: number;
+  span: string;
+  client: string;
+  url: string;
+  cause: string;
+  n_failed: number;
+}
+
+/** What the home page shows. */
+export interface Overview {
+  states: Record<string, number>;
+  running: Running[];
+  failed: FailedComputation[];
+  n_failed: number;
+  n_finished: number;
+  idle: Cluster[];
+  idle_per_hour: number;
+  days: Day[];
+  weeks: WeekCell[];
+  reports: HostedReport[];
+}
+
+/** An error group: errors with the same fingerprint. */
+export interface ErrorGroup {
+  fingerprint: string;
+  type: string;
+  message: string;
+  first_seen: string | null;
+  last_seen: string | null;
+  count: number;
+  n_fatal: number;
+  n_computations: number;
+  n_clusters: number;
+  users: string[];
+  function: string;
+  file: string;
+  line: number;
+  state: ErrorState;
+  state_since: string | null;
+  state_by: string;
+  url: string;
+}
+
+/** A failed execution. */
+export interface Failure {
+  id: number;
+  time: string | null;
+  cluster_id: string;
+  scheduler_id: string;
+  cluster_name: string;
+  user: string;
+  type: string;
+  message: string;
+  traceback: string;
+  cause_type: string;
+  cause_message: string;
+  key: string;
+  prefix: string;
+  computation_id: string;
+  worker: string;
+  fingerprint: string;
+  will_retry: boolean;
+  count: number;
+  url: string;
+}
+
+/** An error group with its errors per hour, oldest first, and how many of them were not retried. */
+export interface ListedError {
+  fingerprint: string;
+  type: string;
+  message: string;
+  first_seen: string | null;
+  last_seen: string | null;
+  count: number;
+  n_fatal: number;
+  n_computations: number;
+  n_clusters: number;
+  users: string[];
+  function: string;
+  file: string;
+  line: number;
+  state: ErrorState;
+  state_since: string | null;
+  state_by: string;
+  url: string;
+  hours: number[];
+  fatal_hours: number[];
+}
+
+/** Errors per step of time, oldest first, and how many of them were not retried. */
+export interface ErrorTimeline {
+  start: string | null;
+  step: number;
+  counts: number[];
+  fatal: number[];
+}
+
+/** An error group with its latest errors, a week of them over time, and the versions it was seen with, by package. */
+export interface OneError {
+  fingerprint: string;
+  type: string;
+  message: string;
+  first_seen: string | null;
+  last_seen: string | null;
+  count: number;
+  n_fatal: number;
+  n_computations: number;
+  n_clusters: number;
+  users: string[];
+  function: string;
+  file: string;
+  line: number;
+  state: ErrorState;
+  state_since: string | null;
+  state_by: string;
+  url: string;
+  traceback: string;
+  versions: Record<string, string[]>;
+  latest: Failure[];
+  timeline: ErrorTimeline;
+}
+
 /** A computation on a number of equal workers. */
 export interface PredictedCluster {
   workers: number;
@@ -365,61 +732,11 @@ export interface Money {
   formula: string;
 }
 
-/** A cluster as lists show it. */
-export interface Cluster {
-  id: string;
-  scheduler_id: string;
-  name: string;
-  user: string;
-  host: string;
-  address: string;
-  account: string;
-  state: RunState;
-  status: "running" | "stopped";
-  reason: string;
-  created: string | null;
-  start: string | null;
-  end: string | null;
-  last_seen: string | null;
-  last_work: string | null;
-  idle_since: string | null;
-  duration: number;
-  workers: number;
-  threads: number;
-  memory: number;
-  memory_limit: number;
-  peak_workers: number;
-  peak_threads: number;
-  peak_memory_limit: number;
-  clock_offset: number;
-  tasks_processing: number;
-  tasks_queued: number;
-  tasks_unrunnable: number;
-  n_tasks: number;
-  n_errors: number;
-  n_exceptions: number;
-  n_computations: number;
-  thread_seconds: number;
-  compute_seconds: number;
-  transfer_seconds: number;
-  disk_seconds: number;
-  idle_seconds: number;
-  nbytes: number;
-  tags: string[];
-  versions: Record<string, string>;
-  platform: Record<string, string>;
-  dropped: Record<string, number>;
-  missing_rows: number;
-  cost: Money;
-  url: string;
-}
-
 /** A page of an account's clusters, and the number of clusters in each state. */
 export interface ClusterList {
-  items: Cluster[];
+  items: ListedCluster[];
   next: string | null;
   states: Record<string, number>;
-  busy: Record<string, number[]>;
 }
 
 /** Executions of one prefix, summed; durations in seconds. */
@@ -436,6 +753,7 @@ export interface Prefix {
   deserialize: number;
   longest: number;
   mean: number;
+  order: number;
 }
 
 /** A worker. */
@@ -518,6 +836,7 @@ export interface OneCluster {
   worker_list: Worker[];
   clients: ConnectedClient[];
   prefixes: Prefix[];
+  recent: RecentRun[];
 }
 
 /** A cluster over time, in equal steps; workers, threads and busy threads are averages per step. */
@@ -548,130 +867,6 @@ export interface Explanation {
   clients: ConnectedClient[];
   cost_per_hour: number;
   cost_so_far: number;
-}
-
-/** A computation: one ``compute()``, ``persist()`` or ``submit()`` call. */
-export interface Computation {
-  id: string;
-  cluster_id: string;
-  scheduler_id: string;
-  cluster_name: string;
-  user: string;
-  state: RunState;
-  code: string;
-  call: string;
-  code_file: string;
-  code_line: number;
-  start: string | null;
-  stop: string | null;
-  duration: number;
-  n_tasks: number;
-  states: Record<string, number>;
-  n_executions: number;
-  n_errors: number;
-  durations: Record<string, number>;
-  nbytes: number;
-  n_groups: number;
-  n_submissions: number;
-  span: string;
-  client: string;
-  url: string;
-}
-
-/** A failed execution. */
-export interface Failure {
-  id: number;
-  time: string | null;
-  cluster_id: string;
-  scheduler_id: string;
-  cluster_name: string;
-  user: string;
-  type: string;
-  message: string;
-  traceback: string;
-  cause_type: string;
-  cause_message: string;
-  key: string;
-  prefix: string;
-  computation_id: string;
-  worker: string;
-  fingerprint: string;
-  will_retry: boolean;
-  count: number;
-  url: string;
-}
-
-/** An error group: errors with the same fingerprint. */
-export interface ErrorGroup {
-  fingerprint: string;
-  type: string;
-  message: string;
-  first_seen: string | null;
-  last_seen: string | null;
-  count: number;
-  n_clusters: number;
-  users: string[];
-  state: ErrorState;
-  state_since: string | null;
-  state_by: string;
-  url: string;
-}
-
-/** An error group with its errors per hour, oldest first. */
-export interface ListedError {
-  fingerprint: string;
-  type: string;
-  message: string;
-  first_seen: string | null;
-  last_seen: string | null;
-  count: number;
-  n_clusters: number;
-  users: string[];
-  state: ErrorState;
-  state_since: string | null;
-  state_by: string;
-  url: string;
-  hours: number[];
-}
-
-/** An error group with its latest errors, and the versions it was seen with, by package. */
-export interface OneError {
-  fingerprint: string;
-  type: string;
-  message: string;
-  first_seen: string | null;
-  last_seen: string | null;
-  count: number;
-  n_clusters: number;
-  users: string[];
-  state: ErrorState;
-  state_since: string | null;
-  state_by: string;
-  url: string;
-  traceback: string;
-  versions: Record<string, string[]>;
-  latest: Failure[];
-}
-
-/** A report on the server. */
-export interface HostedReport {
-  id: number;
-  filename: string;
-  title: string;
-  private: boolean;
-  url: string;
-  kind: "recording" | "html";
-  account: string;
-  user: string | null;
-  created: string | null;
-  expires: string | null;
-  size: number;
-  duration: number;
-  n_tasks: number;
-  n_errors: number;
-  state: string;
-  cluster_id: string;
-  tags: string[];
 }
 
 /** An account of the caller. */
@@ -779,67 +974,4 @@ export interface AccountPreferences {
   core_hour: number;
   gib_hour: number;
   price_overrides: Record<string, Record<string, number>>;
-}
-
-/** A running cluster and its progress. */
-export interface Running {
-  cluster: Cluster;
-  done: number;
-  total: number;
-}
-
-/** Usage of an account on one day (UTC). */
-export interface Day {
-  day: string;
-  tasks: number;
-  errors: number;
-  compute_seconds: number;
-  thread_seconds: number;
-  cost: number;
-  cost_idle: number;
-}
-
-/** Compute time of a member in a week, which starts on Monday. */
-export interface WeekCell {
-  user: string;
-  week: string;
-  compute_seconds: number;
-}
-
-/** What the home page shows. */
-export interface Overview {
-  states: Record<string, number>;
-  running: Running[];
-  failed: Computation[];
-  n_failed: number;
-  n_finished: number;
-  idle: Cluster[];
-  idle_per_hour: number;
-  days: Day[];
-  weeks: WeekCell[];
-  reports: HostedReport[];
-}
-
-/** Usage of one day, user, cluster or prefix. A prefix has a share of the cost of busy threads, but no threads. */
-export interface UsageLine {
-  name: string;
-  label: string;
-  tasks: number;
-  errors: number;
-  compute_seconds: number;
-  transfer_seconds: number;
-  nbytes: number;
-  thread_seconds: number;
-  cost: number;
-  cost_busy: number;
-  cost_idle: number;
-}
-
-/** Usage of an account over some days. */
-export interface Usage {
-  by: "day" | "user" | "cluster" | "prefix";
-  items: UsageLine[];
-  total: UsageLine;
-  clusters: number;
-  estimate: boolean;
 }

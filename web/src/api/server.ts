@@ -21,6 +21,8 @@ export interface Page<T> {
 
 /** The API of one account. */
 export class Api {
+  private readonly listeners = new Set<() => void>();
+
   constructor(
     readonly root: string,
     readonly account: string,
@@ -38,8 +40,16 @@ export class Api {
     return this.request<T>("GET", this.url(path, query));
   }
 
-  send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, query?: Query): Promise<T> {
-    return this.request<T>(method, this.url(path, query), body ?? (method === "DELETE" ? undefined : {}));
+  async send<T>(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown, query?: Query): Promise<T> {
+    const answer = await this.request<T>(method, this.url(path, query), body ?? (method === "DELETE" ? undefined : {}));
+    for (const listener of this.listeners) listener();
+    return answer;
+  }
+
+  /** Call a function after everything that this page changed. Returns a function that stops it. */
+  onSent(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   private async request<T>(method: string, url: string, body?: unknown): Promise<T> {

@@ -124,6 +124,17 @@ export async function loadReport(source: Source): Promise<Report> {
   return report;
 }
 
+/** Columns that the page has made itself, by the name of their block. */
+export class MemorySource {
+  readonly columns = new Map<string, Numbers>();
+
+  /** Add a column and return its block. */
+  add(block: string, values: Numbers): Block {
+    this.columns.set(block, values);
+    return { block, dtype: "f64", length: values.length };
+  }
+}
+
 /** Columns of a report, each decoded once. */
 export class Columns {
   private readonly numbersOf = new Map<string, Promise<Numbers>>();
@@ -131,14 +142,18 @@ export class Columns {
 
   /** Columns load only after `gate` resolves, so that the first paint does not compete with them. */
   constructor(
-    readonly source: Source,
+    readonly source: Source | MemorySource,
     private readonly gate: Promise<void> = Promise.resolve(),
   ) {}
 
   numbers(block: Block): Promise<Numbers> {
     let found = this.numbersOf.get(block.block);
     if (!found) {
-      found = this.gate.then(() => this.source.raw(block)).then((raw) => decodeNumbers(block, raw));
+      const { source } = this;
+      found =
+        source instanceof MemorySource
+          ? Promise.resolve(source.columns.get(block.block) ?? new Uint8Array(0))
+          : this.gate.then(() => source.raw(block)).then((raw) => decodeNumbers(block, raw));
       this.numbersOf.set(block.block, found);
     }
     return found;
@@ -147,7 +162,11 @@ export class Columns {
   lines(block: Block): Promise<string[]> {
     let found = this.linesOf.get(block.block);
     if (!found) {
-      found = this.gate.then(() => this.source.raw(block)).then((raw) => decodeLines(block, raw));
+      const { source } = this;
+      found =
+        source instanceof MemorySource
+          ? Promise.resolve([])
+          : this.gate.then(() => source.raw(block)).then((raw) => decodeLines(block, raw));
       this.linesOf.set(block.block, found);
     }
     return found;

@@ -15,10 +15,10 @@ import { ReportPage } from "./reports/report";
 import { Reports } from "./reports/reports";
 import { ClusterPage } from "./run/cluster";
 import { ComputationPage } from "./run/computation";
-import { Clusters } from "./runs/cluster-table";
+import { Runs } from "./runs/runs";
 import { AppShell } from "./shell/app-shell";
 import { type Team, TeamContext, useRouter } from "./shell/context";
-import { Loaded } from "./shell/loaded";
+import { Loaded, Missing } from "./shell/loaded";
 import { signInHref } from "./shell/redirects";
 import { useResource } from "./shell/resources";
 import { openWithSecret, SECRET_NEEDED, SecretNeeded } from "./sign-in/local-secret";
@@ -29,26 +29,28 @@ import { UsagePage } from "./usage/usage";
 function pageOf(parts: readonly string[]): [section: string, page: preact.ComponentChildren] {
   const [section = "", id, kind, item, part] = parts.slice(1);
   if (section === "") return ["", <Home />];
-  if (section === "clusters" && !id) return [section, <Clusters />];
+  if (section === "runs") return ["runs", <Runs />];
   if (section === "clusters" && kind === "computations" && item && part === "what-if")
-    return [section, <WhatIf cluster={id} id={item} key={item} />];
+    return ["runs", <WhatIf cluster={id} id={item} key={item} />];
   if (section === "clusters" && kind === "computations" && item)
-    return [section, <ComputationPage cluster={id} id={item} key={`${id} ${item}`} />];
-  if (section === "clusters" && !kind) return [section, <ClusterPage id={id} key={id} />];
-  if (section === "compare") return [section, <CompareSection />];
+    return ["runs", <ComputationPage cluster={id} id={item} key={`${id} ${item}`} />];
+  if (section === "clusters" && id && !kind) return ["runs", <ClusterPage id={id} key={id} />];
+  if (section === "compare") return ["runs", <CompareSection />];
   if (section === "errors") return [section, id ? <ErrorPage fingerprint={id} key={id} /> : <ErrorGroups />];
-  if (section === "reports") return [section, id ? <ReportPage number={id} key={id} /> : <Reports />];
+  if (section === "reports") return ["runs", id ? <ReportPage number={id} key={id} /> : <Reports />];
   if (section === "usage") return [section, <UsagePage />];
   if (section === "explore") return [section, <ExplorePage />];
   if (section === "settings") return [section, <SettingsPage />];
-  return [
-    "none",
-    <main class="wide">
-      <Panel>
-        <Empty title="Page not found">The URL may be wrong, or the item was deleted.</Empty>
-      </Panel>
-    </main>,
-  ];
+  return ["none", <NotFound />];
+}
+
+/** A page that does not exist. */
+function NotFound() {
+  return (
+    <main class="wide" data-testid="page-none">
+      <Missing message="Page not found. The URL may be wrong, or the item was deleted." />
+    </main>
+  );
 }
 
 /** Settings, which have their own file: they are the largest page, and the one that people open least. */
@@ -77,10 +79,8 @@ function WhatIf(props: { cluster: string; id: string }) {
 
 const TITLES: Record<string, string> = {
   "": "Home",
-  clusters: "Clusters",
-  compare: "Compare",
+  runs: "Runs",
   errors: "Errors",
-  reports: "Reports",
   usage: "Usage",
   explore: "Explore",
   settings: "Settings",

@@ -12,6 +12,34 @@ export interface RulerData {
   /** Maximum thread time of a bin. */
   capacity: number;
   marks: readonly { t: number; colour: string }[];
+  /** Nothing is known of the time since: it is left blank. */
+  knownUntil: number;
+}
+
+/** A column of the ruler: its bins, and its known time. */
+interface RulerColumn {
+  from: number;
+  to: number;
+  t0: number;
+  t1: number;
+}
+
+/** Return the columns that fit into a width, as far as something is known of their time. */
+export function rulerColumns(axis: Axis, width: number, knownUntil: number): RulerColumn[] {
+  const count = Math.max(1, Math.min(Math.ceil(width), axis.bins));
+  const end = Math.min(axis.length, knownUntil);
+  return Array.from({ length: count }, (_, c) => {
+    const from = Math.floor((c * axis.bins) / count);
+    const to = Math.max(from + 1, Math.floor(((c + 1) * axis.bins) / count));
+    return { from, to, t0: from * axis.width, t1: Math.min(end, to * axis.width) };
+  }).filter(({ t0, t1 }) => t1 > t0);
+}
+
+/** Return the share of a capacity per bin that is used in the known time of a column. */
+export function shareOf(values: Float64Array, { from, to, t0, t1 }: RulerColumn, axis: Axis, capacity: number): number {
+  let sum = 0;
+  for (let b = from; b < to; b++) sum += values[b];
+  return capacity > 0 ? Math.min(1, (sum * axis.width) / (t1 - t0) / capacity) : 0;
 }
 
 const FADED = 0.2;
@@ -31,29 +59,26 @@ export function drawRuler(
   if (!s) return;
   const { g } = s;
   const x = (t: number) => (t / axis.length) * width;
-  hatch(g, 0, 4, width, BASE - 4);
-  const columns = Math.max(1, Math.min(Math.ceil(width), axis.bins));
-  const top = new Float64Array(columns);
+  hatch(g, 0, 4, Math.min(width, x(data.knownUntil)), BASE - 4);
+  const columns = rulerColumns(axis, width, data.knownUntil);
+  const top = new Float64Array(columns.length);
   COLOURS.forEach((colour, k) => {
     g.fillStyle = css(colour);
     g.globalAlpha = only < 0 || only === k ? 1 : FADED;
     const values = data.series[k];
     if (!values) return;
-    for (let c = 0; c < columns; c++) {
-      const from = Math.floor((c * axis.bins) / columns);
-      const to = Math.max(from + 1, Math.floor(((c + 1) * axis.bins) / columns));
-      let sum = 0;
-      for (let b = from; b < to; b++) sum += values[b];
-      const h = data.capacity > 0 ? (sum / (to - from) / data.capacity) * (BASE - 4) : 0;
-      if (h <= 0) continue;
-      const x0 = x(from * axis.width);
-      g.fillRect(x0, BASE - top[c] - h, Math.min(width, x(to * axis.width)) - x0 + 0.3, h);
+    columns.forEach((column, c) => {
+      const h = Math.min(BASE - 4 - top[c], shareOf(values, column, axis, data.capacity) * (BASE - 4));
+      if (h <= 0) return;
+      const x0 = x(column.t0);
+      g.fillRect(x0, BASE - top[c] - h, Math.min(width, x(column.t1)) - x0 + 0.3, h);
       top[c] += h;
-    }
+    });
   });
   g.globalAlpha = 1;
   const a = x(selection.t0);
-  const b = x(selection.t1);
+  // A selection can end after the last bin of a run that goes on.
+  const b = Math.min(width, x(selection.t1));
   if (!selection.whole) {
     g.fillStyle = css("--brush-shade");
     g.fillRect(0, 3, a, BASE - 3);

@@ -1,4 +1,4 @@
-import type { Category } from "../api/schema.gen";
+import type { Category, Group } from "../api/schema.gen";
 
 const RULES: readonly [RegExp, Category][] = [
   // "executor" is Dask's name for the time between requesting a thread and getting it.
@@ -28,4 +28,9 @@ export const capital = (name: string) => name.slice(0, 1).toUpperCase() + name.s
 /** Return the category of an activity label; null for user-defined labels. */
 export function categoryOf(activity: string): Category | null {
   return RULES.find(([words]) => words.test(activity.toLowerCase()))?.[1] ?? null;
+}
+
+/** Return the time of all activities of a task group. */
+export function groupTime({ durations_us }: Pick<Group, "durations_us">): number {
+  return Object.values(durations_us).reduce((a, b) => a + b, 0);
 }

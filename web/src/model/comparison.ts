@@ -14,11 +14,11 @@ export const CATEGORY_LABELS: Readonly<Record<Category, string>> = {
 /** Format the relative change with its sign. */
 export function changeText({ ratio }: Pick<ComparedChange, "ratio">): string {
   if (ratio === null) return NOTHING;
-  if (Math.abs(ratio) < 0.0005) return "0 %";
-  return `${ratio > 0 ? "+" : "-"}${percent(Math.abs(ratio))}`;
+  if (Math.abs(ratio) < 0.001) return "0 %";
+  return `${ratio > 0 ? "+" : "−"}${percent(Math.abs(ratio))}`;
 }
 
-/** Format a value that may not exist. */
+/** Format a value that may not have been recorded. */
 export function quantityText(value: number | null, text: (value: number) => string): string {
-  return value === null ? NOTHING : text(value);
+  return value === null ? "not recorded" : text(value);
 }

@@ -1,5 +1,5 @@
 import type { Numbers } from "../api/decode";
-import type { Cube } from "../api/schema.gen";
+import { CATEGORIES, type Category, type Cube, type Prefix } from "../api/schema.gen";
 import type { Columns } from "../api/source";
 
 /** A cube with its columns in memory. */
@@ -110,4 +110,21 @@ export function overTime(
   for (let row = 0; row < cube.rows; row++)
     if (ok(row) && cube.bin[row] < bins) out[codes[row]][cube.bin[row]] += values[row];
   return out;
+}
+
+/** Return the thread time of each prefix by category, in the order of `CATEGORIES`. Idle threads have no prefix, so that it only counts if it is asked for. */
+export function prefixTimes(
+  cube: CubeData,
+  prefixes: readonly Prefix[],
+  range: BinRange | null,
+  activity: Category | null = null,
+): Float64Array[] {
+  const sums = sumByTwo(cube, "prefix", "category", "us", range);
+  const at = new Map(cube.keys.prefix.map((name, i) => [name, i]));
+  const isWanted = CATEGORIES.map((c) => (activity ? c === activity : c !== "idle"));
+  const order = CATEGORIES.map((c) => cube.keys.category.indexOf(c));
+  return prefixes.map(({ prefix }) => {
+    const row = sums[at.get(prefix) ?? -1];
+    return Float64Array.from(order, (o, i) => (isWanted[i] ? (row?.[o] ?? 0) : 0));
+  });
 }

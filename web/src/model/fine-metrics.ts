@@ -99,6 +99,47 @@ export function hitRate(cube: CubeData, selection: Selection, filter: Omit<Metri
   return null;
 }
 
+/** Plain names of Dask's activities. Activities of users keep their names. */
+const PLAIN = new Map(
+  Object.entries({
+    "thread-cpu": "CPU",
+    "thread-noncpu": "Waiting in task",
+    network: "Send and receive",
+    executor: "Waiting for a thread",
+    other: "Other",
+    deserialize: "Deserialize",
+    serialize: "Serialize",
+    compress: "Compress",
+    decompress: "Decompress",
+    "disk-read": "Read from disk",
+    "disk-write": "Write to disk",
+    "memory-read": "Read from memory",
+    failed: "Failed",
+    cancelled: "Cancelled",
+    seceded: "Seceded",
+    offload: "Waiting for a helper thread",
+  }),
+);
+
+export function activityName(activity: string, context = ""): string {
+  if (activity === "network" && context) return context === "get-data" ? "Send" : "Receive";
+  return PLAIN.get(activity) ?? activity;
+}
+
+const CONTEXTS = new Map(
+  Object.entries({
+    execute: "executing",
+    "gather-dep": "fetching inputs",
+    "get-data": "sending results",
+    "memory-monitor": "spilling",
+    p2p: "P2P shuffle",
+  }),
+);
+
+export function contextName(context: string): string {
+  return CONTEXTS.get(context) ?? context;
+}
+
 /** Colour and legend text of an activity: a class of a category, or a colour. */
 export interface ActivityStyle {
   name: string;
@@ -115,12 +156,29 @@ export function activityStyle(activity: string): ActivityStyle {
   return { name: capital(ACTIVITY_NAMES[category]), class: `a-${category}` };
 }
 
-/** Return the styles of the activities in display order: categories, memory read, other. */
-export function legendOf(rows: readonly MetricSum[]): ActivityStyle[] {
-  const styles = new Map(rows.map(({ activity }) => [activityStyle(activity).name, activityStyle(activity)]));
-  const order = [...CATEGORIES.map((c) => capital(ACTIVITY_NAMES[c])), "Memory read", "Other"];
-  return order.flatMap((name) => styles.get(name) ?? []);
+/** Names of the styles in display order: categories, memory read, other. */
+const STYLE_ORDER = [...CATEGORIES.map((c) => capital(ACTIVITY_NAMES[c])), "Memory read", "Other"];
+
+/** The metrics that have one style, the largest first. */
+export interface StyleSum {
+  style: ActivityStyle;
+  value: number;
+  members: MetricSum[];
 }
+
+/** Add up metrics by style, in display order: segments of one colour would not show where one ends. */
+export function sumByStyle(rows: readonly MetricSum[]): StyleSum[] {
+  const found = Map.groupBy(rows, ({ activity }) => activityStyle(activity).name);
+  return STYLE_ORDER.flatMap((name) => {
+    const members = [...(found.get(name) ?? [])].sort((a, b) => b.value - a.value);
+    if (members.length === 0) return [];
+    const value = members.reduce((sum, m) => sum + m.value, 0);
+    return [{ style: activityStyle(members[0].activity), value, members }];
+  });
+}
+
+/** Return the styles of the activities in display order. */
+export const legendOf = (rows: readonly MetricSum[]): ActivityStyle[] => sumByStyle(rows).map(({ style }) => style);
 
 /** Convert a list to a parameter of the URL and back. */
 export const joinList = (items: readonly string[]): string => items.map(encodeURIComponent).join(",");

@@ -9,24 +9,34 @@ export interface SeriesData {
   values: Numbers;
 }
 
+/** `held` is the bin until which the last sample of a worker counts. */
 export async function loadSeries(
   series: Series,
   measure: string,
   bins: number,
   columns: Columns,
+  held?: (worker: string) => number,
 ): Promise<SeriesData | null> {
   const block = series.measures[measure];
   if (!block) return null;
-  return { workers: series.workers, bins, values: fillGaps(await columns.numbers(block), bins) };
+  return {
+    workers: series.workers,
+    bins,
+    values: fillGaps(await columns.numbers(block), bins, (row) => held?.(series.workers[row]) ?? -1),
+  };
 }
 
-/** Fill the gaps between two samples of a worker with the first one. Before the first and after the last sample there is no value. */
-export function fillGaps(values: Numbers, bins: number): Numbers {
+/**
+ * Fill the gaps between two samples of a worker with the first one. The last one holds until the bin that `held` has for its row. There is
+ * no value before the first one.
+ */
+export function fillGaps(values: Numbers, bins: number, held: (row: number) => number = () => -1): Numbers {
   const out = values.slice();
   for (let from = 0; from + bins <= out.length; from += bins) {
     let last = from + bins - 1;
     while (last >= from && Number.isNaN(out[last])) last--;
-    for (let i = from + 1; i < last; i++) if (Number.isNaN(out[i])) out[i] = out[i - 1];
+    const stop = from + Math.min(bins - 1, Math.max(last - from, held(from / bins)));
+    for (let i = from + 1; i <= stop; i++) if (Number.isNaN(out[i])) out[i] = out[i - 1];
   }
   return out;
 }

@@ -2,7 +2,7 @@ import type { Numbers } from "../api/decode";
 import type { Stream } from "../api/schema.gen";
 
 /** Columns needed to draw the stream. */
-export const DRAWN_COLUMNS = ["gap", "duration", "action", "owner", "prefix", "status"] as const;
+export const DRAWN_COLUMNS = ["gap", "duration", "action", "owner", "prefix", "status", "lost"] as const;
 /** Columns needed for task details. */
 export const DETAIL_COLUMNS = [
   "type",
@@ -92,13 +92,16 @@ export function keyOf(
 /** Bar styles: 0 to 11 are prefixes by rank, the others follow. */
 export const BAR_STYLE = { rest: 12, failed: 13, transfer: 14, disk: 15, serialize: 16, count: 17 } as const;
 
+/** Whether an execution with this status failed or was lost. */
+export const isFailure = (status: string) => status !== "ok" && status !== "finished" && status !== "memory";
+
 export function barStyles(data: StreamData, actions: readonly string[], statuses: readonly string[]): Uint8Array {
   const styles = new Uint8Array(data.bars);
   const byAction = actions.map((name) =>
     name.startsWith("disk") ? BAR_STYLE.disk : name.startsWith("transfer") ? BAR_STYLE.transfer : BAR_STYLE.serialize,
   );
-  const failed = statuses.map((name) => name !== "ok" && name !== "finished" && name !== "memory");
-  const { prefix, status } = data.columns;
+  const failed = statuses.map(isFailure);
+  const { prefix, status, lost } = data.columns;
   for (let i = 0; i < data.bars; i++) {
     const act = data.action[i];
     if (act !== 0) {
@@ -107,7 +110,9 @@ export function barStyles(data: StreamData, actions: readonly string[], statuses
     }
     const t = data.task[i];
     styles[i] =
-      status && failed[status[t]] ? BAR_STYLE.failed : Math.min(prefix ? prefix[t] : BAR_STYLE.rest, BAR_STYLE.rest);
+      lost?.[t] || (status && failed[status[t]])
+        ? BAR_STYLE.failed
+        : Math.min(prefix ? prefix[t] : BAR_STYLE.rest, BAR_STYLE.rest);
   }
   return styles;
 }
@@ -151,11 +156,16 @@ export interface TaskDetail {
   nbytes: number;
   wait: number;
   queue: number;
+  /** Whether the result was lost and computed again. */
+  isLost: boolean;
   /** Index of the computation plus one; 0 for none. */
   computation: number;
   key: string;
   parts: { action: number; start: number; stop: number }[];
 }
+
+/** Where a task is drawn, and in which style. Times are in ticks. */
+export type TaskMark = Pick<TaskDetail, "task" | "lane" | "start" | "stop"> & { style: number };
 
 /** What the pages can ask about the bars of the task stream. */
 export interface TaskStream {
@@ -174,5 +184,7 @@ export interface TaskStream {
   /** Return the first task in [t0, t1) of the topmost lane that has one; -1 if there is none. */
   first(t0: number, t1: number): Promise<number>;
   tasksIn(t0: number, t1: number, limit: number): Promise<{ rows: TaskDetail[]; of: number }>;
-  find(text: string, limit: number): Promise<{ task: number; key: string }[]>;
+  /** Return the tasks whose key contains the text, or that have this status ("failed" for all that failed), by start. */
+  find(text: string, limit: number): Promise<{ tasks: number[]; of: number }>;
+  marks(tasks: readonly number[]): Promise<TaskMark[]>;
 }

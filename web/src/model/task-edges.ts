@@ -1,14 +1,15 @@
 import type { Model } from "./model";
 import { unzigzag } from "./stream";
 
-interface Neighbours {
+export interface Neighbours {
   dependencies: number[];
   dependents: number[];
 }
 
-/** Return the dependencies and dependents of a task. */
-export async function loadNeighbours(model: Model, task: number): Promise<Neighbours> {
+/** Return the dependencies and dependents of a task; null while the run goes on, because they are recorded with its end. */
+export async function loadNeighbours(model: Model, task: number): Promise<Neighbours | null> {
   const { edges } = model.report;
+  if (model.isLive) return null;
   if (edges.rows === 0) return { dependencies: [], dependents: [] };
   const [tasks, steps] = await Promise.all([
     model.columns.numbers(edges.tasks),

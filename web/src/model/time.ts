@@ -12,6 +12,8 @@ export interface Selection extends BinRange {
   t0: number;
   t1: number;
   whole: boolean;
+  /** Whether it ends now and moves with the run, which goes on. */
+  isNow?: boolean;
 }
 
 /** Selections of at least this many bins snap to bins, so that sums are exact. */
@@ -19,6 +21,18 @@ const SNAP_FROM = 4;
 
 export function wholeRun(axis: Axis): Selection {
   return { t0: 0, t1: axis.length, b0: 0, b1: axis.bins, whole: true };
+}
+
+/** Return the last part of a run that goes on; all of it for a length of 0. It does not snap to bins, so that it moves evenly. */
+export function untilNow(axis: Axis, now: number, length: number): Selection {
+  const t0 = length > 0 ? Math.max(0, now - length) : 0;
+  const b0 = Math.min(axis.bins - 1, Math.round(t0 / axis.width));
+  return { t0, t1: now, b0, b1: axis.bins, whole: t0 === 0, isNow: true };
+}
+
+/** Return the axis, longer if a selection that follows its run ends after it. */
+export function reaching(axis: Axis, { t1 }: Selection): Axis {
+  return t1 > axis.length ? { ...axis, length: t1 } : axis;
 }
 
 export function select(axis: Axis, from: number, to: number): Selection {

@@ -12,6 +12,12 @@ export interface Pair {
 /** Return the bytes per second of transfer time. */
 export const rate = (p: { nbytes: number; us: number }) => (p.us > 0 ? p.nbytes / (p.us / 1e6) : 0);
 
+/** Less data says how long a round trip takes, and not how fast a pair is. */
+const MIN_RATED = 2 ** 20;
+
+/** Return whether a pair moved enough bytes to compare its rate. */
+export const isRated = (p: Pick<Pair, "nbytes" | "us">) => p.nbytes >= MIN_RATED && p.us > 0;
+
 /** Sum the transfers of the bins by sender and receiver. */
 export function pairs(cube: CubeData, b0: number, b1: number): Pair[] {
   const found = new Map<number, Pair>();

@@ -19,6 +19,7 @@ export interface UsageBars {
 }
 
 const MAX_BARS = 12;
+const MIN_DAYS = 14;
 
 function threadTime(line: UsageLine): [busy: number, idle: number] {
   const all = Math.max(line.thread_seconds, line.compute_seconds);
@@ -33,8 +34,14 @@ export function usageBars({ items, by }: Pick<Usage, "items" | "by">): UsageBars
     const [busy, idle] = measure === "cost" ? [line.cost_busy, line.cost_idle] : threadTime(line);
     return { name: line.name, label: line.label, busy, idle };
   });
-  const bars = by === "day" ? found.sort((a, b) => a.name.localeCompare(b.name)) : largest(found);
+  const bars = by === "day" ? sinceFirst(found.sort((a, b) => a.name.localeCompare(b.name))) : largest(found);
   return { measure, bars, max: Math.max(0, ...bars.map((b) => b.busy + b.idle)) };
+}
+
+/** Leave out the days before the first one with usage, but show two weeks: a single bar says nothing. */
+function sinceFirst(days: readonly UsageBar[]): UsageBar[] {
+  const first = days.findIndex((day) => day.busy + day.idle > 0);
+  return days.slice(Math.max(0, Math.min(first, days.length - MIN_DAYS)));
 }
 
 function largest(found: readonly UsageBar[]): UsageBar[] {

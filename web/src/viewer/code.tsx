@@ -1,5 +1,6 @@
 import type { Computation } from "../api/schema.gen";
 import { type CodeFile, callOf, codeFiles, type Excerpt } from "../model/code";
+import { shortFile } from "../model/flame";
 import { useModel, useSelection } from "../model/page/hooks";
 import { clock, counted, duration } from "../model/text/format";
 import { select } from "../model/time";
@@ -14,13 +15,7 @@ export function Code() {
       <SectionHead title="Code" note={counted(report.computations.length, "computation")} />
       {report.calling_code && (
         <Panel title="Recorded block" class="mt">
-          <pre class="src" tabIndex={0} style="margin-top:2px">
-            {report.calling_code.split("\n").map((line, i) => (
-              <span key={i}>
-                <i>{i + 1}</i> {line}
-              </span>
-            ))}
-          </pre>
+          <Source excerpt={{ code: report.calling_code, time: new Map() }} />
         </Panel>
       )}
       {report.computations.length === 0 ? (
@@ -42,11 +37,7 @@ export function Code() {
 /** The excerpts of a file with the time of each line that submitted a computation, and these computations. */
 function File({ file: { file, excerpts, calls } }: { file: CodeFile }) {
   return (
-    <Panel
-      class="mt"
-      title={file ? file.split(/[\\/]/).slice(-2).join("/") : "Code not recorded"}
-      note={counted(calls.length, "computation")}
-    >
+    <Panel class="mt" title={file ? shortFile(file) : "Code not recorded"} note={counted(calls.length, "computation")}>
       {excerpts.map((excerpt, i) => (
         <Source key={i} excerpt={excerpt} />
       ))}
@@ -84,7 +75,7 @@ function Source({ excerpt: { code, time } }: { excerpt: Excerpt }) {
     >
       {lines.map((line, i) => (
         <span key={i} style={time.has(i) ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}>
-          <i>{i + 1}</i> {line}
+          <i>{time.has(i) ? "▸" : ""}</i> {line}
           {time.has(i) && <b class="faint">{`  ${duration(time.get(i) ?? 0)}`}</b>}
         </span>
       ))}
@@ -105,7 +96,7 @@ function Call({ computation: c }: { computation: Computation }) {
   return (
     <div class="filters">
       <StatePill state={c.state} />
-      <span style="overflow-wrap:anywhere;min-width:0">
+      <span style="overflow-wrap:anywhere;min-width:0;flex:1 1 260px">
         {c.code && <code>{callOf(c)}</code>} {""}
         submitted at {clock(from)}, ended at {clock(to)}, {duration(to - from)}, {counted(c.tasks, "task")}
         {groups ? `, ${counted(groups, "task group")}` : ""}

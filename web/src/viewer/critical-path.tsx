@@ -1,5 +1,6 @@
 import { callOf } from "../model/code";
 import { useModel, useParam } from "../model/page/hooks";
+import { part, quantityOf } from "../model/quantity";
 import { clock, counted, duration, percent } from "../model/text/format";
 import { select } from "../model/time";
 import { BarRows } from "../widgets/bars/bar-rows";
@@ -8,6 +9,7 @@ import { Pick } from "../widgets/controls/inputs";
 import { MetricStrip } from "../widgets/metric-strip";
 import { PrefixName } from "../widgets/table/prefix-name";
 import { DataTable } from "../widgets/table/table";
+import { noPathText } from "./answers";
 
 export function CriticalPath() {
   const model = useModel();
@@ -20,7 +22,7 @@ export function CriticalPath() {
       <>
         <SectionHead title="Critical path" />
         <Panel>
-          <Empty title="No critical path"> Dependencies between tasks were not recorded.</Empty>
+          <Empty title="No critical path">{noPathText(report.groups)}</Empty>
         </Panel>
       </>
     );
@@ -36,6 +38,7 @@ export function CriticalPath() {
     return found ? `${clock(model.since(found.start_us))} ${codeOf(id) || counted(found.tasks, "task")}` : id;
   };
   const code = codeOf(path.computation);
+  const whole = quantityOf("path-time", path.computation);
   const max = Math.max(1, ...path.by_prefix.map(([, us]) => us));
   return (
     <>
@@ -56,7 +59,9 @@ export function CriticalPath() {
       )}
       <p class="answer small" data-testid="path-answer">
         <b>
-          The critical path is {counted(path.of, "task")} and {duration(path.length_us)} of {duration(run)}.
+          The critical path is {counted(path.of, "task")} and{" "}
+          <data data-quantity={whole}>{duration(path.length_us)}</data> of{" "}
+          <data data-quantity="duration">{duration(run)}</data>.
         </b>{" "}
         <span>
           It ends with {last ? <code>{last.prefix || last.key}</code> : "the last task"}, which stopped last. The step
@@ -68,36 +73,42 @@ export function CriticalPath() {
         metrics={[
           {
             id: "length",
+            quantity: whole,
             label: "Length",
             value: duration(path.length_us),
             note: `${percent(run ? path.length_us / run : 0)} of the run`,
           },
           {
             id: "compute",
+            quantity: part(whole, "step", "compute"),
             label: "Compute time",
             value: duration(path.compute_us),
             note: `${percent(path.length_us ? path.compute_us / path.length_us : 0)} of the path`,
           },
           {
             id: "queue",
+            quantity: part(whole, "step", "queue"),
             label: "Queued",
             value: duration(path.queue_us),
             note: "at the scheduler",
           },
           {
             id: "transfer",
+            quantity: part(whole, "step", "transfer"),
             label: "Transfer",
             value: duration(path.transfer_us),
             note: "of inputs",
           },
           {
             id: "busy",
+            quantity: part(whole, "step", "busy"),
             label: "Busy threads",
             value: duration(path.busy_us),
             note: "assigned, not started",
           },
           {
             id: "scheduler",
+            quantity: part(whole, "step", "scheduler"),
             label: "Overhead",
             value: duration(path.scheduler_us),
             note: "scheduler, messages, start",
@@ -116,7 +127,12 @@ export function CriticalPath() {
           rows={path.by_prefix.map(([prefix, us]) => ({
             key: prefix,
             name: <PrefixName prefix={prefix} />,
-            text: `${duration(us)}  ${percent(path.length_us ? us / path.length_us : 0)}`,
+            text: (
+              <>
+                <data data-quantity={part(part(whole, "step", "compute"), "prefix", prefix)}>{duration(us)}</data>
+                {`  ${percent(path.length_us ? us / path.length_us : 0)}`}
+              </>
+            ),
             parts: [{ key: "us", value: us, colour: model.colour(prefix), title: duration(us) }],
           }))}
         />
@@ -153,49 +169,8 @@ export function CriticalPath() {
               value: (s) => s.start_us,
               cell: (s) => clock(model.since(s.start_us)),
             },
-            {
-              id: "when",
-              head: "Timeline",
-              value: (s) => s.start_us,
-              width: "26%",
-              cell: (s) => (
-                <div
-                  class="life"
-                  role="img"
-                  aria-label={`${clock(model.since(s.start_us))} to ${clock(model.since(s.stop_us))}`}
-                >
-                  <i
-                    style={{
-                      left: `${(model.since(s.start_us - s.wait_us) / axis.length) * 100}%`,
-                      width: `${(s.wait_us / axis.length) * 100}%`,
-                      top: "5px",
-                      bottom: "5px",
-                    }}
-                  />
-                  <i
-                    style={{
-                      left: `${(model.since(s.start_us) / axis.length) * 100}%`,
-                      width: `${((s.stop_us - s.start_us) / axis.length) * 100}%`,
-                      background: `var(${model.colour(s.prefix)})`,
-                    }}
-                  />
-                </div>
-              ),
-            },
-            {
-              id: "wait",
-              head: "Waiting time",
-              num: true,
-              value: (s) => s.wait_us,
-              cell: (s) => duration(s.wait_us),
-            },
-            {
-              id: "length",
-              head: "Compute time",
-              num: true,
-              value: (s) => s.stop_us - s.start_us,
-              cell: (s) => duration(s.stop_us - s.start_us),
-            },
+            { id: "wait", head: "Waiting time", num: true, value: (s) => s.wait_us, text: duration },
+            { id: "length", head: "Compute time", num: true, value: (s) => s.stop_us - s.start_us, text: duration },
           ]}
         />
         {path.steps.length < path.of && (

@@ -1,27 +1,16 @@
 import { differs, type Environment, loadEnvironment, type Setting, type Version } from "../model/environment";
 import { useAsync, useModel } from "../model/page/hooks";
-import { Empty, Failed, Loading, Panel } from "../widgets/basics";
+import { Failed, Loading } from "../widgets/basics";
 import { DataTable } from "../widgets/table/table";
 
 /** Versions of all packages and the configuration of Dask. */
 export function EnvironmentView() {
   const model = useModel();
   const { value, error } = useAsync(() => loadEnvironment(model), [model]);
-  return (
-    <>
-      {!model.report.tables.some((t) => t.name === "clusters") ? (
-        <Panel>
-          <Empty title="No environment"> Versions and configuration were not recorded.</Empty>
-        </Panel>
-      ) : error ? (
-        <Failed message={error} />
-      ) : value ? (
-        <EnvironmentTables environment={value} />
-      ) : (
-        <Loading />
-      )}
-    </>
-  );
+  if (!model.report.tables.some((t) => t.name === "clusters"))
+    return <p class="callout">Versions and configuration were not recorded.</p>;
+  if (error) return <Failed message={error} />;
+  return value ? <EnvironmentTables environment={value} /> : <Loading />;
 }
 
 function EnvironmentTables({ environment: { versions, config } }: { environment: Environment }) {

@@ -132,7 +132,7 @@ export function Events() {
               ),
             },
             { id: "worker", head: "Worker", value: (e) => (e.worker ? model.worker(e.worker) : "") },
-            { id: "repeats", head: "Count", num: true, value: (e) => e.repeats, cell: (e) => count(e.repeats) },
+            { id: "repeats", head: "Count", num: true, value: (e) => e.repeats, text: count },
           ]}
         />
       </Panel>

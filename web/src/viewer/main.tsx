@@ -4,7 +4,7 @@ import { embeddedComparison, loadReport, pickSource } from "../api/source";
 import { StreamClient, warmUp } from "../charts/stream/client";
 import { startTheme } from "../charts/theme";
 import { Model } from "../model/model";
-import { ComparisonPage } from "./comparison";
+import { ComparisonPage } from "./comparison/comparison";
 import { NoReport } from "./no-report";
 import { ReportFile } from "./report-file";
 

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
 import { BYTES, measureName, measureText } from "../model/measures";
+import type { Model } from "../model/model";
 import { useAsync, useBinCenters, useModel, useParam, useSettledSelection } from "../model/page/hooks";
-import { loadSeries, peak, sumWorkers } from "../model/series";
-import { count } from "../model/text/format";
+import { peak, sumWorkers } from "../model/series";
+import { count, nbytes } from "../model/text/format";
 import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { Pick } from "../widgets/controls/inputs";
 import { limitNote, MemoryLegend } from "../widgets/memory/memory-panel";
@@ -10,6 +11,9 @@ import { MemoryRows, useMemory } from "../widgets/memory/memory-rows";
 import { type PlotSeries, TimePlot } from "../widgets/plots/plot";
 import { TimeRuler } from "../widgets/stream/time-ruler";
 import { DataTable } from "../widgets/table/table";
+import { AnswerLine } from "./answer-line";
+import { memoryAnswer } from "./answers";
+import { processSeries } from "./memory-series";
 
 /** More rows do not fit on a screen. */
 const MAX_ROWS = 24;
@@ -31,12 +35,13 @@ export function Memory() {
           testid="measure"
         />
       </ViewHead>
+      <AnswerLine answer={memoryAnswer(report.workers, report.totals.spilled, (address) => model.called(address))} />
       <TimeRuler />
       <AllWorkers measure={measure} />
       {measure === "process" && (
         <Panel
           title="By worker"
-          note="All rows share one scale"
+          note="One scale for all rows. Peaks are at different times"
           class="mt"
           foot={
             <>
@@ -57,40 +62,36 @@ export function Memory() {
   );
 }
 
+/** Return the memory limit of all connected workers at each time. */
+function limitOf(model: Model, times: Float64Array): Float64Array {
+  const { workers } = model.report;
+  return times.map((t) =>
+    workers.reduce(
+      (sum, w) => sum + (model.since(w.start_us) <= t && t <= model.stopOf(w) ? Math.max(0, w.memory_limit) : 0),
+      0,
+    ),
+  );
+}
+
 function AllWorkers({ measure }: { measure: string }) {
   const model = useModel();
   const { b0, b1 } = useSettledSelection();
   const memory = useMemory();
-  const one = useAsync(() => loadSeries(model.report.series, measure, model.axis.bins, model.columns), [measure]);
+  const one = useAsync(() => model.series(measure), [measure]);
+  const limit = model.report.totals.memory_limit;
   const x = useBinCenters();
   const series = useMemo((): PlotSeries[] => {
-    if (measure === "process" && memory?.memory) {
-      const out: PlotSeries[] = [
-        {
-          label: "process memory",
-          values: sumWorkers(memory.memory, b0, b1),
-          colour: "--mem-managed",
-          fill: "--mem-unmanaged",
-        },
-      ];
-      if (memory.managed)
-        out.push({
-          label: "managed",
-          values: sumWorkers(memory.managed, b0, b1),
-          colour: "--mem-managed",
-          fill: "--mem-managed",
-        });
-      const spilled = memory.spilled ? sumWorkers(memory.spilled, b0, b1) : [];
-      // Leave out a line that is zero everywhere.
-      if (spilled.some((v) => v > 0)) out.push({ label: "spilled", values: spilled, colour: "--mem-spilled" });
-      return out;
-    }
+    if (measure === "process" && memory?.memory) return processSeries(memory, limitOf(model, x), b0, b1);
     return one.value
       ? [{ label: measureName(measure), values: sumWorkers(one.value, b0, b1), colour: "--accent" }]
       : [];
   }, [memory, one.value, measure, b0, b1]);
   return (
-    <Panel title="All workers" note={measureName(measure)} class="mt">
+    <Panel
+      title="All workers"
+      note={limit > 0 && measure === "process" ? `limit ${nbytes(limit)} together` : measureName(measure)}
+      class="mt"
+    >
       {series.length === 0 ? (
         <Loading />
       ) : (
@@ -109,10 +110,7 @@ function AllWorkers({ measure }: { measure: string }) {
 function PeakTable({ measure }: { measure: string }) {
   const model = useModel();
   const { b0, b1, whole } = useSettledSelection();
-  const data = useAsync(
-    () => loadSeries(model.report.series, measure, model.axis.bins, model.columns),
-    [measure],
-  ).value;
+  const data = useAsync(() => model.series(measure), [measure]).value;
   const rows = useMemo(
     () =>
       data?.workers
@@ -136,7 +134,7 @@ function PeakTable({ measure }: { measure: string }) {
         note="workers"
         compact
         rowKey={(r) => r.worker}
-        sort={{ id: "top", down: true }}
+        sort={{ id: "name", down: false }}
         columns={[
           { id: "name", head: "Worker", value: (r) => model.worker(r.worker) },
           { id: "worker", head: "Address", value: (r) => r.worker },
@@ -146,6 +144,8 @@ function PeakTable({ measure }: { measure: string }) {
             num: true,
             value: (r) => r.top,
             cell: (r) => measureText(measure, r.top),
+            quantity: (r) =>
+              whole && measure === "process" ? model.workerQuantity("peak-memory", r.worker) : undefined,
           },
         ]}
       />

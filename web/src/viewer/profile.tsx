@@ -1,13 +1,17 @@
 import { useState } from "preact/hooks";
 import { type LineTime, shortFile } from "../model/flame";
-import { useModel, useParam } from "../model/page/hooks";
+import { useModel, useParam, useSettledSelection } from "../model/page/hooks";
+import { quantityOf } from "../model/quantity";
 import { count, duration, percent } from "../model/text/format";
+import { wholeRun } from "../model/time";
 import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { Pick, Search, Seg } from "../widgets/controls/inputs";
 import { FlameGraph } from "../widgets/flame/flame-graph";
-import { CODE_OWNERS, FlameLegend, useFlame } from "../widgets/flame/flame-panel";
+import { CODE_OWNERS, FlameLegend, LineBar, useFlame } from "../widgets/flame/flame-panel";
 import { TimeRuler } from "../widgets/stream/time-ruler";
 import { DataTable } from "../widgets/table/table";
+import { AnswerLine } from "./answer-line";
+import { profileAnswer } from "./answers";
 import { Code } from "./code";
 
 export function Profile() {
@@ -22,6 +26,8 @@ export function Profile() {
   const [direction, setDirection] = useParam("dir", "down");
   const [owner, setOwner] = useState("");
   const flame = useFlame({ kind, prefix, span, worker }, direction === "up");
+  const whole = useFlame({ kind: "compute", prefix: "", span: "", worker: "" }, false, wholeRun(model.axis));
+  const isWhole = useSettledSelection().whole && kind === "compute" && !prefix && !span && !worker;
   const spanName = new Map(model.report.spans.map((s) => [s.span, s.name]));
   const perSample = kind === "compute" ? data.seconds_per_sample : 0;
   const sampleTime = (samples: number) =>
@@ -31,14 +37,8 @@ export function Profile() {
   const quality = data.expected > 0 ? data.got / data.expected : 1;
   return (
     <>
-      <ViewHead
-        title="Profile"
-        note={
-          data.got > 0
-            ? `Threads were sampled ${count(data.got)} of ${count(data.expected)} times, ${percent(Math.min(1, quality))}`
-            : "no samples"
-        }
-      />
+      <ViewHead title="Profile" />
+      <AnswerLine answer={whole && profileAnswer(whole.lines, whole.samples, shortFile, 1 - quality)} />
       <TimeRuler />
       <Panel class="mt">
         <div class="filters">
@@ -111,9 +111,6 @@ export function Profile() {
         <div class="pfoot">
           <FlameLegend />
           {data.note && <span>{data.note}</span>}
-          {quality < 0.9 && data.got > 0 && (
-            <span class="bad">{percent(1 - quality)} of samples were missed; shares are approximate</span>
-          )}
         </div>
       </Panel>
       {flame && flame.samples > 0 && (
@@ -146,24 +143,21 @@ export function Profile() {
                 ),
               },
               { id: "whose", head: "Code", value: (l) => CODE_OWNERS.find(([k]) => k === l.whose)?.[1] ?? l.whose },
-              { id: "self", head: "Self time", num: true, value: (l) => l.self, cell: (l) => sampleTime(l.self) },
+              { id: "self", head: "Self time", num: true, value: (l) => l.self, text: sampleTime },
               {
                 id: "share",
                 head: "Share",
                 num: true,
                 value: (l) => l.self / flame.samples,
-                cell: (l) => percent(l.self / flame.samples),
+                text: percent,
+                quantity: (l) => (isWhole ? quantityOf("line-share", l.file, l.line, l.name) : undefined),
               },
               {
                 id: "bar",
                 head: "",
                 value: (l) => l.self,
                 width: "24%",
-                cell: (l) => (
-                  <div class="ibar" style={{ width: `${(l.self / (flame.lines[0]?.self || 1)) * 100}%` }}>
-                    <i style={{ flex: "1", background: `var(--fl-${l.whose === "user" ? "user" : "lib"})` }} />
-                  </div>
-                ),
+                cell: (l) => <LineBar line={l} max={flame.lines[0]?.self ?? 0} />,
               },
             ]}
           />

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "preact/hooks";
 import type { Report } from "../api/schema.gen";
 import type { View } from "../model/page/nav";
 import { count } from "../model/text/format";
@@ -17,11 +18,18 @@ export function Rail({ report, view, href, go }: Props) {
   const counts: Partial<Record<View, number>> = report
     ? {
         workers: report.workers.length,
-        errors: report.errors.length,
+        // Tasks and not error groups, as everywhere else.
+        errors: report.errors.reduce((sum, e) => sum + e.count - (e.retried || 0), 0),
       }
     : {};
+  const rail = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const current = rail.current?.querySelector<HTMLElement>("[aria-current]");
+    // On narrow screens, the rail is a row that scrolls.
+    if (current) rail.current?.scrollTo(current.offsetLeft - (innerWidth - current.offsetWidth) / 2, 0);
+  }, [view]);
   return (
-    <nav class="rail" aria-label="Views">
+    <nav class="rail" aria-label="Views" ref={rail}>
       <div class="inner">
         <h2>This run</h2>
         {viewEntries(report).map(({ view: v, name, icon }) => (

@@ -26,3 +26,4 @@ import "./errors/errors.css";
 import "./workers/workers.css";
 import "./coffea/coffea.css";
 import "./events.css";
+import "./comparison/comparison.css";

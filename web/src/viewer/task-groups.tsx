@@ -1,15 +1,16 @@
 import { CATEGORIES, type Group } from "../api/schema.gen";
-import { ACTIVITY_NAMES } from "../model/activity";
+import { ACTIVITY_NAMES, categoryOf, groupTime } from "../model/activity";
 import { useModel, useNav } from "../model/page/hooks";
-import { clock, count, counted, duration, nbytes, UNKNOWN } from "../model/text/format";
+import { clock, count, duration, nbytes, UNKNOWN } from "../model/text/format";
 import { select } from "../model/time";
-import { Empty, Panel, ViewHead } from "../widgets/basics";
+import { Panel, ViewHead } from "../widgets/basics";
 import { GroupGraph, heightNote, MAX_GROUPS } from "../widgets/graphs/group-graph";
 import { PrefixName } from "../widgets/table/prefix-name";
 import { DataTable } from "../widgets/table/table";
+import { AnswerLine } from "./answer-line";
+import { graphAnswer } from "./answers";
 
-const mainActivity = (g: Group) => (total(g) > 0 ? ACTIVITY_NAMES[g.dominant] : UNKNOWN);
-const total = (g: Group) => Object.values(g.durations_us).reduce((a, b) => a + b, 0);
+const mainActivity = (g: Group) => (groupTime(g) > 0 ? ACTIVITY_NAMES[g.dominant] : UNKNOWN);
 
 export function TaskGroups() {
   const model = useModel();
@@ -20,16 +21,16 @@ export function TaskGroups() {
     return (
       <>
         <ViewHead title="Graph" />
-        <Panel>
-          <Empty title="No task groups recorded" />
-        </Panel>
+        <AnswerLine answer={graphAnswer([])} />
       </>
     );
   const open = (i: number) => nav.set({ item: String(i) });
-  const kinds = CATEGORIES.filter((c) => report.groups.some((g) => g.dominant === c && total(g) > 0));
+  const used = new Set(report.groups.flatMap((g) => Object.keys(g.durations_us).map((a) => categoryOf(a) ?? "noncpu")));
+  const kinds = CATEGORIES.filter((c) => used.has(c));
   return (
     <>
-      <ViewHead title="Graph" note={counted(report.groups.length, "task group")} />
+      <ViewHead title="Graph" />
+      <AnswerLine answer={graphAnswer(report.groups)} />
       <Panel
         title="Dependencies"
         note="left to right"
@@ -49,7 +50,7 @@ export function TaskGroups() {
               {count(Math.min(MAX_GROUPS, report.groups.length))} of {count(report.groups.length)} task groups
             </span>
             <span>{heightNote(report.groups)}</span>
-            <span>Colour: main activity</span>
+            <span>Stripe: task prefix. Bar: activities</span>
           </>
         }
       >
@@ -78,10 +79,10 @@ export function TaskGroups() {
               ),
             },
             { id: "prefix", head: "Prefix", value: (g) => g.prefix, cell: (g) => <PrefixName prefix={g.prefix} /> },
-            { id: "tasks", head: "Tasks", num: true, value: (g) => g.tasks, cell: (g) => count(g.tasks) },
-            { id: "total", head: "Time", num: true, value: total, cell: (g) => duration(total(g)) },
+            { id: "tasks", head: "Tasks", num: true, value: (g) => g.tasks, text: count },
+            { id: "total", head: "Time", num: true, value: groupTime, cell: (g) => duration(groupTime(g)) },
             { id: "dominant", head: "Main activity", value: mainActivity },
-            { id: "nbytes", head: "Output", num: true, value: (g) => g.nbytes, cell: (g) => nbytes(g.nbytes) },
+            { id: "nbytes", head: "Output", num: true, value: (g) => g.nbytes, text: nbytes },
             {
               id: "errors",
               head: "Errors",

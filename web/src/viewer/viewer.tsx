@@ -1,10 +1,11 @@
 import type { FunctionComponent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { switchTheme } from "../charts/theme";
 import type { Model } from "../model/model";
 import { ModelContext, ParamContext, useModel, useView } from "../model/page/hooks";
 import type { View } from "../model/page/nav";
 import { moment } from "../model/text/format";
+import { COMMON_SHORTCUTS, type Dialog, HelpDialog, type Shortcut } from "../widgets/controls/topbar";
 import { Toasts } from "../widgets/toast";
 import { Bandwidth } from "./bandwidth";
 import { Coffea } from "./coffea/coffea";
@@ -33,8 +34,6 @@ const PAGES: Record<View, FunctionComponent> = {
   groups: TaskGroups,
   coffea: Coffea,
 };
-
-type Dialog = "" | "help" | "palette";
 
 interface ViewerProps {
   model: Model;
@@ -65,24 +64,37 @@ export function Viewer({ model, main, children }: ViewerProps) {
 interface ViewsProps {
   model: Model;
   frame?: Frame;
+  /** Opens the palette of the app, which then replaces the one of the viewer. */
+  onPalette?: () => void;
   /** The open dialog and a function that opens another, if something outside opens them, too. */
   dialogs?: [Dialog, (change: Dialog | ((now: Dialog) => Dialog)) => void];
 }
 
 /** The views of a report with keyboard shortcuts and dialogs. */
-export function Views({ model, frame = NO_FRAME, dialogs }: ViewsProps) {
+export function Views({ model, frame = NO_FRAME, onPalette, dialogs }: ViewsProps) {
   const own = useState<Dialog>("");
   const [dialog, setDialog] = dialogs ?? own;
   // The close event comes late: the other dialog can be open by then.
   const closed = (which: Dialog) => setDialog((now) => (now === which ? "" : now));
-  useEffect(() => listenForKeys(model, setDialog, switchTheme), [model]);
+  // With the commit, not after the paint: the app leaves keys to the views as soon as they are in the page.
+  useLayoutEffect(
+    () =>
+      listenForKeys(model, (which) => (which === "palette" && onPalette ? onPalette() : setDialog(which)), switchTheme),
+    [model],
+  );
   return (
     <ModelContext.Provider value={model}>
       <ParamContext.Provider value={model.nav}>
         <FrameContext.Provider value={frame}>
           <Content />
         </FrameContext.Provider>
-        <ViewerPalette open={dialog === "palette"} onClose={() => closed("palette")} onHelp={() => setDialog("help")} />
+        {!onPalette && (
+          <ViewerPalette
+            open={dialog === "palette"}
+            onClose={() => closed("palette")}
+            onHelp={() => setDialog("help")}
+          />
+        )}
         <ViewerHelp open={dialog === "help"} onClose={() => closed("help")} />
       </ParamContext.Provider>
     </ModelContext.Provider>
@@ -115,59 +127,18 @@ function Content() {
   );
 }
 
-const KEYS: readonly (readonly [string[], string])[] = [
+const KEYS: readonly Shortcut[] = [
   [["W", "S"], "Zoom in and out"],
   [["A", "D"], "Move earlier or later"],
   [["↑", "↓", "←", "→"], "In the time ruler: zoom and move. In other charts: next task, value or frame"],
   [["Enter"], "Open the task or zoom into the frame"],
   [["Ctrl", "wheel"], "Zoom the task stream at the pointer"],
   [["Esc"], "Close the dialog, then the item, the activity filter, the time selection"],
-  [["/"], "Search (also Ctrl K)"],
   [["[", "]"], "Previous and next item"],
-  [["T"], "Switch theme"],
-  [["?"], "Keyboard shortcuts"],
 ];
 
 function ViewerHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
   const { report } = useModel();
-  const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    if (open && !ref.current?.open) ref.current?.showModal();
-    if (!open && ref.current?.open) ref.current.close();
-  }, [open]);
-  return (
-    <dialog ref={ref} onClose={onClose} aria-labelledby="help-title" data-testid="help">
-      <div class="help">
-        <h2 id="help-title">Keyboard shortcuts</h2>
-        <dl>
-          {KEYS.map(([keys, text]) => (
-            <ShortcutRow key={text} keys={keys} text={text} />
-          ))}
-          {viewEntries(report).map((e) => (
-            <ShortcutRow key={e.view} keys={["G", e.key.toUpperCase()]} text={e.name} />
-          ))}
-        </dl>
-        <p style="margin-top:16px;text-align:right">
-          <button type="button" class="btn" onClick={onClose}>
-            Close
-          </button>
-        </p>
-      </div>
-    </dialog>
-  );
-}
-
-function ShortcutRow({ keys, text }: { keys: readonly string[]; text: string }) {
-  return (
-    <>
-      <dt>
-        {keys.map((k) => (
-          <>
-            <kbd>{k}</kbd>{" "}
-          </>
-        ))}
-      </dt>
-      <dd>{text}</dd>
-    </>
-  );
+  const views = viewEntries(report).map((e): Shortcut => [["G", e.key.toUpperCase()], e.name]);
+  return <HelpDialog shortcuts={[...KEYS, ...COMMON_SHORTCUTS, ...views]} open={open} onClose={onClose} />;
 }

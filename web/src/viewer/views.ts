@@ -1,5 +1,6 @@
 import { type ComponentChildren, createContext } from "preact";
 import type { Answer, Report } from "../api/schema.gen";
+import type { RecentRun } from "../api/server.gen";
 import type { View } from "../model/page/nav";
 import type { IconName } from "../widgets/icon";
 
@@ -39,9 +40,19 @@ export interface Frame {
   titled: boolean;
   /** Panels at the end of the overview. */
   below: ComponentChildren;
+  /** Other runs of the same name or code, to compare the duration with; null if there are none. */
+  history: RunHistory | null;
   /** Replaces the headline of the document, which cannot know that a cluster is lost. */
   answer: Answer | null;
 }
 
-export const NO_FRAME: Frame = { titled: false, below: null, answer: null };
+/** A run among the last ones of its name. */
+export interface RunHistory {
+  run: RecentRun;
+  recent: readonly RecentRun[];
+  /** The comparison of the run with another one. */
+  compare: (other: string) => string;
+}
+
+export const NO_FRAME: Frame = { titled: false, below: null, history: null, answer: null };
 export const FrameContext = createContext<Frame>(NO_FRAME);

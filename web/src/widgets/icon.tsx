@@ -19,7 +19,6 @@ const PATHS = {
   environment: "M8 2l5.500 3v6L8 14l-5.500-3V5zM2.500 5L8 8l5.500-3M8 8v6",
   coffea:
     "M3 6h8v4.500A2.500 2.500 0 018.500 13h-3A2.500 2.500 0 013 10.500zM11 7h1.500a1.500 1.500 0 010 3H11M5.500 2v2M8.500 2v2",
-  tables: "M2 3h12v10H2zM2 6.5h12M6.5 6.5V13",
   search: "M7 12A5 5 0 107 2a5 5 0 000 10zM11 11l3 3",
   share: "M8 10V2M5 4.5L8 2l3 2.5M3 8.5V14h10V8.5",
   down: "M8 2v8M5 7.5L8 10l3-2.5M3 13.5h10",
@@ -36,7 +35,6 @@ const PATHS = {
   coin: "M8 14A6 6 0 108 2a6 6 0 000 12zM10 6.2C9.600 5.500 8.900 5.200 8 5.200c-1.200 0-2 .600-2 1.400 0 2 4 .900 4 2.900 0 .800-.800 1.400-2 1.400-1 0-1.700-.300-2.100-1M8 4v8",
   home: "M2.5 8.5l5.5-5 5.5 5M4 7.5V13h8V7.5",
   user: "M8 8a2.8 2.8 0 100-5.600A2.8 2.8 0 008 8zM2.800 13.800c.600-2.600 2.600-4 5.200-4s4.600 1.400 5.200 4",
-  gear: "M8 10a2 2 0 100-4 2 2 0 000 4zM8 1.800v2M8 12.200v2M1.800 8h2M12.200 8h2M3.600 3.600L5 5M11 11l1.400 1.400M3.600 12.400L5 11M11 5l1.400-1.400",
   report: "M4 2h6l3 3v9H4zM9.500 2v3.500H13M6 8h5M6 10.500h5",
   zoomin: "M8 3v10M3 8h10",
   zoomout: "M3 8h10",
@@ -64,19 +62,25 @@ const GLYPHS = {
 } as const;
 export type PillState = keyof typeof GLYPHS;
 
+export function Glyph({ state }: { state: PillState }) {
+  return (
+    <svg viewBox="0 0 12 12" aria-hidden="true">
+      <path d={GLYPHS[state]} />
+    </svg>
+  );
+}
+
 /** A state as colour, glyph and word. */
 export function Pill({ state, children }: { state: PillState; children: string }) {
   return (
     <span class={`pill ${state}`}>
-      <svg viewBox="0 0 12 12" aria-hidden="true">
-        <path d={GLYPHS[state]} />
-      </svg>
+      <Glyph state={state} />
       {children}
     </span>
   );
 }
 
-const STATE_PILLS: Record<RunState, PillState> = {
+export const STATE_PILLS: Record<RunState, PillState> = {
   running: "running",
   idle: "idle",
   finished: "finished",

@@ -1,32 +1,36 @@
+import { type ComponentChildren, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { shortFile } from "../model/flame";
-import { type Frame, fold, innermost, packages, parseTraceback } from "../model/text/traceback";
+import { type Fold, type Frame, fold, innermost, packages, parseTraceback } from "../model/text/traceback";
 import { Panel } from "./basics";
 import { copy } from "./clipboard";
 import { Seg } from "./controls/inputs";
 import { Icon } from "./icon";
 
-/** A traceback with the message and the innermost frame first. Library frames are collapsed. */
+/** A traceback with the cause first, and of each exception the message and the innermost frame. Library frames are collapsed. */
 export function Traceback({
   type,
   message,
   text,
   title = "Traceback",
+  tools,
   open = Number.POSITIVE_INFINITY,
 }: {
+  /** Of the cause. */
   type: string;
   message: string;
   text: string;
   title?: string;
-  /** Frames of the user's code that are shown, the innermost first. */
+  /** Further controls in its head. */
+  tools?: ComponentChildren;
+  /** Frames of the user's code that are shown of each exception, the innermost first. */
   open?: number;
 }) {
   const [all, setAll] = useState<"user" | "all">("user");
-  const { frames } = parseTraceback(text);
-  const groups = fold(frames);
-  const shown = all === "all" ? groups : innermost(groups, open);
-  const right = text && (
+  const chain = parseTraceback(text);
+  const right = (text || tools) && (
     <>
+      {tools}
       <Seg
         label="Frames"
         options={[
@@ -43,15 +47,21 @@ export function Traceback({
   );
   return (
     <Panel title={title} right={right} testid="traceback">
-      <div class="frame msg">
-        <div>
-          <b>
-            {type}
-            {message && `: ${message}`}
-          </b>
-        </div>
-      </div>
-      {frames.length === 0 && (
+      {chain.map(({ error, frames }, i) => {
+        const groups = fold(frames);
+        return (
+          <Fragment key={i}>
+            <div class="frame msg">
+              <div>
+                {i > 0 && <span class="faint">led to </span>}
+                <b>{i > 0 ? error : message ? `${type}: ${message}` : type}</b>
+              </div>
+            </div>
+            <Frames groups={all === "all" ? groups : innermost(groups, open)} all={all === "all"} />
+          </Fragment>
+        );
+      })}
+      {chain.every(({ frames }) => frames.length === 0) && (
         <p class="callout">
           {text ? (
             <span style="white-space:pre-wrap" class="mono">
@@ -62,20 +72,25 @@ export function Traceback({
           )}
         </p>
       )}
-      {shown.map((group, i) =>
-        group.isUserCode || all === "all" ? (
+    </Panel>
+  );
+}
+
+/** The frames of an exception. The innermost one is marked, and the innermost one of the user's code. */
+function Frames({ groups, all }: { groups: readonly Fold[]; all: boolean }) {
+  const own = groups.findIndex((group) => group.isUserCode);
+  return (
+    <>
+      {groups.map((group, i) =>
+        group.isUserCode || all ? (
           group.frames.map((f, k) => (
-            <TracebackFrame
-              key={`${i}.${k}`}
-              frame={f}
-              hot={f === frames.at(-1) || (group.isUserCode && !groups.slice(0, i).some((g) => g.isUserCode))}
-            />
+            <TracebackFrame key={`${i}.${k}`} frame={f} hot={i === own || (i === 0 && k === 0)} />
           ))
         ) : (
           <CollapsedFrames key={i} frames={group.frames} />
         ),
       )}
-    </Panel>
+    </>
   );
 }
 

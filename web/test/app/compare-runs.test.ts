@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { MAX_COMPARED_RUNS } from "../../src/api/limits.gen";
-import { type Chosen, chooseSide, compared, parseRuns, problemOf, runsOf } from "../../src/app/compare/compare-runs";
+import type { RecentRun } from "../../src/api/server.gen";
+import { compared, parseRuns, sidesOf } from "../../src/app/compare/compare-runs";
 import { compareText } from "../../src/app/run/earlier-runs";
 
 test("runs survive the URL, whatever their IDs contain", () => {
@@ -20,24 +20,16 @@ test("a cluster without a computation, and broken text", () => {
   ]);
 });
 
-test("a run is on one side, or on none", () => {
-  const first = chooseSide(chooseSide(new Map(), "a/1", "before"), "b/2", "after");
-  expect([runsOf(first, "before"), runsOf(first, "after")]).toEqual([["a/1"], ["b/2"]]);
-  const moved = chooseSide(first, "a/1", "after");
-  expect([runsOf(moved, "before"), runsOf(moved, "after")]).toEqual([[], ["a/1", "b/2"]]);
-  expect(runsOf(chooseSide(moved, "a/1", "after"), "after")).toEqual(["b/2"]);
-});
-
-test("both sides need a run, and no more than the server takes", () => {
-  const side = (before: number, after: number): Chosen =>
-    new Map([
-      ...Array.from({ length: before }, (_, i) => [`b/${i}`, "before"] as const),
-      ...Array.from({ length: after }, (_, i) => [`a/${i}`, "after"] as const),
-    ]);
-  const none = "Choose at least one run before and one after.";
-  expect([side(0, 0), side(3, 0), side(0, 3)].map(problemOf)).toEqual([none, none, none]);
-  expect([side(1, 1), side(MAX_COMPARED_RUNS, MAX_COMPARED_RUNS)].map(problemOf)).toEqual(["", ""]);
-  expect([side(21, 1), side(1, 21)].map(problemOf)).toEqual(Array(2).fill("Choose up to 20 runs on each side."));
+test("the last finished runs are compared with those before, or with another name", () => {
+  const group = (...states: RecentRun["state"][]) => ({
+    recent: states.map((state, i) => ({ id: `r${i}`, state }) as RecentRun),
+  });
+  const seven = group("finished", "finished", "failed", "finished", "finished", "finished", "running");
+  expect(sidesOf(seven, null, 2)).toEqual({ before: ["r1", "r3"], after: ["r4", "r5"] });
+  expect(sidesOf(seven, null, 5)).toEqual({ before: ["r0", "r1"], after: ["r3", "r4", "r5"] });
+  expect(sidesOf(seven, group("finished"), 5)).toEqual({ before: ["r0"], after: ["r0", "r1", "r3", "r4", "r5"] });
+  expect(sidesOf(group("finished"), null, 5)).toEqual({ before: [], after: ["r0"] });
+  expect(sidesOf(group("failed"), null, 5)).toEqual({ before: [], after: [] });
 });
 
 test("the button says with how many runs", () => {

@@ -60,13 +60,19 @@ const error = (count: number, state: ErrorState): ListedError => ({
   first_seen: hourAgo(),
   last_seen: hourAgo(),
   count,
+  n_fatal: count,
+  n_computations: 1,
   n_clusters: 1,
   users: ["olga"],
+  function: "parse",
+  file: "/home/olga/clean.py",
+  line: 88,
   state,
   state_since: null,
   state_by: "",
   url: "",
   hours: [0, count],
+  fatal_hours: [0, count],
 });
 
 describe("the errors page", () => {
@@ -75,9 +81,20 @@ describe("the errors page", () => {
   test("says how many error groups are open", async () => {
     const found = await shown([error(3, "open"), error(1, "regressed")]);
     expect(found.textOf("answer")).toBe(
-      "2 open error groups. 1 came back after being resolved. Latest: ValueError, 1 h ago, 3 occurrences.",
+      "2 open error groups. ValueError in parse ended 1 computation, last seen 1 h ago. 1 came back after being resolved. 1 other group failed tasks.",
     );
-    expect(found.all("data-testid", "error-row")).toHaveLength(2);
+    const rows = found.all("data-testid", "error-row").map((row) => row.text);
+    expect(rows).toHaveLength(2);
+    expect(rows[0]).toContain("ValueError in parse");
+    expect(rows[0]).toContain("clean.py, line 88");
+    expect(rows[0]).toContain("Ended 1 computation");
+  });
+
+  test("tells errors that were always retried from fatal ones", async () => {
+    const retried = { ...error(30, "open"), n_fatal: 0, n_computations: 0 };
+    const found = await shown([retried]);
+    expect(found.textOf("answer")).toBe("1 open error group. All were retried.");
+    expect(found.all("data-testid", "error-row")[0].text).toContain("All 30 retried");
   });
 
   test("says that none is open", async () => {
@@ -107,7 +124,8 @@ describe("the page of an error", () => {
     count: 1,
     url: "",
   };
-  const group: OneError = { ...error(1, "open"), traceback: "", versions: {}, latest: [failure] };
+  const timeline = { start: "2026-11-12T00:00:00Z", step: 7200, counts: [0, 3], fatal: [0, 1] };
+  const group: OneError = { ...error(1, "open"), traceback: "", versions: {}, latest: [failure], timeline };
 
   test("shows the code of the computation, and marks the line", async () => {
     const shown = await page(<ErrorPage fingerprint="f1" />, "/ours/errors/f1", {
@@ -115,6 +133,22 @@ describe("the page of an error", () => {
       "clusters/one/computations/c": { code: "x = 1\nx.compute()", code_line: 1, code_file: "job.py" },
     });
     await vi.waitFor(() => expect(shown.textOf("error-code")).toContain("▸ x.compute()"));
+  });
+
+  test("says what it ended, when it occurred, and whether the sample was retried", async () => {
+    const retried = { ...failure, id: 2, will_retry: true, key: "parse-2", computation_id: "" };
+    const latest = [{ ...failure, computation_id: "" }, retried];
+    const shown = (url: string) => page(<ErrorPage fingerprint="f1" />, url, { "errors/f1": { ...group, latest } });
+    const first = await shown("/ours/errors/f1");
+    expect(first.textOf("answer")).toBe("It ended 1 computation (1 run). 1 failed, none retried. no");
+    expect(first.textOf("error-timeline")).toContain("3 occurrences in 0 days, per 2 hours");
+    expect(first.textOf("sample-place")).toBe("1 of 2");
+    expect(first.textOf("sample")).toContain("failed for good");
+    const second = await shown("/ours/errors/f1?sample=2");
+    expect(second.textOf("sample-place")).toBe("2 of 2");
+    expect(second.textOf("sample")).toContain("retried");
+    expect((await shown("/ours/errors/f1?sample=99")).textOf("sample-place")).toBe("2 of 2");
+    expect((await shown("/ours/errors/f1?sample=x")).textOf("sample-place")).toBe("1 of 2");
   });
 });
 
@@ -181,6 +215,29 @@ describe("an empty account", () => {
     expect(home.text).toContain('dask.config.set({"daskscope.server": "http://host"})');
     const reports = await page(<Reports />, "/ours/reports", { reports: { items: [], next: null } });
     expect(reports.text).toContain("No reports yet");
+  });
+});
+
+describe("the home page", () => {
+  const shown = async (n_failed: number) => {
+    const none = {
+      running: [],
+      failed: [],
+      idle: [],
+      days: [],
+      weeks: [],
+      reports: [],
+      n_finished: 5,
+      idle_per_hour: 0.5,
+    };
+    const overview: Overview = { ...none, states: { running: 1, idle: 1 }, n_failed };
+    return (await page(<Home />, "/ours", { overview, runs: { items: [], next: null } })).textOf("answer");
+  };
+  test("says first what failed", async () => {
+    expect(await shown(2)).toBe(
+      "2 computations failed since midnight. 2 clusters are up; 1 is idle and costs $0.50 per hour.",
+    );
+    expect(await shown(0)).toBe("2 clusters are up. No failures since midnight; 1 is idle and costs $0.50 per hour.");
   });
 });
 

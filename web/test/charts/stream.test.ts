@@ -3,6 +3,7 @@ import type { Lane } from "../../src/api/schema.gen";
 import { firstIn, neighbour } from "../../src/charts/stream/engine";
 import { laneHeight, layOut } from "../../src/charts/stream/layout";
 import { buildMip, halve, type Mip } from "../../src/charts/stream/mip";
+import { frameOf, linkPath } from "../../src/charts/stream/overlay";
 import { paint } from "../../src/charts/stream/paint";
 import { BAR_STYLE, barStyles, decodeStream, type StreamView } from "../../src/model/stream";
 
@@ -54,6 +55,11 @@ describe("painting", () => {
     expect(colourAt(view({}), [], 15, 0)).toBe(0);
   });
 
+  test("work whose result was lost looks like failed work", () => {
+    const lost = { ...data, columns: { ...data.columns, lost: new Uint8Array([1, 0, 0]) } };
+    expect(barStyles(lost, ["compute", "transfer"], ["ok", "error"])[1]).toBe(BAR_STYLE.failed);
+  });
+
   test("an empty view has no pixels", () => {
     expect(colourAt(view({ t0: 50, t1: 50 }), [], 30, 3)).toBe(0);
   });
@@ -102,6 +108,25 @@ describe("layout of lanes", () => {
   });
 
   test("no lanes have no height", () => expect(layOut([], 400, 8)).toMatchObject({ height: 0, groups: [] }));
+});
+
+describe("marks above the lanes", () => {
+  const lanes = [lane(0, 1), lane(1, 1)];
+  const selection = { t0: 100, t1: 200, b0: 0, b1: 1, whole: false };
+  const view = { layout: layOut(lanes, 100, 10), selection, tick: 1, width: 1000, scroll: 0 };
+
+  test("a frame is cut at the edges, and null out of view", () => {
+    expect(frameOf({ lane: 0, start: 110, stop: 120 }, view)).toEqual({ left: 100, width: 100, top: 0, height: 10 });
+    expect(frameOf({ lane: 1, start: 50, stop: 150 }, view)).toMatchObject({ left: 0, width: 500, top: 10 });
+    expect(frameOf({ lane: 0, start: 10, stop: 20 }, view)).toBeNull();
+    expect(frameOf({ lane: 7, start: 110, stop: 120 }, view)).toBeNull();
+  });
+
+  test("a line leads from the end of the input to the start of its task", () => {
+    const path = linkPath({ lane: 0, start: 100, stop: 110 }, { lane: 1, start: 150, stop: 160 }, view);
+    expect(path).toMatch(/^M100,5 .* 500,15$/);
+    expect(linkPath({ lane: 0, start: 0, stop: 1 }, { lane: 1, start: 150, stop: 160 }, view)).toMatch(/^M-2,5 /);
+  });
 });
 
 describe("keyboard steps", () => {

@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import type { CubeData } from "../../src/model/cube";
 import {
+  activityName,
   activityStyle,
+  contextName,
   hitRate,
   isInternal,
   joinList,
   legendOf,
   splitList,
+  sumByStyle,
   sumMetrics,
   unitsOf,
 } from "../../src/model/fine-metrics";
@@ -146,8 +149,35 @@ test("the legend lists each colour once, in the order of the bars", () => {
   expect(legendOf(rows).map((style) => style.name)).toEqual(["CPU", "Waiting", "Disk", "Memory read", "Other"]);
 });
 
+test("activities of one colour add up, the largest first", () => {
+  const rows = [
+    { activity: "p2p-get-output-noncpu", value: 1 },
+    { activity: "thread-cpu", value: 5 },
+    { activity: "thread-noncpu", value: 80 },
+  ].map((row) => ({ context: "execute", prefix: "a", ...row }));
+  expect(sumByStyle(rows).map(({ style, value, members }) => [style.name, value, members.map((m) => m.value)])).toEqual(
+    [
+      ["CPU", 5, [5]],
+      ["Waiting", 81, [80, 1]],
+    ],
+  );
+});
+
 test.each([[[]], [["a"]], [["a,b", "c d", "100%", "é"]]])("the list %j survives the URL", (items) => {
   expect(splitList(joinList(items))).toEqual(items);
 });
 
 test("a list written by hand is read as it is", () => expect(splitList("100%,a b")).toEqual(["100%", "a b"]));
+
+test("activities of Dask have plain names, and activities of users keep theirs", () => {
+  expect(activityName("thread-noncpu", "execute")).toBe("Waiting in task");
+  expect(activityName("network", "get-data")).toBe("Send");
+  expect(activityName("network", "gather-dep")).toBe("Receive");
+  expect(activityName("network")).toBe("Send and receive");
+  expect(["my-reader", "constructor", "__proto__"].map((name) => activityName(name))).toEqual([
+    "my-reader",
+    "constructor",
+    "__proto__",
+  ]);
+  expect([contextName("gather-dep"), contextName("mine")]).toEqual(["fetching inputs", "mine"]);
+});

@@ -4,6 +4,7 @@ import {
   clock,
   count,
   counted,
+  dollarParts,
   dollars,
   duration,
   moment,
@@ -116,6 +117,11 @@ describe("percentages", () => {
     expect(shares([1e9, 1])[1]).toBe("<0.1 %");
   });
 
+  test("shares of a part add up to the part", () => {
+    expect(shares([2, 1], 37)).toEqual(["25 %", "12 %"]);
+    expect(shares([2, 1], 0.6)).toEqual(["0.4 %", "0.2 %"]);
+  });
+
   test("shares of nothing are zero", () => {
     expect(shares([0, 0])).toEqual(["0 %", "0 %"]);
     expect(shares([])).toEqual([]);
@@ -125,6 +131,16 @@ describe("percentages", () => {
 });
 
 describe("money", () => {
+  test("parts add up to the amount as it is shown", () => {
+    expect(dollars(0.08)).toBe("$0.08");
+    // Each for itself would be $0.04 and $0.05.
+    expect(dollarParts([0.0354, 0.0451])).toEqual(["$0.04", "$0.04"]);
+    expect(dollarParts([0.079, 0.001])).toEqual(["$0.08", "<$0.01"]);
+    expect(dollarParts([999.6, 400.3])).toEqual(["$1,000", "$400.00"]);
+    expect(dollarParts([0, 0.3])).toEqual(["$0", "$0.30"]);
+    expect(dollarParts([])).toEqual([]);
+  });
+
   test.each([
     [0, "$0"],
     [0.004, "<$0.01"],
@@ -149,8 +165,9 @@ describe("relative times", () => {
   test.each([
     [-5 * SECOND, "now"],
     [0, "now"],
-    [9.9 * SECOND, "now"],
-    [10 * SECOND, "10 s ago"],
+    [1.9 * SECOND, "now"],
+    [2 * SECOND, "2 s ago"],
+    [9.92 * SECOND, "9 s ago"],
     [59.9 * SECOND, "59 s ago"],
     [MINUTE, "1 min ago"],
     [59.9 * MINUTE, "59 min ago"],

@@ -7,7 +7,7 @@ import { loadNeighbours } from "../../src/model/task-edges";
 import { fakeBrowser } from "../fake-browser";
 
 const worker = (over: Partial<Worker>): Worker =>
-  ({ worker: "", name: "", verdict: "", stop_us: 0, ...over }) as Worker;
+  ({ worker: "", name: "", verdict: "", start_us: 1_000_000, stop_us: 0, ...over }) as Worker;
 
 function makeModel(over: Partial<Report> = {}): Model {
   const report = {
@@ -16,7 +16,7 @@ function makeModel(over: Partial<Report> = {}): Model {
     view: "overview",
     bins: { width_us: 10_000, count: 200 },
     stream: { bars: 0 },
-    prefixes: Array.from({ length: 14 }, (_, i) => ({ prefix: `p${i}` })),
+    prefixes: Array.from({ length: 14 }, (_, i) => ({ prefix: `p${i}`, order: 13 - i })),
     workers: [
       worker({ worker: "tcp://10.0.0.1:1", name: "SLURMCluster-1", stop_us: 2_000_000 }),
       worker({ worker: "tcp://10.0.0.1:2", name: "SLURMCluster-2" }),
@@ -45,6 +45,19 @@ describe("time", () => {
   test("workers that are still connected end with the report", () => {
     const model = makeModel();
     expect(model.report.workers.map((w) => model.stopOf(w))).toEqual([1_000_000, 2_000_000]);
+    expect(model.connectedIn(0, 500_000)).toBe(2);
+    expect(model.connectedIn(1_500_000, 2_000_000)).toBe(1);
+  });
+});
+
+describe("the last bin of a worker", () => {
+  test("is when it left", () => expect(makeModel().lastBin("tcp://10.0.0.1:1")).toBe(100));
+  test("is not known while it is connected", () => expect(makeModel().lastBin("tcp://10.0.0.1:2")).toBe(-1));
+  test("belongs to the last of several workers at one address", () => {
+    const at = (stop_us: number) => worker({ worker: "a", stop_us });
+    expect(makeModel({ workers: [at(1_500_000), at(2_000_000)] }).lastBin("a")).toBe(100);
+    expect(makeModel({ workers: [at(1_500_000), at(0)] }).lastBin("a")).toBe(-1);
+    expect(makeModel({ workers: [at(0), at(1_500_000)] }).lastBin("a")).toBe(-1);
   });
 });
 
@@ -57,9 +70,29 @@ describe("the first view", () => {
 });
 
 describe("colours of prefixes", () => {
-  test("the first twelve ranks have a colour each", () => {
-    expect(makeModel().colour("p0")).toBe("--cat-1");
-    expect(makeModel().colour("p11")).toBe("--cat-12");
+  test("they follow the order in which prefixes first ran, and not their time", () => {
+    expect(makeModel().colour("p11")).toBe("--cat-3");
+    expect(makeModel().colour("p2")).toBe("--cat-12");
+    expect(makeModel().colour("p1"), "the thirteenth begins again").toBe("--cat-1");
+    expect(makeModel().rankColours.slice(0, 3)).toEqual(["--cat-2", "--cat-1", "--cat-12"]);
+  });
+
+  test("two of the longest prefixes never have one colour", () => {
+    // The third ran thirteenth, which is the colour of the first.
+    const order = new Map([
+      ["p0", 0],
+      ["p1", 1],
+      ["p2", 12],
+    ]);
+    const model = new Model(makeModel().report, {} as Source, {} as TaskStream, false, order);
+    expect([model.colour("p0"), model.colour("p1")]).toEqual(["--cat-1", "--cat-2"]);
+    expect(new Set(model.rankColours).size).toBe(12);
+  });
+
+  test("a computation has the colours of its cluster", () => {
+    const order = new Map([["p0", 5]]);
+    const model = new Model(makeModel().report, {} as Source, {} as TaskStream, false, order);
+    expect(model.colour("p0")).toBe("--cat-6");
   });
 
   test("other and unknown prefixes share one", () => {

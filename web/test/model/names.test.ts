@@ -1,5 +1,5 @@
-import { expect, test } from "vitest";
-import { sharedLength } from "../../src/model/model";
+import { describe, expect, test } from "vitest";
+import { sharedLength, workerNames } from "../../src/model/worker-names";
 
 test.each([
   [["SLURMCluster-1", "SLURMCluster-12"], 13],
@@ -21,4 +21,32 @@ test.each([
 test("words are not cut in the middle", () => {
   const names = ["cluster-node-alpha", "cluster-node-alfa"];
   expect(names.map((name) => name.slice(sharedLength(names)))).toEqual(["alpha", "alfa"]);
+});
+
+describe("names of workers", () => {
+  const worker = (port: number, name: string, start_us: number) => ({ worker: `tcp://:${port}`, name, start_us });
+  const names = (...workers: ReturnType<typeof worker>[]) => Object.fromEntries(workerNames(workers));
+
+  test("a replacement is told apart from the worker it replaces, in whatever order they are listed", () => {
+    expect(names(worker(9, "2", 50), worker(1, "1", 0), worker(2, "2", 0))).toEqual({
+      "tcp://:1": "1",
+      "tcp://:2": "2",
+      "tcp://:9": "2 (restarted)",
+    });
+  });
+  test("restarts are counted", () => {
+    const all = [1, 2, 3, 4].map((i) => worker(i, "a", i));
+    expect(Object.values(names(...all))).toEqual([
+      "a",
+      "a (restarted)",
+      "a (restarted twice)",
+      "a (restarted 3 times)",
+    ]);
+  });
+  test("a worker that connected again at its address is the same one", () => {
+    expect(names(worker(1, "a", 0), worker(1, "a", 5))).toEqual({ "tcp://:1": "a" });
+  });
+  test("a worker without a name has its address", () => {
+    expect(names(worker(1, "", 0))).toEqual({ "tcp://:1": "tcp://:1" });
+  });
 });

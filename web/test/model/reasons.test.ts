@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { CubeData } from "../../src/model/cube";
+import { threadTimeRows } from "../../src/viewer/fine-metrics/thread-time";
 import { byLength, reasonsIn } from "../../src/viewer/overview/overview-reasons";
 
 /** 5 µs of "no task" in bin 0, 30 µs of "few tasks" and 1 µs of "no task" in bin 2. */
@@ -31,4 +32,25 @@ test("a reason without a label is shown by its name", () => {
 
 test("reasons are listed longest first", () => {
   expect(byLength([...reasons, { reason: "x", label: "X", us: 0 }]).map((r) => r.us)).toEqual([30, 6]);
+});
+
+test("thread time has idle time by reason, and shares that add up as in the overview", () => {
+  const time: CubeData = {
+    rows: 3,
+    step: 1,
+    keys: { category: ["cpu", "idle", "disk"] },
+    codes: { category: new Uint8Array([0, 1, 1]) },
+    bin: new Uint8Array([0, 0, 2]),
+    measures: { us: new Float64Array([64, 5, 31]) },
+  };
+  const split = [
+    { category: "cpu" as const, label: "CPU", us: 64, reasons: [] },
+    { category: "disk" as const, label: "Disk", us: 0, reasons: [] },
+    { category: "idle" as const, label: "Idle", us: 36, reasons },
+  ];
+  expect(threadTimeRows(split, time, cube, { b0: 0, b1: 3 }).map((r) => [r.label, r.us, r.share])).toEqual([
+    ["CPU", 64, "64 %"],
+    ["Idle: fewer tasks than threads", 30, "30 %"],
+    ["Idle: no task to run", 6, "6 %"],
+  ]);
 });

@@ -19,6 +19,12 @@ describe("filling gaps", () => {
     expect(Array.from(fillGaps(Float32Array.from([nan, 1, nan, 3, nan]), 5))).toEqual([nan, 1, 1, 3, nan]);
   });
 
+  test("the last sample holds until the worker left", () => {
+    const values = Float32Array.from([nan, 2, nan, nan, 3, nan, nan, nan]);
+    const held = (row: number) => [2, 99][row];
+    expect(Array.from(fillGaps(values, 4, held))).toEqual([nan, 2, 2, nan, 3, 3, 3, 3]);
+  });
+
   test("workers do not affect each other", () => {
     expect(Array.from(fillGaps(Float32Array.from([1, nan, nan, 2, nan, 3]), 3))).toEqual([1, nan, nan, 2, 2, 3]);
   });

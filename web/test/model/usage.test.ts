@@ -19,6 +19,19 @@ describe("bars", () => {
     expect([max, measure]).toEqual([3, "cost"]);
   });
 
+  test("days before the first usage are left out, but two weeks are shown", () => {
+    const days = Array.from({ length: 30 }, (_, i) => `2026-03-${String(i + 1).padStart(2, "0")}`);
+    const used = (from: number) =>
+      days.map((day, i) => line(day, { cost: i >= from ? 1 : 0, cost_busy: i >= from ? 1 : 0 }));
+    const first = (from: number) => usageBars({ items: used(from), by: "day" }).bars[0].name;
+    expect([first(0), first(5), first(29), first(30)]).toEqual([
+      "2026-03-01",
+      "2026-03-06",
+      "2026-03-17",
+      "2026-03-01",
+    ]);
+  });
+
   test("small costs are shown as thread time, split like the cost", () => {
     const items = [line("u", { cost: 0.004, cost_busy: 0.001, cost_idle: 0.003, thread_seconds: 8 })];
     expect(usageBars({ items, by: "user" })).toMatchObject({

@@ -95,6 +95,9 @@ class Changes:
     can_prove: bool
     #: In microseconds.
     wall: Change
+    #: Of every run, in the order given.
+    walls_before: tuple[int, ...]
+    walls_after: tuple[int, ...]
     #: The largest change of the total compute time first.
     prefixes: tuple[PrefixChange, ...]
     #: Thread time by category, in microseconds.
@@ -167,10 +170,14 @@ def compare_runs(before: Sequence[Measured], after: Sequence[Measured]) -> Chang
         repeats_after=len(after),
         can_prove=can_prove(len(before), len(after)),
         wall=_judged(change("total time", lambda run: run.wall_us), found.wall),
+        walls_before=tuple(run.wall_us for run in before),
+        walls_after=tuple(run.wall_us for run in after),
         prefixes=tuple(sorted(prefixes, key=lambda prefix: (-_moved(prefix.total_us), prefix.prefix))),
         thread_us=_by_name(before, after, CATEGORIES, lambda run: run.thread_us),
         spans_us=tuple(sorted(longest, key=lambda change: change.name)),
-        peak_memory=change("peak memory", lambda run: run.peak_memory),
+        peak_memory=_change(
+            "peak memory", *([run.peak_memory for run in runs if _is_sampled(run)] for runs in (before, after))
+        ),
         memory_before=_typical(before).memory,
         memory_after=_typical(after).memory,
         transferred=change("transferred", lambda run: run.transferred),
@@ -264,6 +271,11 @@ def _by_name(
     return tuple(
         _change(name, *([values(run).get(name, 0) for run in runs] for runs in (before, after))) for name in names
     )
+
+
+def _is_sampled(run: Measured) -> bool:
+    """Return whether memory was recorded: otherwise its peak is not known, rather than 0."""
+    return max(run.memory, default=-1) >= 0
 
 
 def _typical(runs: Sequence[Measured]) -> Measured:

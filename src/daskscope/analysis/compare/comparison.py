@@ -26,38 +26,61 @@ LABELS = {
 
 
 def headline(changes: Changes) -> str:
-    """Return one sentence: what is slower or faster, that no difference is shown, or why it cannot be told."""
-    wall, parts = changes.wall, list[str]()
+    """Return the verdict and its reason in one line."""
+    return " ".join(filter(None, (verdict(changes), reason(changes))))
+
+
+def verdict(changes: Changes) -> str:
+    """Return in one sentence whether the runs became slower or faster, or that it cannot be told."""
+    wall = changes.wall
+    if wall.verdict in PROVEN:
+        return f"{units.percent(abs(wall.ratio or 0.0))} {wall.verdict}: {_instead(wall)}."
+    if tasks := _proven_tasks(changes):
+        return " ".join(tasks)
+    if not changes.can_prove:
+        return f"Cannot tell noise from change: {_instead(wall)}."
+    if changes.is_load_different:
+        return f"Times cannot be compared: {_instead(wall)}."
+    return f"No difference shown: {_instead(wall)}."
+
+
+def reason(changes: Changes) -> str:
+    """Return the evidence of the verdict, as sentences."""
+    wall, repeats = changes.wall, repeats_text(changes)
+    if wall.verdict in PROVEN:
+        apart = f"All {changes.repeats_after} runs after are {wall.verdict} than all {changes.repeats_before} before."
+        return " ".join([apart if _are_apart(wall) else f"{repeats}.", *_proven_tasks(changes)])
+    if _proven_tasks(changes):
+        if wall.verdict == "cannot tell":
+            return f"The total time cannot be compared: {_instead(wall)}."
+        return f"The total time varies too much to tell: {_instead(wall)}."
+    if changes.can_prove and changes.is_load_different:
+        return f"{_other_programs(changes)}. CPU times show no difference."
+    return f"{repeats[0].upper()}{repeats[1:]}."
+
+
+def _proven_tasks(changes: Changes) -> list[str]:
+    """Return the prefixes that became slower or faster, as sentences."""
+    found = list[str]()
     for verdict in PROVEN:
         named = [prefix for prefix in changes.prefixes if prefix.verdict == verdict]
         named.sort(key=lambda prefix: -abs((prefix.total_us.after or 0.0) - (prefix.total_us.before or 0.0)))
+        more = units.counted(len(named) - NAMED, "other prefix", "other prefixes") if len(named) > NAMED else ""
         if named:
-            rest = (
-                f" and {units.counted(len(named) - NAMED, 'other prefix', 'other prefixes')}"
-                if len(named) > NAMED
-                else ""
-            )
-            parts.append(f"{verdict} tasks: {', '.join(map(_prefix_text, named[:NAMED]))}{rest}")
-    total = f"total time {_step(wall, units.duration)}"
-    if wall.verdict in PROVEN:
-        return f"{str(wall.verdict).capitalize()}: {'; '.join([total, *parts])}."
-    if parts:
-        listed = "; ".join(parts)
-        return f"{listed[0].upper()}{listed[1:]}; {total}, {_unproven(wall)}."
-    if not changes.can_prove:
-        return f"Cannot tell noise from change: {repeats_text(changes)}; {total}."
-    if changes.is_load_different:
-        load = _step(changes.other_cores, _cores)
-        return (
-            f"No difference in CPU time shown; times cannot be compared, because other programs used {load}; {total}."
-        )
-    return f"No difference shown in {changes.repeats_before} and {changes.repeats_after} repeats; {total}."
+            listed = ", ".join(map(_prefix_text, named[:NAMED]))
+            found.append(f"{verdict.capitalize()} tasks: {listed}{f' and {more}' if more else ''}.")
+    return found
+
+
+def _instead(wall: Change) -> str:
+    before, after = value_text(wall.before, units.duration), value_text(wall.after, units.duration)
+    return f"{after} before and after" if before == after else f"{after} instead of {before}"
 
 
 def repeats_text(changes: Changes) -> str:
     """Return the conclusions that the number of repeats allows."""
     if changes.can_prove:
-        return f"{changes.repeats_before} and {changes.repeats_after} repeats"
+        return f"{changes.repeats_before} repeats before and {changes.repeats_after} after"
     if changes.repeats_before == changes.repeats_after == 1:
         return f"one run each; {repeats_needed()} repeats each can prove a difference"
     return (
@@ -77,9 +100,10 @@ def notes(changes: Changes) -> tuple[str, ...]:
         elif _are_apart(prefix.nbytes) and (prefix.nbytes.ratio is None or abs(prefix.nbytes.ratio) >= 0.1):
             found.append(f"The results of {prefix.prefix} have {_step(prefix.nbytes, units.nbytes)}.")
     if changes.is_load_different:
+        repeat, load = "Repeat the runs in turns, or on a machine that is otherwise idle.", _other_programs(changes)
+        is_said = load in reason(changes)
         found.append(
-            f"Other programs on the hosts used {_step(changes.other_cores, _cores)}, so times that depend on the CPU prove "
-            "nothing; CPU times do. Repeat the runs in turns, or on a machine that is otherwise idle."
+            repeat if is_said else f"{load}, so times that depend on the CPU prove nothing; CPU times do. {repeat}"
         )
     for change, unit in ((changes.threads, "threads"), (changes.errors, "failed tasks")):
         if _are_apart(change):
@@ -119,15 +143,10 @@ def _prefix_text(prefix: PrefixChange) -> str:
     return f"{prefix.prefix} ({percent_text(change)} {what})"
 
 
-def _unproven(change: Change) -> str:
-    return "which cannot be compared" if change.verdict == "cannot tell" else "a difference that is not proven"
-
-
 def _row(label: str, change: Change, text: Callable[[float], str]) -> list[str]:
     return [
         label,
-        value_text(change.before, text),
-        value_text(change.after, text),
+        *(recorded_text(value, text) for value in (change.before, change.after)),
         percent_text(change),
         change.verdict,
     ]
@@ -169,11 +188,16 @@ def value_text(value: float | None, text: Callable[[float], str]) -> str:
     return units.NOTHING if value is None else text(value)
 
 
+def recorded_text(value: float | None, text: Callable[[float], str]) -> str:
+    """Return a quantity of a whole run as text, which may not have been recorded."""
+    return "not recorded" if value is None else text(value)
+
+
 def percent_text(change: Change) -> str:
     """Return the relative change with its sign."""
     if change.ratio is None:
         return units.NOTHING
-    if abs(change.ratio) < 0.0005:
+    if abs(change.ratio) < 0.001:
         return "0 %"
     return f"{'+' if change.ratio > 0 else ''}{units.percent(change.ratio)}"
 
@@ -182,8 +206,10 @@ def _whole(value: float) -> str:
     return units.count(round(value))
 
 
-def _cores(value: float) -> str:
-    return f"{value:.1f} cores"
+def _other_programs(changes: Changes) -> str:
+    load = changes.other_cores
+    before, after = (value_text(value, "{:.1f}".format) for value in (load.before, load.after))
+    return f"Other programs on the hosts used {before} cores before and {after} after"
 
 
 def _are_apart(change: Change) -> bool:
@@ -240,6 +266,8 @@ class Comparison:
             "before": list(self.before),
             "after": list(self.after),
             "headline": self.headline,
+            "verdict": verdict(self.changes),
+            "reason": reason(self.changes),
             "notes": list(self.notes),
             **self.changes.to_dict(),
             "flame": self.flame.to_dict(),

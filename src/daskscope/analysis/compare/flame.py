@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from daskscope.analysis.columns.bins import Bins
@@ -23,16 +24,17 @@ Name = tuple[str, str]
 
 @dataclass
 class Side:
-    """Mean self seconds by stack over the runs of one side, as a tree whose nodes come after their callers."""
+    """Self seconds by stack in the runs of one side, as a tree whose nodes come after their callers."""
 
     #: Nodes by caller (-1 for roots) and name; the order of insertion numbers them.
     nodes: dict[tuple[int, Name], int] = field(default_factory=dict)
     seconds: list[float] = field(default_factory=list)
-    runs: int = 0
+    #: Sum of the self seconds of each run.
+    runs: list[float] = field(default_factory=list)
 
     def add(self, recording: Recording, start_us: int, stop_us: int) -> None:
         """Add the stacks of one run."""
-        self.runs += 1
+        before = sum(self.seconds)
         found = profile(recording, Bins.over(start_us, stop_us, 1))
         own, parents = tree(found)[0].tolist(), found.parents.tolist()
         has_samples = [count > 0 for count in own]
@@ -45,6 +47,7 @@ class Side:
                 file, function, _ = found.frames[frame]
                 place = places[node] = self._place(places[max(parents[node], -1)], (file, function))
                 self.seconds[place] += max(0, own[node]) * found.seconds_per_sample
+        self.runs.append(sum(self.seconds) - before)
 
     def _place(self, caller: int, name: Name) -> int:
         place = self.nodes.setdefault((caller, name), len(self.nodes))
@@ -53,7 +56,11 @@ class Side:
         return place
 
     def large(self) -> dict[tuple[int, Name], tuple[int, float]]:
-        """Return the nodes that are not small, with their mean self seconds; these include small parts below."""
+        """Return the nodes that are not small, with their self seconds in a median run; these include small parts below.
+
+        All runs shape the tree, and their median is its total, as everywhere in a comparison: a mean of five runs said +42 %
+        because of one slow run.
+        """
         own, totals = list(self.seconds), list(self.seconds)
         limit, callers = MIN_SHARE * sum(own), [caller for caller, _ in self.nodes]
         for node in range(len(own) - 1, -1, -1):
@@ -61,8 +68,10 @@ class Side:
             if caller >= 0:
                 totals[caller] += totals[node]
                 own[caller] += own[node] if totals[node] < limit else 0.0
+        sampled = [seconds for seconds in self.runs if seconds > 0]
+        of_median = median(sampled) / sum(sampled) if sampled else 0.0
         return {
-            key: (node, own[node] / max(1, self.runs))
+            key: (node, own[node] * of_median)
             for key, node in self.nodes.items()
             if totals[node] >= limit or key[0] < 0
         }
@@ -75,7 +84,7 @@ class DifferentialFlame:
     frames: list[Frame]
     nodes: list[int]
     parents: list[int]
-    #: Mean self seconds of a run for each node.
+    #: Self seconds of a median run for each node.
     before: list[float]
     after: list[float]
 

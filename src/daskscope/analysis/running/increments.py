@@ -16,8 +16,8 @@ from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import spread, task_intervals
 from daskscope.analysis.profiles import owner, profile
-from daskscope.analysis.resources import MAX_BYTES, SCHEDULER
-from daskscope.analysis.summary import DISK, without_internal
+from daskscope.analysis.resources import SCHEDULER
+from daskscope.analysis.summary import DISK
 from daskscope.model.recording import Array, Recording, Strings, Table
 from daskscope.model.untrusted import MAX_NAMES, OTHER, clean, clean_name, clean_text
 
@@ -37,9 +37,7 @@ MAX_NODES = 20_000
 CATEGORIES = ("compute", "transfer", "disk", "serialize", "failed")
 COMPUTE, TRANSFER, DISK_TIME, SERIALIZE, FAILED = range(len(CATEGORIES))
 #: Tables that increments are made from.
-TABLES = ("workers", "tasks", "samples", "transfers", "activities", "profiles", "exceptions")
-#: Larger values of a metric are invalid.
-MAX_VALUE = 1e15
+TABLES = ("workers", "tasks", "samples", "profiles", "exceptions")
 
 Columns = Mapping[str, Array]
 
@@ -55,13 +53,8 @@ PARTS: dict[str, dict[str, str]] = {
         "memory": "<f8",
         "managed": "<f8",
         "spilled": "<f8",
-        "cpu": "<f8",
-        "executing": "<u4",
-        "ready": "<u4",
         "paused": "u1",
     },
-    "transfers": {"second": "<u4", "nbytes": "<f8", "count": "<u4"},
-    "activities": {"second": "<u4", "activity": "<u2", "value": "<f8"},
     # Samples of stacks that end at a node.
     "stacks": {"second": "<u4", "node": "<u4", "count": "<u4"},
     # A node is a frame called from its parent (its number plus one; 0 for roots).
@@ -99,18 +92,15 @@ def make_increment(
     if computation:
         tasks = tasks.take(where(tasks.strings("computation"), computation))
     offset = (first_us - origin_us) // SECOND
-    prefixes, prefix = named(tasks.strings("prefix"))
+    prefixes, prefix = _by_first_start(*named(tasks.strings("prefix")), tasks["start_us"])
     lanes, bars, keys, left_out = _bars(tasks, prefix, bins)
     bars["start"] = bars["start"] + (first_us - origin_us)
     workers, samples = _samples(_within(recording["samples"], bins), bins)
-    activities, values = _activities(_within(recording["activities"], bins), bins)
     frames, nodes, stacks = _stacks(recording, bins)
     parts: dict[str, Columns] = {
         "bars": bars,
         "busy": _busy(tasks, prefix, bins),
         "samples": samples,
-        "transfers": _transfers(_within(recording["transfers"], bins), bins),
-        "activities": values,
         "stacks": stacks,
         "nodes": nodes,
     }
@@ -119,13 +109,21 @@ def make_increment(
             parts[name] = {**columns, "second": columns["second"] + offset}
     return Increment(
         origin_us,
-        {"prefixes": prefixes, "lanes": lanes, "workers": workers, "activities": activities, "frames": frames},
+        {"prefixes": prefixes, "lanes": lanes, "workers": workers, "frames": frames},
         _workers(recording["workers"]),
         _errors(_within(recording["exceptions"], bins)),
         {name: typed(name, columns) for name, columns in parts.items()},
         keys,
         left_out,
     )
+
+
+def _by_first_start(names: list[str], codes: Array, starts: Array) -> tuple[list[str], Array]:
+    """Return names in the order in which they first occur, and the number of each row's name. Colours follow it."""
+    first = np.full(len(names), np.iinfo(np.int64).max)
+    np.minimum.at(first, codes, starts)
+    order = sorted(range(len(names)), key=lambda number: (first[number], names[number]))
+    return [names[number] for number in order], np.argsort(np.asarray(order, dtype=np.int64))[codes]
 
 
 def _within(table: Table, bins: Bins) -> Table:
@@ -220,44 +218,13 @@ def _samples(samples: Table, bins: Bins) -> tuple[list[str], Columns]:
     place = np.stack([worker, second // step], axis=1)[order]
     last = order[np.append((np.diff(place, axis=0) != 0).any(axis=1), True)] if len(order) else order
     last = last[np.argsort(second[last], kind="stable")]
-    names = ("memory", "managed", "spilled", "executing", "ready")
+    names = ("memory", "managed", "spilled")
     return workers, {
         "second": second[last],
         "worker": worker[last],
-        "cpu": np.nan_to_num(samples["cpu_percent"][last], posinf=0.0, neginf=0.0),
         "paused": where(samples.strings("status"), "paused")[last],
         **{name: np.clip(samples[name][last], 0, 2**53) for name in names},
     }
-
-
-def _transfers(table: Table, bins: Bins) -> Columns:
-    """Return received bytes. Senders report the same transfers, but maybe in another increment, so their reports do not count."""
-    received = table.take(where(table.strings("direction"), "incoming"))
-    if not received.rows:
-        return empty("transfers")
-    columns = {
-        "second": bins.of(received["stop_us"]),
-        "nbytes": np.clip(received["nbytes"], 0, MAX_BYTES),
-        "count": np.ones(received.rows, dtype=np.int64),
-    }
-    return summed(columns, ("second",))
-
-
-def _activities(table: Table, bins: Bins) -> tuple[list[tuple[str, ...]], Columns]:
-    """Return the activities as context, label and unit, and their values, without internal metrics."""
-    table = without_internal(table)
-    if not table.rows:
-        return [], empty("activities")
-    columns = [named(table.strings(name)) for name in ("context", "activity", "unit")]
-    triples = np.stack([codes for _, codes in columns], axis=1)
-    distinct, numbers = np.unique(triples, axis=0, return_inverse=True)
-    shown = distinct[:MAX_NAMES].tolist()
-    names = [tuple(texts[code] for (texts, _), code in zip(columns, row, strict=True)) for row in shown]
-    values = np.clip(np.nan_to_num(table["value"], posinf=0.0, neginf=0.0), 0.0, MAX_VALUE)
-    numbers = numbers.reshape(-1)
-    known = numbers < MAX_NAMES
-    found = {"second": bins.of(table["time_us"])[known], "activity": numbers[known], "value": values[known]}
-    return names, summed(found, ("second", "activity"))
 
 
 def _stacks(recording: Recording, bins: Bins) -> tuple[list[tuple[str, str, int, str]], Columns, Columns]:

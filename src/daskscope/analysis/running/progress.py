@@ -7,7 +7,6 @@ from earlier runs of the same code. If the result would be a guess, there is non
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -15,7 +14,7 @@ from math import ceil
 from daskscope import units
 from daskscope.analysis.running.rollup import Sums
 from daskscope.analysis.running.still_running import RunStatus, find_obstacle, list_needs
-from daskscope.model.untrusted import OTHER, clean, clean_name, parse_object
+from daskscope.model.untrusted import OTHER, clean, clean_name, parse_json, parse_object
 from daskscope.units import DAY, MINUTE, SECOND
 
 #: Finished tasks that a computation, and each of its prefixes, needs for an estimate of its own.
@@ -93,6 +92,11 @@ class Counts:
     def left(self) -> int:
         return self.running + self.waiting
 
+    @property
+    def is_done(self) -> bool:
+        """Whether no task is left. The recorder closes a computation some seconds later."""
+        return self.total > 0 and not self.left
+
 
 @dataclass(frozen=True, slots=True)
 class TimeLeft:
@@ -119,6 +123,10 @@ class Progress:
     def summary(self) -> str:
         """Return the counts and the time left as text."""
         done = f"{self.counts.done:,} of {units.counted(self.counts.total, 'task')}"
+        if self.counts.is_done:
+            return (
+                f"all {self.counts.total:,} tasks done" if self.counts.done == self.counts.total > 1 else f"{done} done"
+            )
         if self.left is None:
             return done
         text = units.duration_range(self.left.low_us, self.left.high_us)
@@ -128,8 +136,8 @@ class Progress:
 def parse_running(text: str) -> list[RunningTask]:
     """Return the longest-running tasks that a recorder sent; rows of any other form are left out."""
     try:
-        rows = json.loads(text or "[]")
-    except (ValueError, RecursionError):
+        rows = parse_json(text or "[]")
+    except ValueError:
         return []
     kinds = [str, str, str, str, int]
     return [

@@ -16,10 +16,13 @@ from daskscope.model.untrusted import parse_object
 
 #: Smaller clock differences are not reported: a batch may take as long to arrive.
 CLOCK_TOLERANCE_US = 5_000_000
-#: A recorder sends a message every ten seconds, and one of them may be late.
-QUIET_US = 25_000_000
+#: The recorder of an idle cluster sends a message every 30 s at most, and one of them may be late.
+QUIET_US = 45_000_000
 #: Tasks that wait this long while nothing runs are stuck.
 STALLED_US = 10_000_000
+#: Tasks that run for so long may be long, or wait for each other: nothing says that they make progress.
+NO_PROGRESS_US = 20_000_000
+NO_TIMEOUT = "No idle-timeout is set"
 #: Clients and resources listed by name.
 MAX_LISTED = 5
 
@@ -74,11 +77,16 @@ class Explanation:
 
 
 def explain(
-    run: RunStatus, clients: Sequence[ClientStatus], state: RunState, per_hour: float, now_us: int
+    run: RunStatus,
+    clients: Sequence[ClientStatus],
+    state: RunState,
+    per_hour: float,
+    now_us: int,
+    quiet_us: int = QUIET_US,
 ) -> Explanation:
-    """Explain the state of a run; ``now_us`` is on the scheduler's clock."""
+    """Explain the state of a run; ``now_us`` is on the scheduler's clock. A silence beyond ``quiet_us`` is unusual."""
     if state == "lost":
-        quiet = units.duration(max(0, now_us - run.seen_us))
+        quiet = units.duration(_silent_us(run, now_us))
         return Explanation(
             f"Probably not running: its last message came {quiet} ago. The scheduler was killed or cannot reach this server.",
             (f"last message {units.moment(run.seen_us)}", *_peak(run), *_clock(run)),
@@ -89,8 +97,10 @@ def explain(
     # Dask lists fire-and-forget tasks under a client of its own, which exists even when it holds nothing.
     present = [client for client in clients if not client.disconnect_us]
     connected = [client for client in present if client.client != "fire-and-forget" or client.held_keys]
+    silent_us = _silent_us(run, now_us)
+    silence = [f"no message for {units.duration(silent_us)}: the scheduler may be gone"] if silent_us > quiet_us else []
     evidence = [
-        *_silence(run, now_us),
+        *silence,
         *_tasks(run),
         *_clients(connected, now_us),
         *_idleness(run, now_us),
@@ -98,14 +108,22 @@ def explain(
     ]
     if per_hour > 0:
         evidence.append(f"costs {units.about_dollars(per_hour)} per hour")
-    return Explanation(_answer(run, now_us), tuple(evidence), tuple(_advice(run, connected, now_us)))
+    answer = " ".join([_answer(run, now_us), *(f"But {line}." for line in silence)])
+    return Explanation(answer, tuple(evidence), tuple(_advice(run, connected, now_us)))
 
 
-def describe_state(run: RunStatus, state: RunState, server_us: int) -> str:
-    """Return in a few words why a run is in its state; ``server_us`` is on the server's clock."""
+def _silent_us(run: RunStatus, now_us: int) -> int:
+    """Return the time since the last message arrived. The rows in it can be older: an idle cluster sends them after 30 s."""
+    offset_us = run.clock_offset_us
+    heard_us = max(run.seen_us, run.received_us - offset_us) if offset_us else run.seen_us
+    return max(0, now_us - heard_us)
+
+
+def describe_state(run: RunStatus, state: RunState, now_us: int) -> str:
+    """Return in a few words why a run is in its state; ``now_us`` is on the scheduler's clock."""
     if state == "lost":
-        silent_s = max(0, server_us - run.received_us) // 1_000_000
-        return f"nothing heard for {silent_s} s: it was killed, or it cannot reach this server"
+        quiet = units.duration(_silent_us(run, now_us))
+        return f"no message for {quiet}: it was killed, or it cannot reach this server"
     if state not in LIVE_STATES:
         return run.end_reason or "closed"
     if state == "idle":
@@ -115,11 +133,6 @@ def describe_state(run: RunStatus, state: RunState, server_us: int) -> str:
     if run.tasks_unrunnable:
         return f"{units.counted(run.tasks_unrunnable, 'task')} cannot run: no worker has the required resources"
     return "it has just finished a task"
-
-
-def _silence(run: RunStatus, now_us: int) -> list[str]:
-    quiet = now_us - run.seen_us
-    return [f"no message for {units.duration(quiet)}: the scheduler may be gone"] if quiet > QUIET_US else []
 
 
 def _ended(run: RunStatus, now_us: int) -> Explanation:
@@ -200,11 +213,15 @@ def _answer(run: RunStatus, now_us: int) -> str:
         since = units.duration(now_us - run.stalled_since_us)
         return f"It is stuck: {_unfinished(run)}, but no worker has executed anything for {since}."
     if run.tasks_processing + run.tasks_queued:
+        quiet_us = now_us - run.last_work_us if run.last_work_us else 0
+        if quiet_us >= NO_PROGRESS_US:
+            return f"No task has finished for {units.duration(quiet_us)}: {_unfinished(run)}."
         return f"It is working: {_unfinished(run)}."
     if obstacle == "unrunnable":
-        return f"{_unrunnable(run)}. Dask's idle timer does not start while such tasks wait."
+        return f"{_unrunnable(run)}."
     if not run.idle_since_us:
-        return "No tasks are processing or queued. Dask has not marked it idle yet, because a task finished just now."
+        limit = f"Its idle-timeout is {units.duration(run.idle_timeout_s * 1e6)}" if run.idle_timeout_s else NO_TIMEOUT
+        return f"No tasks are processing or queued. Dask has not marked it idle yet, because a task finished just now. {limit}."
     idle = f"It has been idle for {units.duration(max(0, now_us - run.idle_since_us))}"
     if not run.idle_timeout_s:
         return f"{idle}, and no idle-timeout is set: it runs until someone closes it."
@@ -232,7 +249,7 @@ def _is_stalled(run: RunStatus, now_us: int) -> bool:
 def _tasks(run: RunStatus) -> list[str]:
     lines = [_unfinished(run) if run.tasks_processing + run.tasks_queued else "no tasks processing or queued"]
     if run.tasks_unrunnable:
-        lines.append(_unrunnable(run))
+        lines += [_unrunnable(run), "Dask's idle timer does not start while such tasks wait"]
     return [*lines, f"{units.counted(run.workers, 'worker')} with {units.counted(run.threads, 'thread')}"]
 
 

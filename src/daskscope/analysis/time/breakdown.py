@@ -13,7 +13,7 @@ from daskscope.analysis.columns.intervals import Spread, merge, spread, spread_a
 from daskscope.analysis.executions import cancelled_until_us, recomputed_rows, seceded_at_us, with_actor_calls
 from daskscope.analysis.time.idle import Idle
 from daskscope.analysis.time.idle import idle as explain_idle
-from daskscope.analysis.time.waiting import Waits, cpu_share, processes, waiting_us
+from daskscope.analysis.time.waiting import Waits, cpu_share, p2p_shares, processes, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
 from daskscope.model.recording import Array, Recording, Strings, Table
 
@@ -63,6 +63,16 @@ class Breakdown:
     #: Time of actor calls while all threads of their worker were busy; not part of thread time.
     actors_beside_us: int
 
+    def busy_shares(self) -> dict[str, float]:
+        """Return by address how much of the thread time of a worker was not idle, while it was up."""
+        cube = self.by_worker
+        worker, us = cube.codes["worker"], cube.measures["us"]
+        size = len(cube.keys["worker"])
+        is_idle = cube.codes["category"] == cube.keys["category"].index("idle")
+        threads, idle = sums(worker, us, size), sums(worker[is_idle], us[is_idle], size)
+        shares = (threads - idle) / np.maximum(threads, 1)
+        return dict(zip(cube.keys["worker"], shares.tolist(), strict=True))
+
 
 @dataclass(frozen=True)
 class Atoms:
@@ -108,7 +118,9 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
     names = tasks.strings("prefix")
     share = cpu_share(recording, names)
     beside_us = int(called.us.sum() - fitting.us.sum())
-    divided = _divide_cpu(_join(executed, fitting), share, names)
+    divided = _divide(_join(executed, fitting), CPU, NONCPU, share, names)
+    moving = p2p_shares(recording, names)
+    divided = _divide(divided, NONCPU, TRANSFER, 1.0 - moving, names)
     free, monitored = _spilling(recording, threads, free, bins)
     prefixes, spans = _with_empty(names.values.tolist()), _with_empty(tasks.strings("span").values.tolist())
     idle = _join(_without_task(threads, IDLE, free), *monitored).with_keys(prefixes.index(""), spans.index(""))
@@ -139,6 +151,7 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
             Waits(waits.worker, waits.prefix, waits.us),
             names,
             processes(recording, lived.workers, names, share),
+            moving,
         ),
         seceded_us=_seceded_us(tasks, seceded, bins),
         actors_beside_us=beside_us,
@@ -148,7 +161,7 @@ def breakdown(recording: Recording, bins: Bins) -> Breakdown:
 def _computed(
     recording: Recording, lived: Lifetimes, again: Array, seceded: Array, first_call: int, bins: Bins
 ) -> tuple[Atoms, Atoms]:
-    """Return executions and actor calls, cut to the lifetimes of their workers; ``_divide_cpu`` splits ``cpu`` later."""
+    """Return executions and actor calls, cut to the lifetimes of their workers; ``_divide`` splits ``cpu`` later."""
     tasks = recording["tasks"]
     wasted = where(tasks.strings("status"), *WASTED) | again
     categories = np.where(wasted, np.int8(FAILED), np.int8(CPU))
@@ -284,10 +297,10 @@ def _scaled(us: Array, at: Array, wanted: Array, room: Array) -> Array:
     return result
 
 
-def _divide_cpu(atoms: Atoms, cpu_share: Array, prefixes: Strings) -> Atoms:
-    """Divide compute time into CPU and waiting by the CPU share of its prefix."""
-    share = cpu_share[atoms.prefix]
-    divided = (atoms.category == CPU) & (share < 1.0)
+def _divide(atoms: Atoms, category: int, other: int, shares: Array, prefixes: Strings) -> Atoms:
+    """Leave a share of a category to each prefix, and give the rest to another category."""
+    share = shares[atoms.prefix]
+    divided = (atoms.category == category) & (share < 1.0)
     rows = np.flatnonzero(divided)
     if not len(rows):
         return atoms
@@ -296,10 +309,10 @@ def _divide_cpu(atoms: Atoms, cpu_share: Array, prefixes: Strings) -> Atoms:
     totals = sums(whole.prefix, whole.us, len(prefixes.values))
     before = np.cumsum(whole.us) - whole.us - (np.cumsum(totals) - totals)[whole.prefix]
     # Round running sums, so that the CPU time of a prefix is exact to the microsecond, whatever the number of bins.
-    cpu = np.floor((before + whole.us) * share).astype(np.int64) - np.floor(before * share).astype(np.int64)
-    cpu = np.clip(cpu, 0, whole.us)
-    noncpu = whole.with_us(whole.us - cpu, np.full(len(rows), NONCPU, dtype=np.int8))
-    return _join(atoms.take(np.flatnonzero(~divided)), whole.with_us(cpu), noncpu)
+    left = np.floor((before + whole.us) * share).astype(np.int64) - np.floor(before * share).astype(np.int64)
+    left = np.clip(left, 0, whole.us)
+    given = whole.with_us(whole.us - left, np.full(len(rows), other, dtype=np.int8))
+    return _join(atoms.take(np.flatnonzero(~divided)), whole.with_us(left), given)
 
 
 def _fully_idle(tasks: Table, lived: Lifetimes, bins: Bins) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.columns.intervals import task_intervals, union_us
 from daskscope.analysis.executions import edge_rows
-from daskscope.model.recording import Array, Recording, Table
+from daskscope.model.recording import Array, Completeness, Recording, Table
 
 #: Between the end of an execution and the start of its dependent, messages go to the scheduler and back: 2 to 7 ms. Its thread
 #: may start another execution meanwhile, which was not preferred to the dependent.
@@ -96,6 +96,8 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
     durations = np.maximum(tasks["stop_us"] - tasks["start_us"], 0)
     previous = previous_on_thread(tasks, rows)
     path = _walk(tasks, rows, last_inputs(tasks, dependents, inputs), previous)
+    if _lacks_inputs(recording, path[0][0]):
+        return UNKNOWN
     steps = _steps(tasks, path, previous)
     by_prefix: dict[str, int] = {}
     for step in steps:
@@ -114,6 +116,17 @@ def critical_path(recording: Recording, computation: str | None = None) -> Criti
         by_prefix=tuple(sorted(by_prefix.items(), key=lambda item: (-item[1], item[0]))),
         steps=steps,
     )
+
+
+def _lacks_inputs(recording: Recording, row: int) -> bool:
+    """Return whether an execution lacks inputs because their edges were dropped, as very many inputs of a task are."""
+    edges = recording.completeness.get("edges", Completeness())
+    if not (edges.dropped or edges.missing):
+        return False
+    tasks, groups = recording["tasks"], recording["groups"]
+    of_prefix = np.flatnonzero(where(groups.strings("prefix"), str(tasks["prefix"][row])))
+    depends = bool((groups.lists("dependencies").lengths[of_prefix] > 0).any())
+    return depends and not (recording["edges"]["task"] == tasks["id"][row]).any()
 
 
 def longest_computation(tasks: Table, ran: Array) -> str:

@@ -2,13 +2,15 @@
 
 An idle thread of a worker is explained by what existed at that moment: no work at all, a paused worker, tasks that the worker had
 but did not start, tasks waiting at the scheduler or at other workers, tasks that no worker can run, or too few tasks that could
-run in parallel. Where nothing proves one of these, the reason is unknown.
+run in parallel. Before tasks exist, a large graph is built, sent and unpacked. Where nothing proves one of these, the reason is
+unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -16,12 +18,13 @@ from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import steps, sums, where
 from daskscope.analysis.columns.intervals import Spread, merge, merge_all, spread, spread_all
 from daskscope.analysis.workers import Lifetimes
-from daskscope.model.recording import Array, Recording, Strings
+from daskscope.model.recording import Array, Recording, Strings, Table
 from daskscope.model.untrusted import parse_object
 
 #: In display order.
 REASONS = (
     "nothing submitted",
+    "large graph",
     "too few tasks",
     "not started",
     "queued",
@@ -31,9 +34,29 @@ REASONS = (
     "cannot run",
     "unknown",
 )
-NOTHING, TOO_FEW, NOT_STARTED, QUEUED, ELSEWHERE, PAUSED, STARTING, CANNOT_RUN, UNKNOWN = range(9)
+NOTHING, GRAPH, TOO_FEW, NOT_STARTED, QUEUED, ELSEWHERE, PAUSED, STARTING, CANNOT_RUN, UNKNOWN = range(10)
 #: A worker that has no task this long after it joined is no longer starting: it gets none.
 STARTING_US = 30_000_000
+MAX_PERIODS = 2_000
+#: Dask warns of graphs from this size. Pickling, sending and reading one of 288 MB took 2.9 s on one machine; networks are slower,
+#: but a client may also pause before it submits, so no more than this is explained.
+LARGE_GRAPH_NBYTES = 10_000_000
+GRAPH_BYTES_PER_S = 50_000_000
+#: Tasks of a graph that its client builds for a while before it sends it: 3,000 took 0.9 s beside other programs.
+MANY_TASKS = 1_000
+BUILDING_US = 200
+#: Larger sizes and numbers are invalid, and would overflow times.
+MAX_COUNT = 1_000_000_000_000
+
+
+@dataclass(frozen=True)
+class WorkerPeriod:
+    """Time in which a connected worker did not take tasks."""
+
+    worker: str
+    state: Literal["paused", "starting"]
+    start_us: int
+    stop_us: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +70,8 @@ class Idle:
     work_us: int
     #: Idle thread time while there was work.
     with_work_us: int
+    #: When workers were paused or had just joined, at most ``MAX_PERIODS``.
+    periods: tuple[WorkerPeriod, ...]
 
     def cube(self) -> Cube:
         """Return microseconds by reason and bin."""
@@ -86,7 +111,8 @@ def idle(recording: Recording, lived: Lifetimes, threads: Spread, free: Array, b
         return spread(begin[known], end[known], bins, worker[known])
 
     explain(NOTHING, threads.us * (1.0 - with_work[bin_]))
-    explain(PAUSED, threads.us * np.minimum(in_cells(of_workers(*_paused(recording, lived))) / width, 1.0))
+    paused, started = _paused(recording, lived), _starting(recording, lived, bins)
+    explain(PAUSED, threads.us * np.minimum(in_cells(of_workers(*paused)) / width, 1.0))
     tasks = recording["tasks"]
     assigned = spread_all(_assigned(recording, lived), bins, max(1, size), tasks.rows)
     explain(NOT_STARTED, in_cells(assigned))
@@ -94,8 +120,10 @@ def idle(recording: Recording, lived: Lifetimes, threads: Spread, free: Array, b
     waited = spread(tasks["queued_us"][queued], tasks["assigned_us"][queued], bins)
     explain(QUEUED, _share(waited, left, bin_, bins))
     explain(ELSEWHERE, _share(assigned, left, bin_, bins))
+    graphs = _by_bin(spread(*merge(*graph_intervals(recording)), bins), bins) / width
+    explain(GRAPH, threads.us * graphs[bin_])
     # Tasks existed, but this worker had just joined.
-    starting = np.minimum(in_cells(of_workers(*_starting(recording, lived, bins))) / width, 1.0)
+    starting = np.minimum(in_cells(of_workers(*started)) / width, 1.0)
     for reason in (QUEUED, ELSEWHERE):
         found[STARTING] += found[reason] * starting
         found[reason] -= found[reason] * starting
@@ -117,19 +145,50 @@ def idle(recording: Recording, lived: Lifetimes, threads: Spread, free: Array, b
         no_workers_us=int((np.maximum(with_work - present, 0.0) * width).sum()),
         work_us=int(busy_wall.us.sum()),
         with_work_us=int(by_bin[1:].sum()),
+        periods=(*_periods("paused", lived.workers, *paused), *_periods("starting", lived.workers, *started))[
+            :MAX_PERIODS
+        ],
     )
+
+
+def _periods(
+    state: Literal["paused", "starting"], workers: list[str], starts: Array, stops: Array, owners: Array
+) -> Iterator[WorkerPeriod]:
+    """Yield the periods of each worker, with those that touch merged."""
+    for number in np.unique(owners[owners >= 0]).tolist():
+        for start, stop in zip(*merge(starts[owners == number], stops[owners == number]), strict=True):
+            yield WorkerPeriod(workers[number], state, int(start), int(stop))
 
 
 def work(recording: Recording, bins: Bins) -> tuple[Array, Array]:
     """Return when anything was submitted and not finished, as merged intervals."""
     computations, tasks = recording["computations"], recording["tasks"]
     open_ = computations["stop_us"] == 0
-    submitted = computations["start_us"], np.where(open_, bins.stop_us, computations["stop_us"])
+    submitted = graph_intervals(recording)[0], np.where(open_, bins.stop_us, computations["stop_us"])
     columns = [tasks[name] for name in ("queued_us", "assigned_us", "start_us")]
     existing = (
         (_runnable_us(*(column[some] for column in columns)), tasks["stop_us"][some]) for some in steps(tasks.rows)
     )
     return merge_all((submitted, *existing))
+
+
+def graph_intervals(recording: Recording) -> tuple[Array, Array]:
+    """Return for each computation when its client began to build and send its graph, if it is large, and when it was unpacked.
+
+    Of several graphs, only the first one counts, as long as they take on average: tasks of it may run while others arrive.
+    """
+    computations = recording["computations"]
+    arrived, graphs = computations["start_us"], np.maximum(computations["submissions"], 1)
+    return arrived - sending_us(computations), arrived + np.maximum(computations["graph_us"], 0) // graphs
+
+
+def sending_us(computations: Table) -> Array:
+    """Return the estimated time of a client to build and send a graph of each computation; 0 for small ones."""
+    graphs = np.maximum(computations["submissions"], 1)
+    nbytes, tasks = (np.clip(computations[name], 0, MAX_COUNT) // graphs for name in ("graph_nbytes", "tasks"))
+    sending = np.where(nbytes >= LARGE_GRAPH_NBYTES, nbytes * 1_000_000 // GRAPH_BYTES_PER_S, 0)
+    result: Array = sending + np.where((tasks >= MANY_TASKS) & (nbytes > 0), tasks * BUILDING_US, 0)
+    return result
 
 
 def _runnable_us(queued: Array, assigned: Array, start: Array) -> Array:

@@ -6,14 +6,15 @@ agent measured CPU time, time without a core and switches between threads; what 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from daskscope.analysis.columns.grouping import flat_strings, steps, sums, where
-from daskscope.analysis.executions import call_names, cancelled_until_us
+from daskscope.analysis.executions import call_names, cancelled_until_us, seceded_at_us
 from daskscope.model.recording import Array, Recording, Strings, Table
+from daskscope.model.tables import COMPUTING, OTHER_THREAD
 
 #: Where the agent could not measure the CPU time of event loops and helpers, this much of a core counts as theirs.
 OWN_CPU_SHARE = 0.25
@@ -27,8 +28,11 @@ class Processes:
 
     #: For each worker its process.
     of_worker: Array
-    #: For each process the CPU time of threads that belong neither to Dask nor to a task.
+    #: For each process the CPU time of threads that belong neither to Dask nor to a task, and the cores it may use.
     library_us: Array
+    cores: Array
+    #: For each process the longest that its threads can have waited for the GIL: while a thread has it, all others wait.
+    max_gil_us: Array
 
 
 def processes(recording: Recording, workers: Sequence[str], prefixes: Strings, cpu_share: Array) -> Processes:
@@ -52,7 +56,22 @@ def processes(recording: Recording, workers: Sequence[str], prefixes: Strings, c
     wall, own = measured("wall_us"), measured("own_cpu_us")
     allowed = np.where(own > 0, own + NOISE_SHARE * wall, OWN_CPU_SHARE * wall)
     beside = measured("cpu_us") - _of_tasks(recording, of_worker, names, size, prefixes, cpu_share)
-    return Processes(of_worker, np.maximum(beside - allowed, 0.0))
+    threads = {str(address): int(count) for address, count in recording["workers"].records("worker", "nthreads")}
+    others = sums(of_worker, np.array([threads.get(one, 0) for one in workers], dtype=np.int64), size) - 1
+    used = measured("cpu_us")
+    # A thread that has the GIL uses a core or queues for one. Where CPU time was not measured, there is no limit.
+    held = used + _queued_us(recording["profiles"], names, of_worker, size) + NOISE_SHARE * wall
+    max_gil = np.where(used > 0, held * np.maximum(others, 0), np.inf)
+    cores = np.ones(size)
+    np.maximum.at(cores, of_worker[reader[known]], table["cores"][known])
+    return Processes(of_worker, np.maximum(beside - allowed, 0.0), cores, max_gil)
+
+
+def _queued_us(profiles: Table, names: dict[str, int], of_worker: Array, size: int) -> Array:
+    """Return the sampled time in which threads of each process queued for a core."""
+    owner = _codes(profiles.strings("worker"), names)
+    rows = np.flatnonzero(owner >= 0)
+    return sums(of_worker[owner[rows]], np.maximum(profiles["runqueue_us"][rows], 0), size)
 
 
 def _of_workers(recording: Recording, workers: Sequence[str]) -> tuple[Array, int]:
@@ -101,9 +120,13 @@ OUTSIDE = frozenset(
 GIL_SWITCHES_PER_S = 50.0
 #: Innermost frames that tell what a thread waits for.
 DEPTH = 8
-#: Parts of file names, and what a thread that is blocked below them waits for. If several match, the first counts.
+#: Innermost frames in which the frame between two threads is looked for.
+MAX_OTHER = 100
+#: Parts of file names (and functions), and what a thread that is blocked below them waits for. If several match, the first counts.
 PLACES: tuple[tuple[str, int], ...] = (
+    ("/distributed/shuffle/", NETWORK),
     ("/subprocess.py", SUBPROCESS),
+    ("/concurrent/futures/process.py", SUBPROCESS),
     ("/fsspec/asyn.py", NETWORK),
     ("/fsspec/implementations/http", NETWORK),
     ("/s3fs/", NETWORK),
@@ -120,10 +143,12 @@ PLACES: tuple[tuple[str, int], ...] = (
     ("/sqlalchemy/", NETWORK),
     ("/psycopg", NETWORK),
     ("/XRootD/", NETWORK),
+    # Whatever the threads of a pool do: they were asked to.
+    ("/concurrent/futures/", NATIVE),
+    ("/threading.py\tjoin", NATIVE),
     ("/threading.py", LOCK),
     ("/queue.py", LOCK),
     ("/multiprocessing/", LOCK),
-    ("/concurrent/futures/", LOCK),
     ("/distributed/lock.py", LOCK),
     ("/distributed/semaphore.py", LOCK),
     ("/distributed/event.py", LOCK),
@@ -142,6 +167,10 @@ PLACES: tuple[tuple[str, int], ...] = (
     ("/pathlib.py", FILE),
     ("/tempfile.py", FILE),
 )
+#: Code of a task that waits for other tasks, or to get a thread of its worker back.
+BESIDE = ("/distributed/client.py\t", "/distributed/threadpoolexecutor.py\trejoin")
+#: Code that waits until no other task of the cluster has the same lock.
+MUTEXES = ("/distributed/lock.py", "/distributed/semaphore.py", "/filelock/")
 
 
 def cpu_share(recording: Recording, prefixes: Strings) -> Array:
@@ -151,18 +180,7 @@ def cpu_share(recording: Recording, prefixes: Strings) -> Array:
     say what they measured; the time of others is divided as the profile measured the prefix. Without any metrics, as in a part of a
     recording, all of it is.
     """
-    table = recording["activities"]
-    values = np.nan_to_num(np.maximum(table["value"], 0.0), posinf=0.0)
-    inside = where(table.strings("context"), "execute") & where(table.strings("unit"), "seconds")
-    owner = _places(table.strings("prefix"), prefixes)
-    labels = table.strings("activity")
-
-    def seconds(chosen: Sequence[str]) -> Array:
-        rows = np.flatnonzero(inside & where(labels, *chosen) & (owner >= 0))
-        result: Array = np.bincount(owner[rows], weights=values[rows], minlength=len(prefixes.values))
-        return result
-
-    texts = [str(text) for text in labels.values]
+    texts, seconds = _execute_seconds(recording, prefixes)
     cpu = seconds([text for text in texts if text.endswith("-cpu")])
     noncpu = seconds([text for text in texts if text.endswith("-noncpu")])
     other = seconds([text for text in texts if text not in OUTSIDE and not text.endswith(("-cpu", "-noncpu"))])
@@ -172,6 +190,51 @@ def cpu_share(recording: Recording, prefixes: Strings) -> Array:
     sampled = _sampled_share(recording["profiles"], prefixes)
     share = (cpu + other * sampled) / np.where(total > 0, total, 1.0)
     return np.where(total > 0, np.clip(share, 0.0, 1.0), sampled)
+
+
+def _execute_seconds(recording: Recording, prefixes: Strings) -> tuple[list[str], Callable[[Sequence[str]], Array]]:
+    """Return the activities of executions, and a function that adds up the seconds of some of them by prefix."""
+    table = recording["activities"]
+    values = np.nan_to_num(np.maximum(table["value"], 0.0), posinf=0.0)
+    inside = where(table.strings("context"), "execute") & where(table.strings("unit"), "seconds")
+    owner, labels = _places(table.strings("prefix"), prefixes), table.strings("activity")
+
+    def seconds(chosen: Sequence[str]) -> Array:
+        rows = np.flatnonzero(inside & where(labels, *chosen) & (owner >= 0))
+        result: Array = np.bincount(owner[rows], weights=values[rows], minlength=len(prefixes.values))
+        return result
+
+    return [str(text) for text in labels.values], seconds
+
+
+def p2p_shares(recording: Recording, prefixes: Strings) -> Array:
+    """Return the share of the non-CPU time of each prefix in which it waited for the transfers and files of a P2P shuffle.
+
+    Dask measures these waits inside of the tasks. Waiting for a core or the GIL there is not part of them.
+    """
+    texts, seconds = _execute_seconds(recording, prefixes)
+    waits = [text for text in texts if text.endswith("-noncpu")]
+    moving = seconds([text for text in waits if text.startswith("p2p-")])
+    if not moving.any():
+        return moving
+    found = _sampled_reasons(recording, prefixes)
+    sampled = found / np.maximum(found.sum(axis=1), 1.0)[:, None]
+    all_waits = seconds(waits)
+    labelled = moving / np.where(all_waits > 0, all_waits, 1.0) * (1.0 - sampled[:, (CORE, GIL)].sum(axis=1))
+    # Dask's labels leave out the first wait of a task, for the scheduler to start the shuffle.
+    return np.where(moving > 0, np.clip(np.maximum(labelled, sampled[:, NETWORK]), 0.0, 1.0), 0.0)
+
+
+def coroutines(recording: Recording) -> frozenset[str]:
+    """Return the prefixes whose tasks are coroutines: Dask measures only their duration, and no thread that executes them."""
+    table = recording["activities"]
+    execute = where(table.strings("context"), "execute") & where(table.strings("unit"), "seconds")
+    prefix, activity = table.strings("prefix"), table.strings("activity")
+
+    def with_activity(*names: str) -> set[str]:
+        return {str(name) for name in prefix.take(np.flatnonzero(execute & where(activity, *names))).to_numpy()}
+
+    return frozenset(with_activity("thread-noncpu") - with_activity("thread-cpu", "executor"))
 
 
 def _actor_seconds(recording: Recording, prefixes: Strings) -> tuple[Array, Array]:
@@ -193,9 +256,15 @@ class Waits:
     us: Array
 
 
-def waiting_us(recording: Recording, waits: Waits, prefixes: Strings, process: Processes) -> dict[str, int]:
-    """Return waiting time by reason; the reasons add up to the sum of ``waits``."""
-    found = _sampled_reasons(recording["profiles"], prefixes)
+def waiting_us(
+    recording: Recording, waits: Waits, prefixes: Strings, process: Processes, moving: Array
+) -> dict[str, int]:
+    """Return waiting time by reason; the reasons add up to the sum of ``waits``.
+
+    ``moving`` is the share of the waits of each prefix that counts as transfers, and is not in ``waits``.
+    """
+    found = _sampled_reasons(recording, prefixes)
+    found[moving > 0, NETWORK] = 0.0
     measured = found.sum(axis=1)
     parts = np.where(measured[:, None] > 0, found / np.where(measured > 0, measured, 1.0)[:, None], 0.0)
     parts[measured <= 0, UNKNOWN] = 1.0
@@ -207,9 +276,14 @@ def waiting_us(recording: Recording, waits: Waits, prefixes: Strings, process: P
             for reason in range(len(REASONS))
         ]
     ).astype(np.float64)
+    gil = np.minimum(by_reason[:, GIL], process.max_gil_us)
+    by_reason[:, BLOCKED] += by_reason[:, GIL] - gil
+    by_reason[:, GIL] = gil
     # A thread that waits for a helper thread is blocked in native code (BLAS) or at a lock (a thread pool, ``Thread.join``).
     may_be_native = by_reason[:, BLOCKED] + by_reason[:, LOCK]
-    native = np.minimum(may_be_native, process.library_us)
+    # A pool that tasks are known to wait for may use all cores meanwhile.
+    unknown = process.library_us - by_reason[:, NATIVE] * process.cores
+    native = np.minimum(may_be_native, np.maximum(unknown, 0.0))
     for reason in (BLOCKED, LOCK):
         by_reason[:, reason] *= 1.0 - native / np.where(may_be_native > 0, may_be_native, 1.0)
     by_reason[:, NATIVE] += native
@@ -224,9 +298,35 @@ def waiting_shares(recording: Recording, prefixes: Strings) -> Array:
     profiles = recording["profiles"]
     owner = _places(profiles.strings("prefix"), prefixes)
     rows = np.flatnonzero((owner >= 0) & where(profiles.strings("kind"), "compute"))
-    wall = sums(owner[rows], np.maximum(profiles["wall_us"][rows], 0), len(prefixes.values))
-    result: Array = _sampled_reasons(profiles, prefixes) / np.maximum(wall, 1)[:, None]
+    wall, cpu, queued = (
+        sums(owner[rows], np.maximum(profiles[name][rows], 0), len(prefixes.values))
+        for name in ("wall_us", "cpu_us", "runqueue_us")
+    )
+    found = _sampled_reasons(recording, prefixes)
+    # As in ``processes``: a thread that has the GIL uses a core or queues for one.
+    most = (_most_threads(recording) - 1) * float(cpu.sum() + queued.sum() + NOISE_SHARE * wall.sum())
+    kept = min(1.0, most / max(float(found[:, GIL].sum()), 1.0))
+    found[:, BLOCKED] += (1.0 - kept) * found[:, GIL]
+    found[:, GIL] *= kept
+    result: Array = found / np.maximum(wall, 1)[:, None]
     return np.clip(result, 0.0, 1.0)
+
+
+def mutex_shares(recording: Recording, prefixes: Strings) -> Array:
+    """Return the share of the sampled time of each prefix in which it waited for a lock that all workers share."""
+    profiles = recording["profiles"]
+    owner = _places(profiles.strings("prefix"), prefixes)
+    rows = np.flatnonzero((owner >= 0) & where(profiles.strings("kind"), "compute"))
+    wall, cpu = (np.maximum(profiles[name][rows], 0) for name in ("wall_us", "cpu_us"))
+    stacks = profiles.lists("stack").take(rows)
+    frames = flat_strings(stacks)
+    is_mutex = np.array([any(part in str(text) for part in MUTEXES) for text in frames.values] or [False])
+    before = np.concatenate(([0], np.cumsum(is_mutex[frames.codes])))
+    inside = before[stacks.offsets[1:]] > before[stacks.offsets[:-1]]
+    size = len(prefixes.values)
+    waited = sums(owner[rows][inside], np.maximum(wall - cpu, 0)[inside], size)
+    result: Array = np.clip(waited / np.maximum(sums(owner[rows], wall, size), 1), 0.0, 1.0)
+    return result
 
 
 def python_loop_shares(recording: Recording, prefixes: Strings) -> Array:
@@ -249,41 +349,105 @@ def _sampled_share(profiles: Table, prefixes: Strings) -> Array:
     return np.where(wall > 0, np.minimum(cpu, wall) / np.where(wall > 0, wall, 1), 1.0)
 
 
-def _sampled_reasons(profiles: Table, prefixes: Strings) -> Array:
-    """Return the sampled waiting time by prefix (a row) and reason (a column)."""
-    owner = _places(profiles.strings("prefix"), prefixes)
-    rows = np.flatnonzero((owner >= 0) & (profiles["wall_us"] > 0) & where(profiles.strings("kind"), "compute"))
+def _most_threads(recording: Recording) -> int:
+    """Return the most tasks that run at the same time in a process. The only one cannot wait for another one's GIL."""
+    table = recording["workers"]
+    threads: dict[tuple[str, int, str], int] = {}
+    for address, host, pid, count in table.records("worker", "host", "pid", "nthreads"):
+        key = (host, pid, "") if pid else ("", 0, address)
+        threads[key] = threads.get(key, 0) + count
+    return max(threads.values(), default=2)
+
+
+@dataclass(frozen=True)
+class SampledWaits:
+    """Rows of the profile of tasks with the time in which their threads were blocked or queued for a core, and why."""
+
+    rows: Array
+    blocked_us: Array
+    reason: Array
+    queued_us: Array
+    queued_reason: Array
+
+    def of(self, reason: str) -> Array:
+        """Return the time of each row that was spent waiting for this reason."""
+        code = REASONS.index(reason)
+        result: Array = self.blocked_us * (self.reason == code) + self.queued_us * (self.queued_reason == code)
+        return result
+
+
+def sampled_waits(recording: Recording) -> SampledWaits:
+    """Return the sampled waiting time of each stack of a task."""
+    profiles = recording["profiles"]
+    rows = np.flatnonzero((profiles["wall_us"] > 0) & where(profiles.strings("kind"), "compute"))
+    rows = rows[~_beside_threads(recording, rows)]
     wall, cpu, queued, switches = (
         profiles[name][rows].astype(np.float64) for name in ("wall_us", "cpu_us", "runqueue_us", "switches")
     )
     queued = np.clip(queued, 0.0, np.maximum(wall - cpu, 0.0))
     blocked = np.maximum(wall - cpu - queued, 0.0)
     reasons = _reasons(profiles, rows)
-    busy = switches >= GIL_SWITCHES_PER_S * (wall - cpu) / 1e6
+    busy = (switches >= GIL_SWITCHES_PER_S * (wall - cpu) / 1e6) & (_most_threads(recording) > 1)
     reasons = np.where((reasons == BLOCKED) & busy, GIL, reasons)
-    found = np.zeros((len(prefixes.values), len(REASONS)))
-    np.add.at(found, (owner[rows], reasons), blocked)
     # A thread that is woken to try for the GIL queues for a core first; unless it mostly queues, it waits for the GIL.
-    np.add.at(found, (owner[rows], np.where((reasons == GIL) & (queued < blocked), GIL, CORE)), queued)
+    return SampledWaits(rows, blocked, reasons, queued, np.where((reasons == GIL) & (queued < blocked), GIL, CORE))
+
+
+def _beside_threads(recording: Recording, rows: Array) -> Array:
+    """Return which samples are waits of seceded tasks for other tasks or for a free thread: no thread of a worker waits there."""
+    profiles, found = recording["profiles"], np.zeros(len(rows), dtype=bool)
+    seceded = np.flatnonzero(seceded_at_us(recording) > 0)
+    if not len(seceded) or not len(rows):
+        return found
+    names = set(recording["tasks"].strings("prefix").take(seceded).to_numpy().tolist())
+    mine = np.flatnonzero(where(profiles.strings("prefix").take(rows), *names))
+    stacks = profiles.lists("stack").take(rows[mine])
+    frames = flat_strings(stacks)
+    waits = [any(part in str(text).replace("\\", "/") for part in BESIDE) for text in frames.values]
+    before = np.concatenate(([0], np.cumsum(np.array([*waits, False], dtype=bool)[frames.codes])))
+    found[mine] = before[stacks.offsets[1:]] > before[stacks.offsets[:-1]]
+    return found
+
+
+def _sampled_reasons(recording: Recording, prefixes: Strings) -> Array:
+    """Return the sampled waiting time by prefix (a row) and reason (a column)."""
+    waits = sampled_waits(recording)
+    owner = _places(recording["profiles"].strings("prefix"), prefixes)[waits.rows]
+    known = owner >= 0
+    found = np.zeros((len(prefixes.values), len(REASONS)))
+    np.add.at(found, (owner[known], waits.reason[known]), waits.blocked_us[known])
+    np.add.at(found, (owner[known], waits.queued_reason[known]), waits.queued_us[known])
     return found
 
 
 def _reasons(profiles: Table, rows: Array) -> Array:
-    """Return the reason why a blocked thread waits, by the innermost frames of each stack."""
+    """Return the reason why a blocked thread waits, by the innermost frames of each stack.
+
+    A thread that waits for one of a pool waits for what that one waits for, whose frames are the innermost ones.
+    """
     stacks = profiles.lists("stack").take(rows)
     frames = flat_strings(stacks)
-    places = np.array([_place(str(text)) for text in frames.values] or [len(PLACES)], dtype=np.int64)
+    texts = [str(text) for text in frames.values]
+    places = np.array([_place(text) for text in texts] or [len(PLACES)], dtype=np.int64)
+    is_other = np.array([text.startswith(f"{OTHER_THREAD}\t") for text in texts] or [False])
+    computes = np.array([text.startswith(f"{OTHER_THREAD}\t{COMPUTING}\t") for text in texts] or [False])
     found = np.full(len(rows), len(PLACES), dtype=np.int64)
-    for depth in range(DEPTH):
-        deep = np.flatnonzero(stacks.lengths > depth)
-        found[deep] = np.minimum(found[deep], places[frames.codes[stacks.offsets[1:][deep] - 1 - depth]])
+    # Frames outside of the other thread do not count.
+    is_inner, is_native = np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+    for depth in range(MAX_OTHER if is_other.any() else DEPTH):
+        deep = np.flatnonzero((stacks.lengths > depth) & is_inner)
+        codes = frames.codes[stacks.offsets[1:][deep] - 1 - depth]
+        is_inner[deep] = ~is_other[codes]
+        is_native[deep] |= computes[codes]
+        if depth < DEPTH:
+            found[deep] = np.minimum(found[deep], places[codes])
     result: Array = np.array([*(reason for _, reason in PLACES), BLOCKED])[found]
-    return result
+    return np.where(is_native, NATIVE, result)
 
 
 def _place(frame: str) -> int:
-    file = frame.partition("\t")[0].replace("\\", "/")
-    return next((number for number, (part, _) in enumerate(PLACES) if part in file), len(PLACES))
+    text = frame.replace("\\", "/")
+    return next((number for number, (part, _) in enumerate(PLACES) if part in text), len(PLACES))
 
 
 def _places(texts: Strings, among: Strings) -> Array:

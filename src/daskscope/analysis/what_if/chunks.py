@@ -102,6 +102,8 @@ def with_chunks(recording: Recording, recorded: Replayable, factor: float) -> Ot
             f"Chunks can't be {factor:g} times as large. Give a whole number from 2 to {MAX_FACTOR}, or one divided by it, "
             "such as 0.5."
         )
+    if recorded.lock_wait_us:
+        raise CannotReplay("Its tasks wait for locks, and how long chunks of another size hold them is not known.")
     fixed, fitted = _fixed_us(recording, recorded)
     changed = _joined(recording, recorded, fixed, count) if factor >= 1 else _divided(recorded, fixed, count)
     what = (

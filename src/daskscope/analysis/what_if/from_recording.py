@@ -11,9 +11,23 @@ import numpy as np
 from daskscope.analysis.columns.grouping import sums, where
 from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import EXECUTED, edge_rows, seceded_at_us
-from daskscope.analysis.time.critical_path import ROUND_TRIP_US, last_inputs, longest_computation, previous_on_thread
-from daskscope.analysis.time.waiting import CORE, GIL, cpu_share, python_loop_shares, waiting_shares
+from daskscope.analysis.time.critical_path import longest_computation
+from daskscope.analysis.time.idle import sending_us
+from daskscope.analysis.time.waiting import (
+    BLOCKED,
+    CORE,
+    GIL,
+    LOCK,
+    NATIVE,
+    cpu_share,
+    mutex_shares,
+    processes,
+    python_loop_shares,
+    waiting_shares,
+)
 from daskscope.analysis.what_if.graph import MIN_CPU_SHARE, Graph, Overheads, Setup, Submission, build_graph
+from daskscope.analysis.what_if.overheads import measure_overheads
+from daskscope.analysis.what_if.warm_up import WarmUp, find_warm_up
 from daskscope.analysis.workers import MAX_THREADS
 from daskscope.model.recording import Array, Recording, Table
 from daskscope.model.untrusted import LARGEST, parse_object
@@ -24,8 +38,16 @@ SATURATION = 1.1
 CLOCK_NOISE_US = 20_000
 #: From this share of samples at backward jumps, a prefix is Python code that holds the interpreter lock (see ``python_loops``).
 MIN_JUMPS = 0.02
+#: The least share of an execution that is its own work, whatever it waited for.
+MIN_OWN = 0.05
+#: From this share of time waiting for a lock of all workers, a replay has that lock.
+MIN_LOCK_WAIT = 0.02
 #: From this share of time waiting for the interpreter lock, what a task holds of it follows from the waiting time.
 MIN_GIL_WAIT = 0.05
+#: Threads of libraries that use less than this share of a core during a task do not count.
+MIN_LIBRARY_CORES = 0.1
+#: From this share of its cores, a host has none left for more threads of libraries.
+BUSY_HOST = 0.85
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost", "")
 
 
@@ -48,6 +70,8 @@ class Replayable:
     #: From the arrival of its graph to the end of its last execution; and the part of it before the first task was there.
     wall_us: int
     before_us: int
+    #: Estimated time of the client to build and send the graph, before it arrived.
+    sending_us: int
     #: Row in ``tasks`` of each execution of the graph.
     rows: Array
     #: Prefix of each execution of the graph, as a code, and the names.
@@ -55,6 +79,15 @@ class Replayable:
     prefixes: tuple[str, ...]
     #: Part of each execution's time that its thread spent with spilled inputs.
     disk_us: Array
+    #: Part of each execution's time in which threads of a library work for it, on cores that other tasks want, too: with fewer of
+    #: those, they may be faster.
+    library_us: Array
+    warm_up: WarmUp
+    #: Whether executions competed for cores. Durations are without that waiting.
+    shares_cores: bool
+    #: Whether tasks of each group waited for a lock of all workers, and how long all of them did. Durations are without it.
+    has_lock: tuple[bool, ...]
+    lock_wait_us: float
     #: Names of the overheads that the recording has too few measurements of.
     assumed: frozenset[str]
     #: Whether all workers were on one machine and its cores are known, so that more workers share them.
@@ -85,7 +118,8 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Repl
     dependents, inputs = edge_rows(recording)
     # Executions are numbered as they ended: no input comes after its dependent, whatever the recording says.
     inside = (place[dependents] >= 0) & (place[inputs] >= 0) & (tasks["id"][inputs] < tasks["id"][dependents])
-    dependents, inputs = dependents[inside], inputs[inside]
+    again, failed = _retries(tasks, rows)
+    dependents, inputs = np.append(dependents[inside], again), np.append(inputs[inside], failed)
     released = _released_us(tasks, rows)
     first_us, last_us = int(released.min()), int(tasks["stop_us"][rows].max())
     begin_us = min(_begin_us(recording["computations"], name) or first_us, first_us)
@@ -93,9 +127,15 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Repl
     setup = _setup(recording, workers, first_us)
     is_local = len(set(setup.hosts)) == 1 and workers.strings("host").to_numpy().tolist()[0] in LOCAL_HOSTS
     measured = measure_overheads(recording, rows, dependents, inputs, is_local=is_local)
-    us, disk_us, shares = _durations(recording, rows, setup)
-    graph = _graph(tasks, rows, us, shares, place[dependents], place[inputs], released)
+    durations = _durations(recording, rows, setup)
+    us, disk_us, shares = durations.us, durations.disk_us, durations.shares
     prefixes = tasks.strings("prefix")
+    locked = mutex_shares(recording, prefixes)
+    locked = np.where(locked >= MIN_LOCK_WAIT, locked, 0.0)[prefixes.codes[rows]]
+    waited_us = np.clip(tasks["stop_us"][rows] - tasks["start_us"][rows], 0, LARGEST) * locked
+    us = np.maximum(us - waited_us, MIN_OWN * us)
+    graph = _graph(tasks, rows, us, shares, place[dependents], place[inputs], released)
+    has_lock = np.bincount(np.array(graph.group), weights=locked, minlength=len(graph.groups)) > 0
     return Replayable(
         computation=name,
         graph=graph,
@@ -103,10 +143,16 @@ def recorded_graph(recording: Recording, computation: str | None = None) -> Repl
         overheads=measured.overheads,
         wall_us=last_us - begin_us,
         before_us=first_us - begin_us,
+        sending_us=_sending_us(recording["computations"], name),
         rows=rows,
         prefix=prefixes.codes[rows],
         prefixes=tuple(map(str, prefixes.values)),
         disk_us=disk_us,
+        library_us=durations.library_us,
+        warm_up=find_warm_up(recording, rows, us),
+        shares_cores=durations.shares_cores,
+        has_lock=tuple(has_lock.tolist()),
+        lock_wait_us=float(waited_us.sum()),
         assumed=measured.assumed,
         is_local=is_local,
         workers_per_host=max(np.bincount(np.array(setup.hosts)).tolist()),
@@ -155,6 +201,19 @@ def _has(tasks: Table, status: str, computation: str) -> bool:
 def _begin_us(computations: Table, name: str) -> int:
     found = computations["start_us"][where(computations.strings("computation"), name)].tolist()
     return int(found[0]) if found else 0
+
+
+def _sending_us(computations: Table, name: str) -> int:
+    return int(sending_us(computations.take(where(computations.strings("computation"), name))).sum())
+
+
+def _retries(tasks: Table, rows: Array) -> tuple[Array, Array]:
+    """Return executions that retry another one, and the ones that had failed: a retry starts when that has ended."""
+    keys = tasks.strings("key").codes[rows]
+    order = np.lexsort((tasks["start_us"][rows], keys))
+    before, after = order[:-1], order[1:]
+    failed = where(tasks.strings("status"), "retried")[rows[before]] & (keys[before] == keys[after])
+    return rows[after[failed]], rows[before[failed]]
 
 
 def _released_us(tasks: Table, rows: Array) -> Array:
@@ -211,8 +270,19 @@ def _cores(processes: Table, workers_per_host: float) -> tuple[float, float]:
     return cores, min(max(host - own * workers_per_host, 0.0), cores)
 
 
-def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, Array, Array]:
-    """Return the own time of executions, the part of it for spilled inputs, and the shares of a ``Group`` by prefix.
+@dataclass(frozen=True)
+class OwnTime:
+    """The own time of executions, parts of it, and the shares of a ``Group`` by prefix."""
+
+    us: Array
+    disk_us: Array
+    library_us: Array
+    shares: Array
+    shares_cores: bool
+
+
+def _durations(recording: Recording, rows: Array, setup: Setup) -> OwnTime:
+    """Return the own time of executions.
 
     While a task waits for a core or the lock that other tasks of the same worker or host have, it does not do its own work. The
     replay adds that time again, for the cluster that it replays.
@@ -227,20 +297,43 @@ def _durations(recording: Recording, rows: Array, setup: Setup) -> tuple[Array, 
     # Without other threads in its process, nothing but Dask and the agent competes for the lock.
     gil_wait = waits[:, GIL] if threads > 1 else np.zeros(len(cpu))
     per_host = max(np.bincount(np.array(setup.hosts), weights=np.array(setup.threads)).tolist())
-    mean_cpu = float((cpu[codes] * us).sum() / max(us.sum(), 1.0))
-    # If everything fits into the cores, waiting for one has other causes, such as the host of a virtual machine.
-    core_wait = waits[:, CORE] if per_host * mean_cpu + setup.others > setup.cores else np.zeros(len(cpu))
-    own = np.clip(1.0 - gil_wait - core_wait, 0.05, 1.0)
+    # If everything fits into the cores, waiting for one has other causes, such as the host of a virtual machine. What tasks use of
+    # full cores is never more than there are: what they wanted is what they used and waited for.
+    library = library_cores(recording, cpu, waits)
+    wanted = per_host * float(
+        (np.minimum(cpu + waits[:, CORE] + library, 1.0 + library)[codes] * us).sum() / max(us.sum(), 1.0)
+    )
+    is_full = wanted + setup.others > setup.cores
+    core_wait = waits[:, CORE] if is_full else np.zeros(len(cpu))
+    own = np.clip(1.0 - gil_wait - core_wait, MIN_OWN, 1.0)
     measured = np.minimum(1.0, 1.0 / (threads * (1.0 - np.minimum(gil_wait, 0.99))))
     own_cpu = np.clip(cpu / own, 0.0, 1.0)
     # A thread that waits for a core keeps the lock: Python loops on a busy host had 0.52 to 0.77 of a core, and all of the lock.
     holding = np.clip(own_cpu + (waits[:, CORE] - core_wait) / own, 0.0, 1.0)
     gil = np.where(gil_wait >= MIN_GIL_WAIT, measured, np.where(loops >= MIN_JUMPS, holding, 0.0))
-    shares = np.column_stack((own_cpu, np.minimum(gil, holding), holding))
+    shares = np.column_stack((own_cpu + library, np.minimum(gil, holding), holding + library))
     owners, actions, start, stop = task_intervals(tasks, rows)
     disk = where(actions, "disk-read", "disk-write")
     all_disk = sums(owners[disk], np.clip(stop - start, 0, LARGEST)[disk], tasks.rows)
-    return us * own[codes] + all_disk[rows], all_disk[rows], shares
+    own_us = us * own[codes]
+    is_busy = wanted + setup.others > BUSY_HOST * setup.cores
+    with_library = (waits[:, NATIVE] + waits[:, BLOCKED] + waits[:, LOCK]) * (library > 0) * is_busy
+    library_us = np.minimum(own_us, us * with_library[codes])
+    return OwnTime(own_us + all_disk[rows], all_disk[rows], library_us, shares, is_full)
+
+
+def library_cores(recording: Recording, cpu_share: Array, waits: Array) -> Array:
+    """Return how many cores threads of libraries use while a task of each prefix runs; ``waits`` are shares by reason."""
+    tasks = recording["tasks"]
+    prefixes = tasks.strings("prefix")
+    addresses = list(dict.fromkeys(recording["workers"]["worker"].tolist()))
+    used_us = float(processes(recording, addresses, prefixes, cpu_share).library_us.sum())
+    all_us = np.maximum(tasks["stop_us"] - tasks["start_us"], 0)
+    wall = sums(prefixes.codes, all_us, len(prefixes.values)).astype(np.float64)
+    # A task waits for such threads in native code, or at a lock of a pool.
+    waited = wall * (waits[:, NATIVE] + waits[:, BLOCKED] + waits[:, LOCK])
+    result: Array = used_us * waited / max(float(waited.sum()), 1.0) / np.maximum(wall, 1.0)
+    return np.where(result >= MIN_LIBRARY_CORES, result, 0.0)
 
 
 def _graph(
@@ -300,7 +393,7 @@ def one_native_thread(recorded: Replayable) -> Replayable:
     library's own locks. A recording of fewer threads does not tell how much.
     """
     groups = [
-        replace(group, gil_share=group.busy_share)
+        replace(group, gil_share=min(1.0, group.busy_share))
         if group.busy_share >= MIN_CPU_SHARE and group.gil_share < group.busy_share
         else group
         for group in recorded.graph.groups
@@ -323,107 +416,3 @@ def balancing(recorded: Replayable, workers: int) -> float:
     # Everything one after the other.
     total_us = sum(graph.us) + delays_us + max(recorded.setup.joins_us, default=0.0) + transfers * (each_us + moved_us)
     return max(recorded.wall_us, total_us) / 1e6 * workers
-
-
-#: Used where a recording has too few measurements: measured on two cores, with workers on the same host.
-LINK_US, GAP_US, SCHEDULER_US, TRANSFER_US = 4_000.0, 500.0, 150.0, 5_000.0
-#: Bytes per microsecond between processes of a host, and between hosts: Dask's own first guess.
-LOCAL_BANDWIDTH, NETWORK_BANDWIDTH = 500.0, 100.0
-#: The scheduler's process may be the client's, too. More than this per task is not the scheduler's.
-MAX_SCHEDULER_US = 1_000.0
-MIN_MEASUREMENTS = 3
-#: Transfers of more bytes show how fast bytes move; transfers of fewer show the fixed time of a transfer.
-LARGE, SMALL = 1_000_000, 100_000
-
-
-@dataclass(frozen=True)
-class MeasuredOverheads:
-    """Overheads, and the names of those that are assumed, because the recording has too few measurements."""
-
-    overheads: Overheads
-    assumed: frozenset[str]
-
-
-def measure_overheads(
-    recording: Recording, rows: Array, dependents: Array, inputs: Array, *, is_local: bool
-) -> MeasuredOverheads:
-    """Return the overheads of the given executions; ``dependents`` and ``inputs`` are the rows of their edges."""
-    tasks = recording["tasks"]
-    previous = previous_on_thread(tasks, rows)
-    link = _link_us(tasks, rows, last_inputs(tasks, dependents, inputs), previous)
-    gap = _gap_us(tasks, rows, previous)
-    scheduler = _scheduler_us(recording, rows)
-    bandwidth, transfer = _transfers(recording["transfers"])
-    measured = {
-        "link_us": link,
-        "gap_us": gap,
-        "scheduler_us": scheduler,
-        "bandwidth": bandwidth,
-        "transfer_us": transfer,
-    }
-    link_us = LINK_US if link is None else link
-    overheads = Overheads(
-        link_us=link_us,
-        gap_us=min(GAP_US if gap is None else gap, link_us),
-        scheduler_us=SCHEDULER_US if scheduler is None else scheduler,
-        bandwidth=(LOCAL_BANDWIDTH if is_local else NETWORK_BANDWIDTH) if bandwidth is None else bandwidth,
-        transfer_us=TRANSFER_US if transfer is None else transfer,
-    )
-    return MeasuredOverheads(overheads, frozenset(name for name, value in measured.items() if value is None))
-
-
-def _link_us(tasks: Table, rows: Array, given: Array, previous: Array) -> float | None:
-    """Return the time between an execution and its dependent that follows on the same thread, without transfers."""
-    rows = rows[(given[rows] >= 0) & (previous[rows] == given[rows])]
-    owners, actions, _, _ = task_intervals(tasks, rows)
-    other = np.zeros(tasks.rows, dtype=bool)
-    other[owners[where(actions, "transfer", "disk-read")]] = True
-    rows = rows[~other[rows]]
-    return _typical(tasks["start_us"][rows] - tasks["stop_us"][given[rows]])
-
-
-def _gap_us(tasks: Table, rows: Array, previous: Array) -> float | None:
-    """Return the time between two executions on a thread, if the second one was at the worker before the first ended."""
-    rows = rows[previous[rows] >= 0]
-    before = previous[rows]
-    early = (tasks["assigned_us"][rows] > 0) & (tasks["assigned_us"][rows] + ROUND_TRIP_US <= tasks["stop_us"][before])
-    rows, before = rows[early], before[early]
-    return _typical(tasks["start_us"][rows] - tasks["stop_us"][before])
-
-
-def _typical(us: Array) -> float | None:
-    """Return the mean without the largest twentieth: a pause of the client or of the system is not an overhead.
-
-    None if there are too few.
-    """
-    us = np.sort(us[us >= 0])
-    if len(us) < MIN_MEASUREMENTS:
-        return None
-    return float(us[: max(1, int(0.95 * len(us)))].mean())
-
-
-def _scheduler_us(recording: Recording, rows: Array) -> float | None:
-    """Return the CPU time of the scheduler per task; None without samples of it."""
-    tasks, samples = recording["tasks"], recording["samples"]
-    start, stop = int(tasks["start_us"][rows].min()), int(tasks["stop_us"][rows].max())
-    during = (samples["time_us"] >= start) & (samples["time_us"] <= stop)
-    found = samples["cpu_percent"][during & where(samples.strings("worker"), "scheduler")]
-    if not len(found):
-        return None
-    share = float(np.clip(np.nan_to_num(found), 0.0, 100.0).mean()) / 100
-    return min(max(share * (stop - start) / len(rows), 0.0), MAX_SCHEDULER_US)
-
-
-def _transfers(transfers: Table) -> tuple[float | None, float | None]:
-    """Return the bandwidth, and what a transfer takes besides its bytes; None if there are too few transfers."""
-    incoming = where(transfers.strings("direction"), "incoming")
-    us = np.maximum(transfers["stop_us"] - transfers["start_us"], 1)[incoming]
-    nbytes = np.maximum(transfers["nbytes"], 0)[incoming]
-    small = us[nbytes < SMALL]
-    latency = float(np.median(small)) if len(small) >= MIN_MEASUREMENTS else None
-    large = nbytes >= LARGE
-    if np.count_nonzero(large) < MIN_MEASUREMENTS:
-        return None, latency
-    # Only what takes longer than a small transfer moves bytes.
-    moving_us = np.maximum(us[large] - (TRANSFER_US if latency is None else latency), 0.2 * us[large])
-    return float(nbytes[large].sum(dtype=np.float64) / moving_us.sum(dtype=np.float64)), latency

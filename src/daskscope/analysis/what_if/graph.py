@@ -45,6 +45,8 @@ class Group:
     gil_share: float = 0.0
     #: Share of its time that a task uses a core, or waits for one that other programs have.
     busy_share: float = 0.0
+    #: Share of its time, at its end, that a task holds the lock that all workers share.
+    lock_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ class Replayed:
     transferred: int
     #: Tasks that moved to an idle worker.
     stolen: int
+    #: Time in which executions waited for the lock that all workers share.
+    locked_us: float = 0.0
 
 
 # Executions that share the cores of a host, or the interpreter lock of a worker, slow each other down.

@@ -27,6 +27,7 @@ from daskscope.analysis.what_if.from_recording import (
     without_disk,
 )
 from daskscope.analysis.what_if.graph import Replayed, Setup
+from daskscope.analysis.what_if.locks import with_locks
 from daskscope.analysis.what_if.replay import replay
 from daskscope.errors import DaskscopeError
 from daskscope.model.recording import Recording
@@ -38,8 +39,18 @@ P2P_PREFIX = "shuffle-barrier"
 def assumptions(recorded: Replayable, threads: int, *, has_transfers: bool) -> tuple[str, ...]:
     """Return the assumptions of predictions with the given number of threads per worker."""
     found = ["All workers are there from the start, and tasks do the same work as in the run.", _cores(recorded)]
+    if recorded.sending_us:
+        found.append(
+            "Times count from the arrival of the graph at the scheduler. Building and sending it took the client up to "
+            f"{units.duration(recorded.sending_us)} before, which other workers do not change."
+        )
     if threads > 1 and any(group.gil_share for group in recorded.graph.groups):
         found.append("Tasks in Python loops hold the GIL, and run one after the other on the threads of a worker.")
+    if recorded.lock_wait_us:
+        found.append(
+            f"Tasks waited {units.duration(recorded.lock_wait_us)} for locks. A replay knows one lock, which they hold one after "
+            "the other, as long as fits these waits."
+        )
     if has_transfers and "bandwidth" in recorded.assumed:
         overheads = recorded.overheads
         found.append(
@@ -80,6 +91,8 @@ def _assumed_overheads(recorded: Replayable, *, has_transfers: bool) -> list[str
 
 #: Work of balancing (``balancing``) that takes 15 s: 30 hours of tasks on a thousand workers.
 MAX_BALANCING = 100_000_000
+#: From this difference between the replay of the recorded run and the run, wall times are ranges.
+MIN_ERROR = 0.05
 #: A step to more workers is worth it if it gives this share of the speed-up that the workers could give.
 MIN_RETURN = 0.5
 MAX_WORKERS, MAX_THREADS, MAX_COUNTS = 10_000, 1_000, 20
@@ -200,7 +213,7 @@ def what_if(
     """
     options = options or Options()
     try:
-        recorded = recorded_graph(recording, computation)
+        recorded = with_locks(recorded_graph(recording, computation))
     except CannotReplay as error:
         return WhatIf(computation or "", str(error))
     changed, notes = _changed(recorded, options), tuple[str, ...]()
@@ -234,7 +247,8 @@ def what_if(
         )
         return replace(found, reason=reason.replace("%", " %"))
     prices = prices or _recorded_prices(recording)
-    predictions = tuple(_predict(recorded, changed, options, count, per_worker, prices) for count in counts)
+    ratio = recorded.wall_us / max(check_us, 1)
+    predictions = tuple(_predict(recorded, changed, options, (count, per_worker), prices, ratio) for count in counts)
     return replace(
         found,
         predictions=predictions,
@@ -242,7 +256,7 @@ def what_if(
         assumptions=(
             *assumptions(recorded, per_worker, has_transfers=not options.no_transfers),
             *notes,
-            *_range_notes(recorded, per_worker, predictions),
+            *_range_notes(recorded, per_worker, predictions, ratio),
         ),
     )
 
@@ -317,8 +331,15 @@ def _replayed(recorded: Replayable, setup: Setup) -> Replayed:
 
 
 def _predict(
-    recorded: Replayable, changed: Replayable, options: Options, workers: int, threads: int, prices: Prices | None
+    recorded: Replayable,
+    changed: Replayable,
+    options: Options,
+    size: tuple[int, int],
+    prices: Prices | None,
+    error: float,
 ) -> Prediction:
+    """Predict for a number of workers and threads of each. ``error`` is the run's time in times of its replay."""
+    workers, threads = size
     setup = Setup.uniform(
         workers,
         threads,
@@ -329,13 +350,16 @@ def _predict(
         has_stealing=recorded.setup.has_stealing,
         has_transfers=not options.no_transfers,
     )
-    found = _replayed(changed, setup)
-    wall_us = recorded.before_us + found.wall_us
-    max_wall_us = wall_us
+    changed = with_warm_up(changed, workers)
+    fastest = with_free_cores(changed, workers * threads)
+    found = _replayed(fastest, setup)
+    wall_us = max_wall_us = recorded.before_us + found.wall_us
     slowest = one_native_thread(changed) if threads > recorded.threads else changed
     kept = setup.with_kept_cores()
-    if slowest is not changed or kept is not setup:
+    if slowest is not fastest or kept is not setup:
         max_wall_us = max(wall_us, recorded.before_us + _replayed(slowest, kept).wall_us)
+    if abs(error - 1.0) >= MIN_ERROR:
+        wall_us, max_wall_us = wall_us * min(error, 1.0), max_wall_us * max(error, 1.0)
     thread_s = workers * threads * wall_us / 1e6
     cost = None
     if prices is not None:
@@ -362,6 +386,22 @@ def _predict(
     )
 
 
+def with_warm_up(recorded: Replayable, workers: int) -> Replayable:
+    """Return the computation with the warm-up of another number of workers."""
+    warm_up, us = recorded.warm_up, np.array(recorded.graph.us)
+    if workers < recorded.workers:
+        return with_us(recorded, warm_up.left_out(us, workers))
+    return with_us(recorded, warm_up.added(us, workers, recorded.workers))
+
+
+def with_free_cores(recorded: Replayable, threads: int) -> Replayable:
+    """Return the computation if threads of libraries use the cores that fewer threads of workers leave to them."""
+    before = recorded.workers * recorded.threads
+    if threads >= before or not recorded.library_us.any():
+        return recorded
+    return with_us(recorded, np.array(recorded.graph.us) - recorded.library_us * (1.0 - threads / before))
+
+
 def _recorded_prices(recording: Recording) -> Prices | None:
     own = own_prices(recording)
     return choose_prices({"core_hour": 0.0, "gib_hour": 0.0}, own, []) if own else None
@@ -373,7 +413,7 @@ def _prefixes(recorded: Replayable) -> tuple[str, ...]:
     return tuple(recorded.prefixes[code] for code in np.argsort(-totals, kind="stable").tolist() if present[code])
 
 
-def _range_notes(recorded: Replayable, threads: int, predictions: Sequence[Prediction]) -> list[str]:
+def _range_notes(recorded: Replayable, threads: int, predictions: Sequence[Prediction], error: float) -> list[str]:
     """Say why wall times are ranges, if one is."""
     found: list[str] = []
     if all(wall_time(prediction) == units.duration(prediction.wall_us) for prediction in predictions):
@@ -386,5 +426,15 @@ def _range_notes(recorded: Replayable, threads: int, predictions: Sequence[Predi
     if recorded.setup.with_kept_cores() is not recorded.setup:
         found.append(
             "Other programs may share their cores with more workers, or keep them. In the longer wall time they keep them."
+        )
+    if abs(error - 1.0) >= MIN_ERROR:
+        longer = "longer" if error < 1.0 else "shorter"
+        found.append(
+            f"The replay of the recorded run was {longer} than the run by {units.percent(abs(1 / error - 1))}. So may "
+            "predictions be."
+        )
+    if any(with_free_cores(recorded, one.workers * one.threads) is not recorded for one in predictions):
+        found.append(
+            "Threads of libraries, such as BLAS, may use the cores that fewer workers leave to them, as the shorter time has it."
         )
     return found

@@ -5,6 +5,7 @@
 - Other tasks without inputs go to the worker with the least work. Tasks with inputs go to one of the workers that have an input:
   the one where they start first, by bytes to move and expected work.
 - Every second idle workers take tasks from the busiest one.
+- Tasks that need the lock of all workers wait until no other one has it.
 
 A million tasks take some seconds: there is one entry in a heap for each execution, and one for each that waits for a message.
 """
@@ -63,6 +64,9 @@ class _Replay:
         self.total_threads = total
         self.rootish = [is_rootish(g.size, g.input_groups, g.input_tasks, total) for g in graph.groups]
         self.mean_us = [group.mean_us for group in graph.groups]
+        self.lock_share = [group.lock_share for group in graph.groups]
+        self.has_locks = any(self.lock_share)
+        self.lock_free = self.locked_us = 0.0
         #: For each group the worker of the current block, and how many tasks are left for it.
         self.block = [(-1, 0)] * len(graph.groups)
         per_host = max(setup.hosts.count(host) for host in set(setup.hosts)) * max(setup.threads)
@@ -133,6 +137,7 @@ class _Replay:
             peak_nbytes=self.peak_all,
             transferred=self.transferred,
             stolen=self.stolen,
+            locked_us=self.locked_us,
         )
 
     # ------------------------------------------------------------------------------------------------ client and workers
@@ -316,7 +321,9 @@ class _Replay:
                 begin = now
             begin += self.overheads.gap_us
             self.loop_free[worker] = begin
-            if self.shared is None:
+            if self.has_locks and self.lock_share[self.graph.group[task]]:
+                self._start_with_lock(worker, task, begin)
+            elif self.shared is None:
                 heappush(self.events, (begin + us[task], task))
             else:
                 self._start_on_shared_core(worker, task, begin, now)
@@ -328,6 +335,18 @@ class _Replay:
                     heappush(self.events, (pending[0][0], self.wake + worker))
             elif not self.is_balancing:
                 self._want_balance(now)
+
+    def _start_with_lock(self, worker: int, task: int, begin: float) -> None:
+        """Run an execution that needs the lock for its last part. Executions get it in the order in which they started."""
+        group = self.graph.groups[self.graph.group[task]]
+        held_us = self.graph.us[task] * group.lock_share
+        wants_us = begin + self.graph.us[task] - held_us
+        has_us = max(wants_us, self.lock_free)
+        self.locked_us += has_us - wants_us
+        self.lock_free = has_us + held_us
+        heappush(self.events, (self.lock_free, task))
+        if self.shared is not None:
+            self.shared.add(worker, group.cpu_share, group.gil_share)
 
     def _start_on_shared_core(self, worker: int, task: int, begin: float, now: float) -> None:
         assert self.shared is not None

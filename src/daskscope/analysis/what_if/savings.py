@@ -24,6 +24,7 @@ from daskscope.analysis.what_if.from_recording import (
     without_disk,
 )
 from daskscope.analysis.what_if.graph import Overheads
+from daskscope.analysis.what_if.locks import with_locks, without_locks
 from daskscope.analysis.what_if.replay import replay
 from daskscope.model.recording import Array, Recording
 
@@ -42,17 +43,18 @@ class LongestReplay:
     recorded: Replayable
     replayed_us: float
 
-    def max_saving_us(self, change: Change, run_us: int) -> int:
-        """Return the wall time that a change saves at most.
+    def saving_us(self, change: Change, run_us: int) -> tuple[int, int]:
+        """Return the wall time that a change saves at least and at most.
 
-        The result is the sum of three times: the saving in the replay, the difference between the replay and the run, and the time
-        before and after the computation, which the replay does not cover.
+        The difference between the replay and the run may be a part of the saving, or not. So may be the time before and after the
+        computation, which the replay does not cover.
         """
         changed = change(self.recorded)
         saved_us = self.replayed_us - replay(changed.graph, changed.setup, changed.overheads).wall_us
         wall_us = self.recorded.wall_us - self.recorded.before_us
         outside_us = max(0, run_us - wall_us)
-        return round(max(saved_us, 0.0) + abs(self.replayed_us - wall_us) + outside_us)
+        unsure_us = abs(self.replayed_us - wall_us)
+        return round(max(saved_us - unsure_us, 0.0)), round(max(saved_us, 0.0) + unsure_us + outside_us)
 
 
 def baseline(recording: Recording) -> LongestReplay | None:
@@ -60,7 +62,7 @@ def baseline(recording: Recording) -> LongestReplay | None:
     if recording["tasks"].rows > MAX_TASKS:
         return None
     try:
-        recorded = recorded_graph(recording)
+        recorded = with_locks(recorded_graph(recording))
     except CannotReplay:
         return None
     if balancing(recorded, recorded.workers) > MAX_BALANCING:
@@ -97,10 +99,22 @@ def without_waiting(recording: Recording, reason: str) -> Change | None:
         if reason == "gil":
             groups = [replace(group, gil_share=0.0) for group in recorded.graph.groups]
             return replace(recorded, graph=replace(recorded.graph, groups=groups))
-        if reason == "core":
-            recorded = replace(recorded, setup=replace(recorded.setup, cores=math.inf))
+        if reason == "lock" and recorded.lock_wait_us:
+            return without_locks(recorded)
+        if reason == "core" and recorded.shares_cores:
+            return replace(recorded, setup=replace(recorded.setup, cores=math.inf))
         shares = waiting_shares(recording, recording["tasks"].strings("prefix"))[:, REASONS.index(reason)]
         return with_us(recorded, np.array(recorded.graph.us) * (1.0 - shares[recorded.prefix]))
+
+    return change
+
+
+def with_shorter(prefix: str, share: float) -> Change:
+    """Return the change to executions of a prefix that take this share of their time less."""
+
+    def change(recorded: Replayable) -> Replayable:
+        mine = recorded.prefix == (recorded.prefixes.index(prefix) if prefix in recorded.prefixes else -1)
+        return with_us(recorded, np.array(recorded.graph.us) * np.where(mine, 1.0 - share, 1.0))
 
     return change
 

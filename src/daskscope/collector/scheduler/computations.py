@@ -22,7 +22,7 @@ from ..aliases import PLAIN, Aliases
 from ..compat import current_computation, sources, spans
 from ..privacy import Scrubber, bounded
 from .executions import Executed
-from .open_computation import FINISHED, ClientPart, Counters, OpenComputation, Share
+from .open_computation import FINISHED, Arrival, ClientPart, Counters, OpenComputation, Share
 
 #: Finished computations to remember, in case a lost worker makes their tasks run again; and the limit on all their groups.
 MAX_CLOSED = 200
@@ -77,14 +77,15 @@ class Computations:
         #: Holder of a group, cached on first lookup and dropped with the computation.
         self._holders: dict[Any, OpenComputation] = {}
 
-    def add_graph(self, client: str, keys: Sequence[Any] = ()) -> str:
+    def add_graph(self, client: str, keys: Sequence[Any] = (), arrival: Arrival | None = None) -> str:
         """Note that a graph of these tasks arrived, and return the ID of its computation."""
         dask_computation = current_computation(self.scheduler)
         if dask_computation is None:
             return ""
         first = self._first
         if first is None or first.dask_computation is not dask_computation:
-            start_us = int(dask_computation.start * 1e6)
+            # Dask's computation begins when its tasks exist.
+            start_us = arrival.time_us if arrival else int(dask_computation.start * 1e6)
             first = self._first = OpenComputation(str(dask_computation.id), dask_computation, client, start_us)
             self._parts = {client: first}
         fresh = self._count_fresh(keys)
@@ -100,6 +101,7 @@ class Computations:
         self.open[computation.id] = computation
         self.closed.pop(computation.id, None)
         computation.submissions += 1
+        computation.graph_nbytes += arrival.nbytes if arrival else 0
         computation.submitted += len(keys)
         for group, count in fresh.items():
             if group not in dask_computation.groups and group not in computation.shares:
@@ -316,6 +318,7 @@ class Computations:
             unfinished=unfinished,
             abandoned=computation.abandoned,
             graph_us=computation.graph_us,
+            graph_nbytes=computation.graph_nbytes,
             prefix_states=self._prefix_states(prefixes) if unfinished else "",
         )
 

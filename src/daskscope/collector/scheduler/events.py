@@ -1,14 +1,18 @@
-"""Reduce events to rows: kinds, counts and short texts; never pickles, never whole sets of keys."""
+"""Reduce events to rows: kinds, counts and short texts; never pickles, never whole sets of keys.
+
+Windows and metrics are events, too, with a topic that daskscope reads.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from ..aliases import PLAIN, Aliases
 from ..privacy import MASK, Scrubber, bounded
+from ..settings import Settings
 
 #: Events to leave out: they arrive once per topic, or another table has the same data.
 IGNORED = frozenset(("add-client", "remove-client", "run-function", "get-data"))
@@ -20,6 +24,13 @@ EXCEPTION_FIELDS = frozenset(("exception", "traceback", "exception_text", "trace
 
 #: Fields of Dask's own events that name a task.
 KEY_FIELDS = frozenset(("key", "cause", "task"))
+
+METRIC_TOPIC = "daskscope-metric"
+WINDOW_TOPIC = "daskscope-window"
+#: Open windows; beyond this the oldest is forgotten.
+MAX_WINDOWS = 1_000
+#: Kinds of windows that daskscope itself opens; user code may log any other.
+WINDOW_KINDS = ("record", "report", "memory", "benchmark")
 
 
 def event_row(
@@ -35,6 +46,30 @@ def event_row(
         return _row(topic, message, simplifier, aliases=aliases, exception_text=exception_text)
     except Exception:  # noqa: BLE001 (any code may log anything, including objects that raise when read)
         return {"topic": topic, "kind": topic, "worker": "", "detail": simplifier.json([("message", UNREADABLE)])}
+
+
+def metric_row(
+    message: Mapping[Any, Any], scrubber: Scrubber, *, aliases: Aliases, names: bool
+) -> dict[str, Any] | None:
+    """Return a user's metric as a row of ``metrics`` without its time and computation.
+
+    None if its value is not a number: any code may log one.
+    """
+    value, simplifier = message.get("value"), Simplifier(scrubber)
+    if type(value) not in (int, float, bool):
+        return None
+    row: dict[str, Any] = {"value": _to_float(value), "labels": simplifier.labels(message.get("labels"), names=names)}
+    for name, length in (("name", 200), ("unit", 50), ("span", 200), ("window", 200)):
+        row[name] = aliases.name(simplifier.text(message.get(name, "")))[:length]
+    return row
+
+
+def _to_float(value: Any) -> float:
+    """Return a number that code logged as a float; an integer that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
 def status_row(worker: str, message: Mapping[Any, Any]) -> dict[str, Any]:
@@ -85,6 +120,10 @@ class Simplifier:
         text = json.dumps({self.text(name)[:100]: self.field(name, value) for name, value in items})
         return text if len(text) <= limit else json.dumps({"cut": bounded(text, limit // 2)})
 
+    def labels(self, labels: Any, *, names: bool) -> str:
+        """Return the labels of a window or a metric; none if names are not recorded."""
+        return self.json(labels.items(), 2_000) if type(labels) is dict and names else "{}"
+
     def text(self, value: Any) -> str:
         try:
             text = value if type(value) is str else str(value)
@@ -126,3 +165,40 @@ def _items(mapping: Mapping[Any, Any], limit: int) -> list[tuple[Any, Any]]:
         return [(name, value) for name, value in islice(mapping.items(), limit)]
     except Exception:  # noqa: BLE001 (a user's mapping may raise anything)
         return []
+
+
+class Windows:
+    """Open named windows: a ``record()`` block, a report, a benchmark, or what user code logs."""
+
+    def __init__(self, add: Callable[..., None], scrubber: Scrubber, settings: Settings) -> None:
+        self._add = add
+        self._simplifier = Simplifier(scrubber)
+        self._settings = settings
+        self._open: dict[str, dict[str, Any]] = {}
+
+    def record(self, now_us: int, message: Mapping[str, Any]) -> None:
+        """Record that a window begins or ends: ``window`` (its ID), ``done`` at its end, and optional texts and labels."""
+        names, id_ = self._settings.names, self._simplifier.text(message.get("window", ""))
+        row = self._open.setdefault(id_, {"window": id_, "start_us": now_us, "status": "open"})
+        if len(self._open) > MAX_WINDOWS:
+            self._open.pop(next(iter(self._open)))
+        for name in ("kind", "name", "error"):
+            if name in message:
+                row[name] = self._simplifier.text(message[name])
+        if not names:
+            row["name"] = ""
+            row["kind"] = row["kind"] if row.get("kind") in WINDOW_KINDS else ""
+        if "labels" in message:
+            row["labels"] = self._simplifier.labels(message["labels"], names=names)
+        if not self._settings.exception_text and "error" in row:
+            # Keep its type only.
+            row["error"] = row["error"].partition(":")[0]
+        if message.get("done"):
+            row.update(stop_us=now_us, status="error" if row.get("error") else "ok")
+            self._open.pop(id_, None)
+        self._add("windows", seen_us=now_us, **row)
+
+    def repeat(self, now_us: int) -> None:
+        """Write the open windows again, for a reader that joins now."""
+        for row in self._open.values():
+            self._add("windows", seen_us=now_us, **row)

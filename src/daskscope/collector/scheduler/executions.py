@@ -26,6 +26,8 @@ from ..privacy import Scrubber, scrub_keys
 
 #: The edges of a task with more dependencies than this are dropped: walking 100,000 would stall the event loop for 25 ms.
 MAX_DEPENDENCIES = 5_000
+#: Rows in which the last executions of a lost worker are looked for.
+MAX_RECENT = 2_000
 
 #: Target states of transitions that carry nothing to record.
 SKIPPED = frozenset(("waiting", "released", "memory"))
@@ -111,6 +113,8 @@ class Executions:
     rows: Callable[[], int]
     #: Number of executions so far, including earlier recordings of the same scheduler.
     total: Callable[[], int]
+    #: When executions of a worker stopped after a time, ascending, in microseconds; of the latest since the last ``rotate``.
+    stops_since: Callable[[str, int], list[int]]
 
 
 def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share cells)
@@ -203,7 +207,9 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
                 execution.thread,
                 execution.nbytes,
                 execution.type,
-                execution.startstops or _until(execution.start_us, clock_ns()),
+                # No task starts before it is assigned.
+                execution.startstops
+                or _until(execution.start_us and max(execution.start_us, assigned // 1000), clock_ns()),
                 assigned,
                 pop_queued(execution.key, 0),
                 0,
@@ -233,13 +239,28 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
             full.computation_ids.pop()
         return full
 
-    return Executions(transition, add, set_computation, rotate, lambda: chunk.rows, lambda: total)
+    def stops_since(worker: str, since_us: int) -> list[int]:
+        # Hundreds of workers may be lost at once, and each of them asks.
+        recent = chunk.values[-MAX_RECENT * WIDTH :]
+        rows = zip(recent[2::WIDTH], recent[6::WIDTH], strict=True)
+        stops = (_stop_us(intervals) for address, intervals in rows if address == worker)
+        return sorted(stop for stop in stops if stop > since_us)
+
+    return Executions(transition, add, set_computation, rotate, lambda: chunk.rows, lambda: total, stops_since)
 
 
 def _until(start_us: int, now_ns: int) -> tuple[dict[str, Any], ...]:
     """Return the interval of an execution whose worker did not report it: it ends when the scheduler noticed."""
     now = now_ns / 1e9
     return ({"action": "compute", "start": min(start_us / 1e6, now) if start_us else now, "stop": now},)
+
+
+def _stop_us(intervals: Any) -> int:
+    """Return when the last interval ends; 0 if the worker sent something else than intervals."""
+    try:
+        return int(1e6 * max(map(_STOP, intervals), default=0.0))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return 0
 
 
 def task_columns(chunk: Executed, scrubber: Scrubber, aliases: Aliases = PLAIN) -> dict[str, Any]:

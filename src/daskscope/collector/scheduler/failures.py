@@ -12,9 +12,10 @@ Exceptions that the scheduler made itself arrive pickled; ``exception_text`` rea
 
 from __future__ import annotations
 
+import heapq
 import io
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -33,19 +34,32 @@ from .members import Member
 
 #: Executions written when a worker is lost (3 µs each); it rarely has more than a few times its threads.
 MAX_LOST_PER_WORKER = 1_000
+#: Tasks of a worker that are looked at when tasks are cancelled: those that it got first, at 0.5 µs each.
+MAX_ASSIGNED = 200
 
 
 class Interrupted:
-    """Records interrupted executions; ``record`` takes key, task, message, status and start in microseconds."""
+    """Records interrupted executions.
 
-    def __init__(self, scheduler: Any, record: Callable[[Any, Any, Mapping[str, Any], str, int], None]) -> None:
+    ``record`` takes key, task, message, status and start in microseconds; ``stops_since`` returns when executions of a worker
+    stopped after a time.
+    """
+
+    def __init__(
+        self,
+        scheduler: Any,
+        record: Callable[[Any, Any, Mapping[str, Any], str, int], None],
+        stops_since: Callable[[str, int], list[int]],
+    ) -> None:
         self.scheduler = scheduler
         self.record = record
+        self.stops_since = stops_since
         #: Worker, key and task of executions that failed for good with their worker, until its removal is logged.
         self.died: list[tuple[str, Any, Any]] = []
         #: The last request that cancelled tasks, and the tasks that were executing then.
         self._cancelling = ""
         self._executing: dict[Any, tuple[str, int]] = {}
+        self._begun: set[Any] = set()
 
     def worker_removed(self, message: Mapping[Any, Any], members: Mapping[str, Member]) -> list[Any]:
         """Record what a removed worker was executing; return the tasks that were assigned to it."""
@@ -56,7 +70,9 @@ class Interrupted:
         tasks = {key: task for key in islice(keys, MAX_LOST_PER_WORKER) if (task := get(key)) is not None}
         failed = {key for address, key, _ in self.died if address == worker}
         member = members.get(worker)
-        for key, start_us in executing_at_end(member.state if member else None, tasks.values()).items():
+        state = member.state if member else None
+        stops = self.stops_since(worker, heartbeat_us(state))
+        for key, start_us in executing_at_end(state, tasks.values(), stops).items():
             if key in failed:
                 self.record(key, tasks[key], {"worker": worker}, "error", start_us)
             elif runs_again(self.scheduler, tasks[key], message):
@@ -70,27 +86,35 @@ class Interrupted:
         for worker, key, task in died:
             self.record(key, task, {"worker": worker}, "error", 0)
 
-    def cancelled(self, key: Any, task: Any, stimulus: str) -> None:
-        """Record the execution of a cancelled task, if the last heartbeat of a worker reported it."""
+    def cancelled(self, key: Any, task: Any, stimulus: str) -> bool:
+        """Record the execution of a cancelled task if the last heartbeat of a worker reported it.
+
+        Returns whether the task may have begun: others were only assigned to a worker.
+        """
         if stimulus != self._cancelling:
-            # One request may cancel thousands of tasks: find those that were executing once.
+            # One request may cancel thousands of tasks: find those that were executing once. The first one is no longer assigned.
             self._cancelling, self._executing = stimulus, executing_now(self.scheduler.workers)
+            self._begun = {key, *begun_since(self.scheduler.workers)}
         worker, start_us = self._executing.pop(key, ("", 0))
         if worker:
             self.record(key, task, {"worker": worker}, "cancelled", start_us)
+        return bool(worker) or key in self._begun
 
 
-def executing_at_end(worker: Any, tasks: Iterable[Any]) -> dict[Any, int]:
+def executing_at_end(worker: Any, tasks: Iterable[Any], stops: Sequence[int]) -> dict[Any, int]:
     """Return which of its assigned ``tasks`` a removed worker was executing, with the start of each in microseconds.
 
-    Tasks in the last heartbeat are certain. The other threads had begun the tasks of highest priority since then.
+    Tasks in the last heartbeat are certain. The other threads had begun the tasks of highest priority since then, when the last
+    executions there stopped; ``stops`` are these times since the heartbeat, ascending.
     """
     seen_us = heartbeat_us(worker)
     reported = reported_tasks(worker)
     started = {task: seen_us - int(1e6 * reported[task]) for task in tasks if task in reported}
     free = max(0, int(getattr(worker, "nthreads", 0)) - len(started))
     others = sorted((task for task in tasks if task not in started), key=_priority)
-    started.update((task, seen_us) for task in others[:free])
+    begun = others[:free]
+    starts = [seen_us] * max(0, len(begun) - len(stops)) + list(stops)[-len(begun) :]
+    started.update(zip(begun, starts, strict=False))
     return {task.key: start for task, start in started.items()}
 
 
@@ -101,6 +125,13 @@ def executing_now(workers: Mapping[str, Any]) -> dict[Any, tuple[str, int]]:
         for address, worker in workers.items()
         for task, seconds in reported_tasks(worker).items()
     }
+
+
+def begun_since(workers: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the tasks that workers may have begun since their last heartbeats: as many as they have threads, in Dask's order."""
+    for worker in workers.values():
+        tasks = list(islice(getattr(worker, "processing", ()), MAX_ASSIGNED))
+        yield from (task.key for task in heapq.nsmallest(int(getattr(worker, "nthreads", 0)), tasks, key=_priority))
 
 
 def reported_tasks(worker: Any) -> Mapping[Any, float]:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from dask.utils import format_bytes
+
 from ...model.states import Verdict
 from ..aliases import PLAIN, Aliases
+from ..compat import known_since
 
 #: Processing keys listed in a worker's last row; the count is always exact.
 MAX_PROCESSING_KEYS = 100
@@ -26,6 +29,11 @@ CLIENT_SEEN_US = 30_000_000
 MAX_HELD_KEYS = 200_000
 #: Collection types in which an event may name several things.
 _COLLECTIONS = (list, tuple, set, frozenset, dict)
+
+
+#: Results that a cluster has made so far, and its last computation: if both are the same later, it did nothing in between. Not
+#: times: tasks are timed by their workers, whose estimate of the scheduler's clock is up to seconds off on a busy host.
+Work = tuple[int, str | None]
 
 
 @dataclass
@@ -58,6 +66,8 @@ class Member:
     processing: Collection[Any] = ()
     #: Number of results that were lost with it.
     lost: int = 0
+    #: Work of the cluster until it left.
+    work: Work = (0, None)
 
 
 class Members:
@@ -116,13 +126,14 @@ class Members:
             member.row["versions"] = both
             self._write(member.row, now_us)
 
-    def remove_worker(self, address: str, stimulus: str, now_us: int) -> None:
+    def remove_worker(self, address: str, stimulus: str, now_us: int, work: Work) -> None:
         """Write the last row of a worker that left, with its verdict."""
         member = self.workers.pop(address, None)
         if member is None:
             return
         member.traces.stimulus = stimulus
         member.traces.scheduler_closing |= self.is_closing
+        member.work = work
         self._recently_left.append(member)
         keys = [_text(key) for key in islice(member.processing, MAX_PROCESSING_KEYS)] if self.aliases.keys else []
         member.row.update(
@@ -133,17 +144,16 @@ class Members:
         )
         self._judge(member, now_us)
 
-    def note_closing(self, now_us: int, worked_us: int) -> None:
+    def note_closing(self, now_us: int, work: Work) -> None:
         """Note that the scheduler is closing, and judge workers again that left just before.
 
-        A LocalCluster closes its workers first, which until now looked like a scale-down. ``worked_us`` is when the cluster last
-        did any work: a worker that left earlier was not part of the closing. Neither was a worker that sent no
-        ``closing-worker`` event.
+        A LocalCluster closes its workers first, which until now looked like a scale-down. A worker was not part of the closing if
+        the cluster did any work since, or if it sent no ``closing-worker`` event.
         """
         self.is_closing = True
         for member in self._recently_left:
             sent_event = member.traces.closing is not None
-            if sent_event and max(worked_us, now_us - CLOSING_US) <= member.row["end_us"]:
+            if sent_event and member.work == work and now_us - CLOSING_US <= member.row["end_us"]:
                 member.traces.scheduler_closing = True
                 self._judge(member, now_us)
 
@@ -253,7 +263,7 @@ def judge(traces: Traces) -> tuple[Verdict, str]:
     if traces.memory_kill is not None:
         return (
             "memory kill",
-            f"its nanny killed it at {traces.memory_kill} bytes of resident memory, over the terminate limit",
+            f"its nanny killed it at {format_bytes(traces.memory_kill)} of resident memory, over the terminate limit",
         )
     if traces.ttl is not None:
         return "lost connection", f"no heartbeat for more than {traces.ttl:.0f} s (worker-ttl)"
@@ -276,6 +286,11 @@ def judge(traces: Traces) -> tuple[Verdict, str]:
     if traces.stimulus.startswith("worker-send-comm-fail"):
         return "lost connection", "a message to it could not be delivered"
     return "vanished", f"the scheduler removed it without giving a reason ({traces.stimulus or 'unknown stimulus'})"
+
+
+def known_since_us(scheduler: Any, name: str, action: str, now_us: int) -> int:
+    """Return when a worker or client connected before recording began; ``now_us`` if that is not known."""
+    return min(int(known_since(scheduler, name, action) * 1e6) or now_us, now_us)
 
 
 def _text(key: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,22 @@ class Share:
     after: Counters | None = None
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """When a graph arrived at the scheduler, and how large it was."""
+
+    time_us: int
+    nbytes: int
+
+    @classmethod
+    def of(cls, message: Mapping[str, Any], now_us: int) -> Arrival:
+        """Return the arrival of a client's message; before 2025.4, the graph had a name of its own in it."""
+        frames = getattr(message.get("expr_ser"), "frames", None) or message.get("graph_frames")
+        known = frames if isinstance(frames, (list, tuple)) else ()
+        parts = [frame for frame in known if isinstance(frame, (bytes, bytearray, memoryview))]
+        return cls(now_us, sum(memoryview(part).nbytes for part in parts))
+
+
 @dataclass(eq=False)
 class ClientPart:
     """What a second client submitted while the computation of a first one was running: Dask makes one computation of both."""
@@ -86,6 +103,8 @@ class OpenComputation:
     submitted: int = 0
     #: How long the scheduler took to accept its graphs.
     graph_us: int = 0
+    #: Bytes of its graphs as they arrived.
+    graph_nbytes: int = 0
     failed: int = 0
     is_cancelled: bool = False
     #: Tasks that never ran because no client wanted them any longer.

@@ -1,9 +1,10 @@
-"""Wrap four functions of the scheduler whose data never reaches plugins.
+"""Wrap five functions of the scheduler whose data never reaches plugins.
 
 A failure with retries left never reaches ``transition``, so the ``task-erred`` handler is wrapped. A task that secedes from its
 worker's threads stays in its state, so the ``long-running`` handler is wrapped. Fine metrics of a span arrive
 with the heartbeat at the spans extension, so its ``heartbeat`` is wrapped. The number of workers that adaptive scaling wants
-exists only as a reply, so the ``adaptive_target`` handler is wrapped. All wrappers always call the original.
+exists only as a reply, so the ``adaptive_target`` handler is wrapped. Plugins hear of a graph when its tasks exist, so the
+``update-graph`` handler is wrapped for its size and the time of its arrival. All wrappers always call the original.
 
 Other code may have wrapped the same function before, or may wrap our wrapper. ``remove`` restores an earlier wrapper, and leaves
 a later one in place: then our wrapper only passes calls through.
@@ -12,6 +13,7 @@ a later one in place: then our wrapper only passes calls through.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -36,6 +38,7 @@ class Patches:
         self._wrap_stream("task-erred", self.recorder.before_task_erred)
         if "long-running" in self.scheduler.stream_handlers:
             self._wrap_stream("long-running", self.recorder.before_seceding)
+        self._wrap_graphs()
         extension = spans(self.scheduler)
         if extension is not None:
             self._wrap_heartbeat(extension)
@@ -51,6 +54,19 @@ class Patches:
             return original(**message)
 
         self._put(self.scheduler.stream_handlers, name, handle)
+
+    def _wrap_graphs(self) -> None:
+        original = self.scheduler.stream_handlers.get("update-graph")
+        # The scheduler awaits a handler only if it is a coroutine function.
+        if not inspect.iscoroutinefunction(original):
+            return
+
+        @functools.wraps(original)
+        async def update_graph(**message: Any) -> Any:
+            self._call("update-graph", lambda: self.recorder.before_graph(message))
+            return await original(**message)
+
+        self._put(self.scheduler.stream_handlers, "update-graph", update_graph)
 
     def _wrap_heartbeat(self, extension: Any) -> None:
         original = extension.heartbeat

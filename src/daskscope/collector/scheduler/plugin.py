@@ -306,8 +306,7 @@ class ClusterPlugin(SchedulerPlugin):
 
     @guarded
     def remove_worker(self, scheduler: Any, worker: str, *, stimulus_id: str = "", **kwargs: Any) -> None:  # noqa: ARG002
-        self.recorder.members.remove_worker(worker, stimulus_id, self.recorder.now_us())
-        self.recorder.children.pop(worker, None)
+        self.recorder.remove_worker(worker, stimulus_id)
 
     @guarded
     def add_client(self, scheduler: Any, client: str) -> None:  # noqa: ARG002

@@ -9,20 +9,22 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from ..aliases import Aliases
-from ..compat import current_computation, known_since, spans
+from ..compat import current_computation, results_so_far, spans
 from ..privacy import Scrubber
 from ..rows import Rows
 from ..settings import Settings
 from .activities import Activities
 from .computations import Computations
 from .earlier import Earlier
-from .events import Simplifier, event_row, status_row
+from .events import METRIC_TOPIC, WINDOW_TOPIC, Windows, event_row, metric_row, status_row
 from .executions import Executed, Execution, build_executions
 from .failures import Failure, Failures, Interrupted, exception_text
-from .members import Members
+from .members import Members, Work, known_since_us
+from .open_computation import Arrival
 from .samples import Heartbeats, scheduler_sample, unrunnable_needs, worker_sample, worker_status
 from .workload import Stall, longest_running
 
@@ -50,17 +52,13 @@ CONFIG_KEYS = (
 )
 #: How long a round may hold the event loop before it pauses until the next tick.
 ROUND_BUDGET_NS = 3_000_000
-#: Open windows; beyond this the oldest is forgotten.
-MAX_WINDOWS = 1_000
-#: Kinds of windows that daskscope itself opens; user code may log any other.
-WINDOW_KINDS = ("record", "report", "memory", "benchmark")
-METRIC_TOPIC = "daskscope-metric"
-WINDOW_TOPIC = "daskscope-window"
 #: Stimuli that release a processing task because no client wants it: its future was dropped or cancelled, its client left, or a
 #: client restarted the cluster. When workers die, retire or are restarted alone ("client-restart-workers"), their tasks run
 #: on other workers.
 CANCELLED_BY = ("client-releases-keys-", "cancel-key-", "remove-client-", "client-restart-")
 WORKERS_RESTARTED = "client-restart-workers-"
+#: The graph whose tasks the scheduler is making. Graphs of several clients may arrive meanwhile, each in its own context.
+_arrival: ContextVar[Arrival | None] = ContextVar("arrival", default=None)
 
 
 class Recorder:
@@ -84,6 +82,7 @@ class Recorder:
         self.failures = Failures(scrubber, self.rows.add_lazy, texts=settings.exception_text, aliases=self.aliases)
         self.computations = Computations(scheduler, self.rows.add, scrubber, code=settings.code, aliases=self.aliases)
         self.members = Members(scheduler, self.rows.add, hostnames=settings.hostnames, aliases=self.aliases)
+        self.windows = Windows(self.rows.add, scrubber, settings)
         totals = scheduler.cumulative_worker_metrics
         self.activities = Activities(totals, spans=spans(scheduler) is not None, aliases=self.aliases)
         self.executions = build_executions(
@@ -101,13 +100,11 @@ class Recorder:
         self._cluster: dict[str, Any] = {}
         self._last_cluster: tuple[Any, ...] = ()
         self._cluster_us = 0
-        self._windows: dict[str, dict[str, Any]] = {}
         self._round: Iterator[None] | None = None
-        self._simplifier = Simplifier(scrubber)
         self._wanted = -1
         self._stall = Stall(scheduler)
         self._heartbeats = Heartbeats()
-        self.interrupted = Interrupted(scheduler, self._execution)
+        self.interrupted = Interrupted(scheduler, self._execution, self.executions.stops_since)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
 
@@ -141,9 +138,9 @@ class Recorder:
         }
         self.cluster_state(now)
         for address in list(scheduler.workers):
-            self.members.add_worker(address, now, _known_since_us(scheduler, address, "add-worker", now))
+            self.members.add_worker(address, now, known_since_us(scheduler, address, "add-worker", now))
         for client in list(scheduler.clients):
-            self.members.add_client(client, now, _known_since_us(scheduler, client, "add-client", now))
+            self.members.add_client(client, now, known_since_us(scheduler, client, "add-client", now))
 
     def add_versions(self, versions: Mapping[str, str]) -> None:
         """Add versions of packages to the cluster's row; those that Dask reported stay."""
@@ -179,15 +176,21 @@ class Recorder:
             self.rows.add("workers", seen_us=now, **member.row)
         for row in self.members.clients.values():
             self.rows.add("clients", seen_us=now, **row)
-        for row in self._windows.values():
-            self.rows.add("windows", seen_us=now, **row)
+        self.windows.repeat(now)
         self.computations.mark_unwritten()
+
+    def remove_worker(self, address: str, stimulus: str) -> None:
+        """Record that a worker left."""
+        self.members.remove_worker(address, stimulus, self.now_us(), self._work())
+        self.children.pop(address, None)
 
     def note_closing(self) -> None:
         """Note that the scheduler begins to close."""
+        self.members.note_closing(self.now_us(), self._work())
+
+    def _work(self) -> Work:
         last = current_computation(self.scheduler)
-        worked_us = int(max(last.start, last.stop) * 1e6) if last is not None else 0
-        self.members.note_closing(self.now_us(), worked_us)
+        return results_so_far(self.scheduler), None if last is None else str(last.id)
 
     def end(self, reason: str) -> None:
         """Write pending failures and the end of the cluster. The caller has just written all other changes, in rounds."""
@@ -198,8 +201,14 @@ class Recorder:
 
     # -- hooks -----------------------------------------------------------------------------------------------------
 
+    def before_graph(self, message: Mapping[str, Any]) -> None:
+        """Note when a graph arrived, and its size. The scheduler makes its tasks in the same context."""
+        _arrival.set(Arrival.of(message, self.now_us()))
+
     def graph(self, client: str, keys: Sequence[Any] = ()) -> None:
-        self.executions.set_computation(self.computations.add_graph(client, keys))
+        arrival = _arrival.get()
+        _arrival.set(None)
+        self.executions.set_computation(self.computations.add_graph(client, keys, arrival))
 
     def other_transition(self, key: Any, start: str, finish: str, stimulus: str, kw: Mapping[str, Any]) -> None:
         """Record a transition other than success: a failure or a cancelled task."""
@@ -209,11 +218,13 @@ class Recorder:
             task = self.scheduler.tasks.get(key)
             if task is None:
                 return
-            if start != "processing":
+            # A task that waits again, because its result was lost, has the number of its last run.
+            has_run = getattr(task, "run_id", None) is not None
+            if start == "processing":
+                self.computations.note_cancelled(task.group, self.now_us())
+                has_run = self.interrupted.cancelled(key, task, stimulus)
+            if not has_run:
                 self.computations.count_abandoned(task.group, self.now_us())
-                return
-            self.computations.note_cancelled(task.group, self.now_us())
-            self.interrupted.cancelled(key, task, stimulus)
 
     def erred(self, key: Any, start: str, kw: Mapping[str, Any]) -> None:
         """Record a task that failed for good: it raised, its worker died too often, or a dependency failed."""
@@ -269,7 +280,10 @@ class Recorder:
                 self.rows.add("events", time_us=now, **status_row(topic, message))
                 return
             if topic == METRIC_TOPIC:
-                self._metric(now, message)
+                row = metric_row(message, self.scrubber, aliases=self.aliases, names=settings.names)
+                if row is not None:
+                    current = self.computations.current
+                    self.rows.add("metrics", time_us=now, computation="" if current is None else current.id, **row)
                 return
             if topic == WINDOW_TOPIC:
                 self.window(message)
@@ -292,26 +306,8 @@ class Recorder:
             self.computations.note_failure(task.group, self.now_us())
 
     def window(self, message: Mapping[str, Any]) -> None:
-        """Record that a named window begins or ends: ``window`` (its ID), ``done`` at its end, and optional texts and labels."""
-        now, id_ = self.now_us(), self._simplifier.text(message.get("window", ""))
-        row = self._windows.setdefault(id_, {"window": id_, "start_us": now, "status": "open"})
-        if len(self._windows) > MAX_WINDOWS:
-            self._windows.pop(next(iter(self._windows)))
-        for name in ("kind", "name", "error"):
-            if name in message:
-                row[name] = self._simplifier.text(message[name])
-        if not self.settings.names:
-            row["name"] = ""
-            row["kind"] = row["kind"] if row.get("kind") in WINDOW_KINDS else ""
-        if "labels" in message:
-            row["labels"] = self._labels(message["labels"])
-        if not self.settings.exception_text and "error" in row:
-            # Keep its type only.
-            row["error"] = row["error"].partition(":")[0]
-        if message.get("done"):
-            row.update(stop_us=now, status="error" if row.get("error") else "ok")
-            self._windows.pop(id_, None)
-        self.rows.add("windows", seen_us=now, **row)
+        """Record that a named window begins or ends."""
+        self.windows.record(self.now_us(), message)
 
     # -- ticks -----------------------------------------------------------------------------------------------------
 
@@ -455,42 +451,6 @@ class Recorder:
 
     def _shown_key(self, key: Any, group: Any) -> str:
         return _text(key) if self.settings.keys else self.aliases.group(group.name)
-
-    def _metric(self, now_us: int, message: Mapping[str, Any]) -> None:
-        """Record a user's metric. Any code may log one, so values that are not numbers are ignored."""
-        computation, text, value = self.computations.current, self._chosen_text, message.get("value")
-        if type(value) not in (int, float, bool):
-            return
-        self.rows.add(
-            "metrics",
-            time_us=now_us,
-            name=text(message.get("name", ""))[:200],
-            value=_float(value),
-            unit=text(message.get("unit", ""))[:50],
-            labels=self._labels(message.get("labels")),
-            computation=computation.id if computation is not None else "",
-            span=text(message.get("span", ""))[:200],
-            window=text(message.get("window", ""))[:200],
-        )
-
-    def _labels(self, labels: Any) -> str:
-        return self._simplifier.json(labels.items(), 2_000) if type(labels) is dict and self.settings.names else "{}"
-
-    def _chosen_text(self, value: Any) -> str:
-        """Return a text that a person chose; its alias, if names are not recorded."""
-        return self.aliases.name(self._simplifier.text(value))
-
-
-def _known_since_us(scheduler: Any, name: str, action: str, now_us: int) -> int:
-    """Return when a worker or client connected before recording began; ``now_us`` if that is not known."""
-    return min(int(known_since(scheduler, name, action) * 1e6) or now_us, now_us)
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 def _text(key: Any) -> str:

@@ -19,10 +19,10 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
 
-from ...model.tables import PROFILES
+from ...model.tables import COMPUTING, OTHER_THREAD, PROFILES, RESTING, WAITING
 from ..rows import Columns, empty
 from .kernel import ThreadTime, ThreadTimes
-from .stacks import StackTable
+from .stacks import LOOP, StackTable, awaited_kinds, may_be_in_coroutine, rests, working_threads
 
 #: Returns, by thread ident, the (prefix, span ID, key) of the task that the thread executes.
 Active = Callable[[], Mapping[int, tuple[str, str, Hashable]]]
@@ -45,6 +45,12 @@ LATE_SLOWDOWN = 2.0
 TABLE_LIFE_S = 60.0
 #: Distinct (slice, prefix, span, stack) between two drains; more are dropped and counted. 8 MB.
 MAX_ROWS = 50_000
+#: A thread computes if it used a core, or was ready to, for half of the time since its previous sample; at its first sample, if it
+#: ever used 5 ms.
+BUSY_SHARE = 0.5
+BUSY_US = 5_000
+#: Threads beside the tasks' whose times are remembered.
+MAX_HELPERS = 200
 
 
 def must_sample_from_loop(version: tuple[int, ...]) -> bool:
@@ -129,6 +135,8 @@ class Sampler:
         self._times = ThreadTimes()
         #: The key that each thread executed at the previous sample, and the thread's times.
         self._before: dict[int, tuple[Hashable, ThreadTime | None]] = {}
+        #: The times of threads that tasks waited for.
+        self._helpers: dict[int, ThreadTime] = {}
         self._slices: list[Slice] = []
         self._new_table(clock())
 
@@ -219,19 +227,63 @@ class Sampler:
             return
         if len(self._times) > 2 * len(active) + 100:
             self._times.close()  # threads that seceded have ended
-        # Frames hold the locals of the user's functions, so no reference may outlive this call.
         with self._reading_frames():
             frames = self._frames()
-            for ident, (prefix, span, key) in active.items():
-                frame = frames.get(ident)
-                if frame is None:
-                    continue
-                node = self._stacks.add(frame)
-                used = self._times.read(ident)
-                self._before[ident] = (key, used)
-                # The thread may have been idle between two executions, so times count only within one.
-                last_key, used_before = before.get(ident, (None, None))
-                self._count(piece, (prefix, span, node), used_before if last_key == key else None, used)
+            try:
+                self._count_frames(piece, active, frames, before)
+            finally:
+                # Frames hold the locals of the user's functions. One of these frames is our own, whose locals hold all of them:
+                # left to the garbage collector, results would stay in memory for seconds after their task.
+                del frames
+
+    def _count_frames(
+        self,
+        piece: Slice,
+        active: Mapping[int, tuple[str, str, Hashable]],
+        frames: Mapping[int, FrameType],
+        before: Mapping[int, tuple[Hashable, ThreadTime | None]],
+    ) -> None:
+        working: dict[str, list[int]] | None = None
+        for ident, (prefix, span, key) in active.items():
+            frame = frames.get(ident)
+            if frame is None:
+                continue
+            node = self._stacks.add(frame)
+            if node and (kinds := awaited_kinds(frame)):
+                working = working_threads(frames, active) if working is None else working
+                kind = next((one for one in kinds if working.get(one)), "")
+                node = self._follow(node, working.get(kind), frames, is_loop=kind == LOOP)
+            used = self._times.read(ident)
+            self._before[ident] = (key, used)
+            # The thread may have been idle between two executions, so times count only within one.
+            last_key, used_before = before.get(ident, (None, None))
+            self._count(piece, (prefix, span, node), used_before if last_key == key else None, used)
+
+    def _follow(
+        self, node: int, threads: list[int] | None, frames: Mapping[int, FrameType], *, is_loop: bool
+    ) -> int | None:
+        """Return the node of a task that waits, followed by the stack of a thread that works for it: of several, each in turn."""
+        if not threads:
+            return node
+        # A library that has nothing to do may have an event loop, too.
+        threads = [ident for ident in threads if not rests(frames[ident])] or threads
+        ident = threads[self.samples % len(threads)]
+        used, before = self._times.read(ident), self._helpers.get(ident)
+        if used is None:
+            return node
+        if len(self._helpers) >= MAX_HELPERS:
+            self._helpers.clear()
+        self._helpers[ident] = used
+        if before is None or used.wall_us <= before.wall_us:
+            is_busy = used.cpu_us >= BUSY_US
+        else:
+            wanted = used.cpu_us - before.cpu_us + used.runqueue_us - before.runqueue_us
+            is_busy = wanted >= BUSY_SHARE * (used.wall_us - before.wall_us)
+        state = COMPUTING if is_busy else RESTING if rests(frames[ident]) else WAITING
+        marked = self._stacks.mark(node, f"{OTHER_THREAD}\t{state}\t0")
+        if marked is None or state == RESTING or (is_loop and may_be_in_coroutine(frames[ident], sys.version_info[:2])):
+            return marked
+        return self._stacks.add(frames[ident], marked)
 
     def _slice_at(self, now: float) -> Slice:
         last = self._slices[-1] if self._slices else None

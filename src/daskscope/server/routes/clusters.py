@@ -31,14 +31,24 @@ from daskscope.model.states import RUN_STATES
 from daskscope.model.untrusted import clean
 from daskscope.server.contract import Cluster, ClusterList, ConnectedClient, Explanation, History, OneCluster, Worker
 from daskscope.server.documents import LISTED
-from daskscope.server.errors import bad_request, conflict, forbidden, unavailable
+from daskscope.server.errors import conflict, forbidden, unavailable
 from daskscope.server.http import parameters
 from daskscope.server.http.audit import audit
-from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, since_us
+from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_states, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.views import cluster_view, cost_of, moment, parsed, prefix_view, scheduler_now_us
+from daskscope.server.views import (
+    cluster_view,
+    cost_of,
+    listed_clusters,
+    moment,
+    parsed,
+    prefix_views,
+    recent_view,
+    scheduler_now_us,
+)
 from daskscope.storage.catalog import clusters as store
-from daskscope.storage.catalog.clusters import ask_to_close, recent_busy
+from daskscope.storage.catalog.clusters import ask_to_close
+from daskscope.storage.catalog.run_groups import lost_workers, recent_runs
 from daskscope.storage.runs.read import Part, read_snapshot
 
 #: Seconds between comments on a silent stream, so that proxies keep it open.
@@ -68,8 +78,10 @@ class ClustersQuery(msgspec.Struct, forbid_unknown_fields=True):
     cursor: Place = ""
     sort: Literal["started", "last_seen", "tasks", "exceptions", "cluster_time", "workers", "threads"] = "started"
     up: bool = False
-    #: Include each cluster's share of busy threads over its last hour.
-    busy: bool = False
+    #: The ID of a cluster: list only clusters of the same name.
+    same_name_as: Text = ""
+    #: List only clusters that lost workers.
+    lost_workers: bool = False
 
 
 class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,27 +93,20 @@ class ClusterChange(msgspec.Struct, forbid_unknown_fields=True):
 
 def list_clusters(call: Call) -> ClusterList:
     query: ClustersQuery = call.query
-    states = tuple(part for part in query.state.split(",") if part)
-    if unknown := set(states) - set(RUN_STATES):
-        raise bad_request(f"There is no state {sorted(unknown)[0]!r}. The states are {', '.join(RUN_STATES)}.")
     after = parameters.decode(query.cursor, int, int)
+    name = find_cluster(call, query.same_name_as).name if query.same_name_as else None
     wanted = store.ClusterFilter(
-        since_us(query.since, call.now_us), query.user, states, query.search, query.tag, query.limit + 1,
-        SORTS[query.sort], query.up, after,
+        since_us(query.since, call.now_us), query.user, run_states(query.state), query.search, query.tag, name,
+        query.lost_workers, query.limit + 1, SORTS[query.sort], query.up, after,
     )  # fmt: skip
-    with call.services.archive.read() as tx:
+    services = call.services
+    with services.archive.read() as tx:
         rows = store.list_clusters(tx, call.account.id, wanted)
         counts = store.count_clusters(tx, call.account.id)
         more, rows = len(rows) > query.limit, rows[: query.limit]
-        busy = recent_busy(tx, rows) if query.busy else {}
-    items = [cluster_view(row, call.account, call.services.url, call.now_us, call.services.lost_rows) for row in rows]
+        items = listed_clusters(tx, rows, call.account, services.url, call.now_us, services.lost_rows)
     place = parameters.encode(getattr(rows[-1], SORTS[query.sort]), rows[-1].id) if more else None
-    return {
-        "items": items,
-        "next": place,
-        "states": {state: counts.get(state, 0) for state in RUN_STATES},
-        "busy": {row.cluster: busy[row.id] for row in rows if row.id in busy},
-    }
+    return {"items": items, "next": place, "states": {state: counts.get(state, 0) for state in RUN_STATES}}
 
 
 def get_cluster(call: Call) -> OneCluster:
@@ -110,13 +115,16 @@ def get_cluster(call: Call) -> OneCluster:
         workers = store.workers_of(tx, row.id)
         clients = store.clients_of(tx, row.id)
         prefixes = store.prefixes_of(tx, row.id)
+        runs = recent_runs(tx, call.account.id, [row.name])[row.name] if row.name else []
+        lost = lost_workers(tx, [run.id for run in runs])
     return {
         **cluster_view(row, call.account, call.services.url, call.now_us, call.services.lost_rows),
         "config": parsed(row.config, {}),
         "idle_timeout": row.idle_timeout_s,
         "worker_list": [_worker_view(worker) for worker in workers],
         "clients": [_client_view(client) for client in clients],
-        "prefixes": [prefix_view(*prefix) for prefix in prefixes],
+        "prefixes": prefix_views(prefixes, prefixes),
+        "recent": [recent_view(run, len(lost.get(run.id, ()))) for run in runs],
     }
 
 
@@ -200,7 +208,9 @@ def explain(call: Call) -> Explanation:
         clients = store.clients_of(tx, row.id)
     cost = cost_of(row, call.account)
     per_hour = cost.per_hour if row.is_live else 0.0
-    explanation = explanation_of(row, clients, row.state, per_hour, scheduler_now_us(row, call.now_us))
+    explanation = explanation_of(
+        row, clients, row.state, per_hour, scheduler_now_us(row, call.now_us), call.lost_after_us * 3 // 4
+    )
     return {
         "cluster_id": row.cluster,
         "state": row.state,

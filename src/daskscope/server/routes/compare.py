@@ -132,16 +132,20 @@ def _listed(texts: str) -> list[str]:
 def _find(call: Call, text: str) -> Found:
     cluster, _, computation = (unquote(part) for part in text.partition("/"))
     row = find_cluster(call, cluster or "-")
-    title = row.name or row.cluster
+    title = row.name or "unnamed"
     with call.services.archive.read() as tx:
         if not computation:
-            return Found(Run(row.id, row.name, "", title), row.tasks, count_rows(tx, row.id))
+            return Found(Run(row.id, row.name, "", _named(title, row.start_us)), row.tasks, count_rows(tx, row.id))
         found = list_computations(tx, call.account.id, run=row.id, computation=computation)
     if not found:
         raise not_found("such computation")
     # Only the rows of its time are read.
-    name = f"{title} {computation} of {row.cluster}"
-    return Found(Run(row.id, row.name, computation, name), found[0].tasks, 0)
+    return Found(Run(row.id, row.name, computation, _named(title, found[0].start_us)), found[0].tasks, 0)
+
+
+def _named(title: str, start_us: int) -> str:
+    """Return the name of a run with its start, which tells runs of one name apart."""
+    return f"{title}, {units.moment(start_us).replace('T', ' ').replace('Z', ' UTC')}"
 
 
 PATH = "/api/v1/baselines/{baseline}/{test}"

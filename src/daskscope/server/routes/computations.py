@@ -16,7 +16,15 @@ from daskscope.server.errors import not_found
 from daskscope.server.http import parameters
 from daskscope.server.http.parameters import Limit, Place, Text, find_cluster, run_of, since_us
 from daskscope.server.http.routing import Call, Route
-from daskscope.server.views import computation_view, cost_of, moment, prefix_view, scheduler_now_us, seconds, usual_view
+from daskscope.server.views import (
+    computation_view,
+    cost_of,
+    moment,
+    prefix_views,
+    scheduler_now_us,
+    seconds,
+    usual_view,
+)
 from daskscope.storage.catalog.clusters import prefixes_of
 from daskscope.storage.catalog.computations import earlier_runs
 from daskscope.storage.catalog.computations import list_computations as stored
@@ -166,12 +174,12 @@ def get_computation(call: Call) -> OneComputation:
         rows = stored(tx, call.account.id, run=run, computation=name)
         if not rows:
             raise not_found("such computation")
-        prefixes = prefixes_of(tx, run, name)
+        prefixes, of_cluster = prefixes_of(tx, run, name), prefixes_of(tx, run)
         earlier = earlier_runs(tx, call.account.id, rows[0], MAX_EARLIER)
         runs = call.services.earlier_runs.of(tx, call.account.id, rows[0]) if rows[0].state == "running" else []
     return {
         **computation_view(rows[0], call.account, call.services.url, call.now_us),
-        "prefixes": [prefix_view(*prefix) for prefix in prefixes],
+        "prefixes": prefix_views(prefixes, of_cluster),
         "earlier": [computation_view(row, call.account, call.services.url, call.now_us) for row in earlier],
         "usual": usual_view(usual_duration(rows[0], runs, scheduler_now_us(cluster, call.now_us))),
     }

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
 from daskscope.analysis.running.rollup import DAY_FIELDS
+from daskscope.insights.facts import error_line
 from daskscope.model.recording import Array
 from daskscope.model.untrusted import LARGEST
-from daskscope.server.contract import Day, Overview, Usage, UsageLine, WeekCell
+from daskscope.server.contract import Cluster, Computation, HostedReport, Usage, UsageLine
 from daskscope.server.http.parameters import Text, since_us
 from daskscope.server.http.routing import Call, Route
 from daskscope.server.views import cluster_view, computation_view, cost_of, date_of, paid_by_day, report_view, seconds
@@ -20,10 +21,63 @@ from daskscope.storage.catalog.clusters import ClusterFilter, count_clusters, li
 from daskscope.storage.catalog.computations import list_computations
 from daskscope.storage.catalog.overview import paid_runs
 from daskscope.storage.catalog.reports import list_reports
+from daskscope.storage.catalog.run_groups import fatal_errors
 from daskscope.units import DAY
 
 #: Maximum days of one response: a leap year.
 MAX_DAYS = 366
+
+
+class Running(TypedDict):
+    """A running cluster and its progress."""
+
+    cluster: Cluster
+    done: int
+    total: int
+
+
+class Day(TypedDict):
+    """Usage of an account on one day (UTC)."""
+
+    day: str
+    tasks: int
+    errors: int
+    compute_seconds: float
+    thread_seconds: float
+    cost: float
+    cost_idle: float
+
+
+class WeekCell(TypedDict):
+    """Compute time of a member in a week, which starts on Monday."""
+
+    user: str
+    week: str
+    compute_seconds: float
+
+
+class FailedComputation(Computation):
+    """The last computation of a run that failed."""
+
+    #: The error that failed it; empty if it was not recorded.
+    cause: str
+    #: Failed computations of its run.
+    n_failed: int
+
+
+class Overview(TypedDict):
+    """What the home page shows."""
+
+    states: dict[str, int]
+    running: list[Running]
+    failed: list[FailedComputation]
+    n_failed: int
+    n_finished: int
+    idle: list[Cluster]
+    idle_per_hour: float
+    days: list[Day]
+    weeks: list[WeekCell]
+    reports: list[HostedReport]
 
 
 class UsageQuery(msgspec.Struct, forbid_unknown_fields=True):
@@ -125,8 +179,15 @@ def overview(call: Call) -> Overview:
         progress = store.progress(tx, [row.id for row in running])
         ended = store.ended_computations(tx, account.id, since)
         failed = store.failed_computations(tx, account.id, since, MAX_ITEMS)
-        computations = [
-            row for run, name in failed for row in list_computations(tx, account.id, run=run, computation=name)
+        causes = fatal_errors(tx, account.id, [run for run, _, _ in failed])
+        computations: list[FailedComputation] = [
+            {
+                **computation_view(row, account, services.url, call.now_us),
+                "cause": error_line(causes[run, name]) if (run, name) in causes else "",
+                "n_failed": of_run,
+            }
+            for run, name, of_run in failed
+            for row in list_computations(tx, account.id, run=run, computation=name)
         ]
         days = {row.key: row for row in store.usage(tx, account.id, "day", first_day)}
         weeks = store.weeks_of(tx, account.id, today - 7 * WEEKS)
@@ -145,7 +206,7 @@ def overview(call: Call) -> Overview:
             for row in running
             for done, total in [progress.get(row.id, (0, 0))]
         ],
-        "failed": [computation_view(row, account, services.url, call.now_us) for row in computations],
+        "failed": computations,
         "n_failed": n_failed,
         "n_finished": n_failed + ended.get("finished", 0),
         "idle": [cluster_view(row, account, services.url, call.now_us, services.lost_rows) for row in idle[:MAX_ITEMS]],

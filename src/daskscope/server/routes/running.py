@@ -196,7 +196,8 @@ def _view(one: Progress, row: Computation, earlier: list[EarlierRun], now_us: in
         "summary": one.summary,
         "stuck": one.stuck,
         "note": one.note,
-        "usual": usual_view(usual_duration(row, earlier, now_us)),
+        # Time goes on until the recorder closes the computation, but its tasks take no longer.
+        "usual": None if one.counts.is_done else usual_view(usual_duration(row, earlier, now_us)),
         "prefixes": [{"prefix": name, **_counts(counts)} for name, counts in one.prefixes.items()],
     }
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from daskscope.analysis.running.rollup import BUCKET, BUCKET_FIELDS, Sums
+from daskscope.analysis.running.rollup import BUCKET_FIELDS, Sums
 from daskscope.analysis.running.still_running import ClientStatus, RunStatus
-from daskscope.analysis.timeline import Steps, busy_threads, steps_of
+from daskscope.analysis.timeline import Steps
 from daskscope.model.recording import Array
-from daskscope.model.states import LIVE_STATES, RunState
+from daskscope.model.states import LIVE_STATES, LOST_VERDICTS, RunState
 from daskscope.model.untrusted import clean_text
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction
@@ -23,7 +23,6 @@ from daskscope.storage.base.bulk import summed
 from daskscope.storage.base.database import of_row
 from daskscope.storage.catalog.code_texts import remove_unused_codes
 from daskscope.storage.catalog.error_groups import remove_errors
-from daskscope.units import HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,7 @@ class Cluster(RunStatus):
     config: str = ""
     state: RunState = "running"
     created_us: int = 0
+    recording_us: int = 0
     memory: int = 0
     memory_limit: int = 0
     tasks: int = 0
@@ -97,6 +97,10 @@ class ClusterFilter:
     states: tuple[str, ...] = ()
     search: str = ""
     tag: str = ""
+    #: The name must be equal; None: any name.
+    name: str | None = None
+    #: Only clusters that lost workers.
+    lost_workers: bool = False
     limit: int = 100
     #: An integer column, largest first unless ``up``.
     sort: str = "start_us"
@@ -140,7 +144,7 @@ def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[
     """Return the clusters of an account, newest first unless sorted otherwise."""
     runs, state = schema.runs, state_of(tx.lost_before_us)
     query = sa.select(runs, state.label("state")).where(runs.c.account_id == account)
-    query = query.where(*_conditions(wanted, state))
+    query = query.where(*conditions_of(wanted, state))
     key = runs.c[wanted.sort]
     if wanted.after is not None:
         value, number = wanted.after
@@ -150,8 +154,9 @@ def list_clusters(tx: Transaction, account: int, wanted: ClusterFilter) -> list[
     return tx.rows(Cluster, query.order_by(*order).limit(wanted.limit))
 
 
-def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
-    runs = schema.runs
+def conditions_of(wanted: ClusterFilter, state: Any) -> list[Any]:
+    """Return the SQL conditions of a filter."""
+    runs, workers = schema.runs, schema.workers
     conditions = []
     if wanted.since_us:
         # A run that started earlier but was still running counts.
@@ -168,6 +173,10 @@ def _conditions(wanted: ClusterFilter, state: Any) -> list[Any]:
         conditions.append(sa.or_(*(has(column, wanted.search) for column in columns)))
     if wanted.tag:
         conditions.append(runs.c.tags.contains(json.dumps(wanted.tag), autoescape=True))
+    if wanted.name is not None:
+        conditions.append(runs.c.name == wanted.name)
+    if wanted.lost_workers:
+        conditions.append(runs.c.id.in_(sa.select(workers.c.run_id).where(workers.c.verdict.in_(LOST_VERDICTS))))
     return conditions
 
 
@@ -177,10 +186,11 @@ def has(column: Any, search: str) -> Any:
     return sa.func.lower(column).contains(wanted, autoescape=True)
 
 
-def count_clusters(tx: Transaction, account: int) -> dict[str, int]:
-    """Count the clusters of an account by state."""
+def count_clusters(tx: Transaction, account: int, wanted: ClusterFilter | None = None) -> dict[str, int]:
+    """Count the clusters of an account, or the ones that a filter selects, by state."""
     state = state_of(tx.lost_before_us).label("state")
-    query = sa.select(state, sa.func.count().label("n")).where(schema.runs.c.account_id == account).group_by(state)
+    query = sa.select(state, sa.func.count().label("n")).where(schema.runs.c.account_id == account)
+    query = query.where(*conditions_of(wanted or ClusterFilter(), state)).group_by(state)
     return {row.state: row.n for row in tx.execute(query)}
 
 
@@ -321,68 +331,43 @@ def _paths(tx: Transaction, table: sa.Table, run: int) -> list[str]:
     return list(tx.execute(sa.select(table.c.path).where(table.c.run_id == run)).scalars())
 
 
-#: Length of the sparkline in lists. A hundred clusters have at most 36,000 sums in it.
-RECENT_US = HOUR
-RECENT_STEPS = 30
-
-
-def _in_steps(runs: dict[int, Steps], *names: str) -> sa.Select[Any]:
-    """Return the sums of the given runs by step, each with its own steps, in one query:
-
-    any query of PostgreSQL takes a millisecond.
-    """
-    table = schema.timeline
-    columns = [sa.column(name, sa.BigInteger) for name in ("run", "start", "stop", "step")]
-    windows = [(run, steps.start_us, int(steps.edges[-1]), steps.step_us) for run, steps in runs.items()]
-    window = sa.values(*columns, name="windows").data(windows).cte("windows")
-    inside = (table.c.bucket >= window.c.start) & (table.c.bucket < window.c.stop)
-    number = ((table.c.bucket - window.c.start) // window.c.step).label("step")
-    return (
-        sa.select(window.c.run, number, *(summed(table.c[name]).label(name) for name in names))
-        .join_from(window, table, (table.c.run_id == window.c.run) & inside)
-        .group_by(window.c.run, number)
-    )
-
-
 def sums_of(tx: Transaction, run: int, steps: Steps) -> dict[str, Array]:
     """Return the sums of what ended in each step."""
+    table, start, stop = schema.timeline, steps.start_us, int(steps.edges[-1])
+    number = ((table.c.bucket - start) // steps.step_us).label("step")
+    query = (
+        sa.select(number, *(summed(table.c[name]).label(name) for name in BUCKET_FIELDS))
+        .where(table.c.run_id == run, table.c.bucket >= start, table.c.bucket < stop)
+        .group_by(number)
+    )
     result = {name: np.zeros(steps.count) for name in BUCKET_FIELDS}
-    for row in tx.execute(_in_steps({run: steps}, *BUCKET_FIELDS)).mappings():
+    for row in tx.execute(query).mappings():
         for name in BUCKET_FIELDS:
             result[name][row["step"]] = row[name]
     return result
 
 
-def recent_busy(tx: Transaction, runs: Sequence[Cluster]) -> dict[int, list[float]]:
-    """Return for each run the share of busy threads over its last hour, oldest first."""
-    windows = {run.id: _window(run) for run in runs}
-    if not windows:
-        return {}
-    compute = {run: np.zeros(steps.count) for run, steps in windows.items()}
-    for row in tx.execute(_in_steps(windows, "compute_us")):
-        compute[row.run][row.step] = row.compute_us
-    result = {}
-    for run in runs:
-        steps = windows[run.id]
-        start, end = life_of(run)
-        threads = np.full(steps.count, max(run.thread_us / max(end - start, 1), 1e-9))
-        busy = busy_threads(compute[run.id], threads, steps) / threads
-        result[run.id] = [round(float(share), 3) for share in busy]
-    return result
-
-
 def life_of(run: Cluster) -> tuple[int, int]:
-    """Return when a run started, and when it ended or was last seen."""
-    start = run.start_us or run.created_us
+    """Return when the recording of a run began, as in its document, and when it ended or was last seen."""
+    start = run.recording_us or run.start_us or run.created_us
     return start, max(start, run.end_us or run.seen_us)
 
 
-def _window(run: Cluster) -> Steps:
-    start, end = life_of(run)
-    return steps_of(max(start, end - RECENT_US), end, BUCKET, RECENT_STEPS)
-
-
 SECOND = 1_000_000
+#: Executions arrive more often than the row of their cluster, which comes every ten seconds. Far newer ones have another clock.
+MAX_NEWER_US = 60 * SECOND
+
+
+def is_newer_work(seen_us: Any, last_work_us: Any) -> Any:
+    """Return whether executions say for how long a run is known, and not the row of its cluster: of numbers, and of columns."""
+    return (last_work_us > seen_us) & (last_work_us - MAX_NEWER_US <= seen_us)
+
+
+def known_until_us(run: Cluster) -> int:
+    """Return the time up to which rows of a run have arrived. Its capacity and its executions count until then."""
+    return run.last_work_us if is_newer_work(run.seen_us, run.last_work_us) else run.seen_us
+
+
 #: A request for stacks is repeated in responses to batches for this long. A recorder answers it once.
 STACKS_WAIT_US = 30 * SECOND
 #: The shortest time between two requests for the stacks of a cluster.

@@ -14,12 +14,12 @@ import sqlalchemy as sa
 
 from daskscope.analysis.running.rollup import RollUp
 from daskscope.model.states import ErrorState
+from daskscope.model.untrusted import LARGEST
 from daskscope.storage import schema
 from daskscope.storage.base.archive import Archive, Transaction
 from daskscope.storage.base.bulk import Row, accumulate, summed
 from daskscope.storage.base.database import in_steps, of_row
 from daskscope.storage.catalog.error_search import forget_words, index_words, with_words
-from daskscope.units import HOUR
 
 #: Errors without a known type share a group.
 UNKNOWN = "unknown"
@@ -74,6 +74,9 @@ class ErrorGroup:
     sample: Texts
     clusters: int
     users: Sequence[str]
+    #: Errors that were not retried, and the computations they failed.
+    fatal: int
+    computations: int
 
 
 def record_failures(tx: Transaction, arrivals: Sequence[tuple[int, int, str, RollUp]]) -> dict[int, int]:
@@ -204,10 +207,10 @@ def list_exceptions(
         time, number = after
         query = query.where(sa.or_(table.c.time_us < time, sa.and_(table.c.time_us == time, table.c.id < number)))
     rows = tx.execute(query).mappings().all()
-    return [of_row(Failure, row, texts=_texts(tx, account, row["fingerprint"], row["sealed_text"])) for row in rows]
+    return [of_row(Failure, row, texts=texts_of(tx, account, row["fingerprint"], row["sealed_text"])) for row in rows]
 
 
-def _texts(tx: Transaction, account: int, fingerprint: str, sealed: bytes | None) -> Texts:
+def texts_of(tx: Transaction, account: int, fingerprint: str, sealed: bytes | None) -> Texts:
     return Texts(**json.loads(tx.open_text(account, sealed, error_place(fingerprint)) or "{}"))
 
 
@@ -231,7 +234,7 @@ def list_error_groups(
     limit: int = 100,
     after: tuple[int, str] | None = None,
 ) -> list[ErrorGroup]:
-    """Return error groups, most recent first, with the number of clusters and users affected."""
+    """Return error groups, most recent first, with the clusters and users affected and the computations that failed."""
     groups = schema.error_groups
     query = sa.select(groups).where(groups.c.account_id == account)
     if states:
@@ -245,8 +248,9 @@ def list_error_groups(
         named = [row.fingerprint for row in recent if _says(row, find)]
         query = query.where(sa.or_(groups.c.fingerprint.in_(named), with_words(tx, account, find)))
     rows = list(itertools.islice(_opened(tx, account, query, after, limit), limit))
-    spread = _spread(tx, account, [row.fingerprint for row in rows])
-    return [replace(row, **spread.get(row.fingerprint, {})) for row in rows]
+    names = [row.fingerprint for row in rows]
+    spread, impact = _spread(tx, account, names), _impact(tx, account, names)
+    return [replace(row, **spread.get(row.fingerprint, {}), **impact.get(row.fingerprint, {})) for row in rows]
 
 
 def _opened(
@@ -265,7 +269,8 @@ def _opened(
         without = _latest(tx, account, [row["fingerprint"] for row in rows if row["sealed_sample"] is None])
         for row in rows:
             sealed = row["sealed_sample"] or without.get(row["fingerprint"])
-            yield of_row(ErrorGroup, row, sample=_texts(tx, account, row["fingerprint"], sealed), clusters=0, users=())
+            sample = texts_of(tx, account, row["fingerprint"], sealed)
+            yield of_row(ErrorGroup, row, sample=sample, clusters=0, users=(), fatal=0, computations=0)
         if len(rows) < step:
             return
         after = rows[-1]["last_us"], rows[-1]["fingerprint"]
@@ -300,7 +305,7 @@ def _texts_to_index(tx: Transaction, limit: int) -> dict[int, list[tuple[str, st
         without = _latest(tx, account, [row["fingerprint"] for row in mine if row["sealed_sample"] is None])
         for row in mine:
             fingerprint = row["fingerprint"]
-            texts = _texts(tx, account, fingerprint, row["sealed_sample"] or without.get(fingerprint))
+            texts = texts_of(tx, account, fingerprint, row["sealed_sample"] or without.get(fingerprint))
             found.setdefault(account, []).append((fingerprint, "\n".join((row["type"], *astuple(texts)))))
     return found
 
@@ -339,6 +344,20 @@ def _spread(tx: Transaction, account: int, fingerprints: list[str]) -> dict[str,
     return spread
 
 
+def _impact(tx: Transaction, account: int, fingerprints: list[str]) -> dict[str, dict[str, Any]]:
+    """Return how many errors were not retried and the number of computations they failed, by group."""
+    table = schema.exceptions
+    mine = (table.c.account_id == account) & table.c.fingerprint.in_(fingerprints) & (table.c.will_retry == 0)
+    key = (table.c.fingerprint, table.c.run_id, table.c.computation)
+    failed = sa.select(*key, summed(table.c.count).label("n")).where(mine).group_by(*key).subquery()
+    named = sa.func.sum(sa.case((failed.c.computation != "", 1), else_=0))
+    query = sa.select(failed.c.fingerprint, named.label("computations"), summed(failed.c.n).label("fatal"))
+    return {
+        row.fingerprint: {"fatal": int(row.fatal), "computations": int(row.computations)}
+        for row in tx.execute(query.group_by(failed.c.fingerprint))
+    }
+
+
 #: Maximum clusters to read versions from for one group.
 MAX_RUNS = 500
 
@@ -352,20 +371,33 @@ def versions_of(tx: Transaction, account: int, fingerprint: str) -> list[str]:
     return list(tx.execute(sa.select(runs.c.versions).distinct().where(runs.c.id.in_(recent))).scalars())
 
 
-def hours_of(tx: Transaction, account: int, fingerprints: list[str], hours: int) -> dict[str, list[int]]:
-    """Count errors per group for each of the last hours."""
+@dataclass(frozen=True)
+class Occurrences:
+    """Errors per step of time: all of them, and the ones that were not retried."""
+
+    counts: list[int]
+    fatal: list[int]
+
+
+def occurrences(
+    tx: Transaction, account: int, fingerprints: list[str], first: int, step_us: int, steps: int
+) -> dict[str, Occurrences]:
+    """Count the errors of each group by step of time; ``first`` is the number of the first step since the epoch."""
     table = schema.exceptions
-    first = tx.now_us // HOUR - hours + 1
-    hour = (table.c.time_us // HOUR).label("hour")
+    step, start, stop = (table.c.time_us // step_us).label("step"), first * step_us, (first + steps) * step_us
+    key = (table.c.fingerprint, step, table.c.will_retry)
+    inside = (table.c.time_us >= start) & (table.c.time_us < stop)
     query = (
-        sa.select(table.c.fingerprint, hour, summed(table.c.count).label("n"))
-        .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints), table.c.time_us >= first * HOUR)
-        .group_by(table.c.fingerprint, hour)
+        sa.select(*key, summed(table.c.count).label("n"))
+        .where(table.c.account_id == account, table.c.fingerprint.in_(fingerprints), inside)
+        .group_by(*key)
     )
-    result = {name: [0] * hours for name in fingerprints}
+    result = {name: Occurrences([0] * steps, [0] * steps) for name in fingerprints}
     for row in tx.execute(query):
-        if 0 <= row.hour - first < hours:
-            result[row.fingerprint][row.hour - first] = row.n
+        found, place = result[row.fingerprint], row.step - first
+        found.counts[place] = min(found.counts[place] + int(row.n), LARGEST)
+        if not row.will_retry:
+            found.fatal[place] = int(row.n)
     return result
 
 

@@ -47,17 +47,22 @@ def ended_computations(tx: Transaction, account: int, since_us: int) -> dict[str
     return {row.state: row.n for row in tx.execute(query)}
 
 
-def failed_computations(tx: Transaction, account: int, since_us: int, limit: int) -> list[tuple[int, str]]:
-    """Return the newest computations that failed or did not finish since a time: run and ID."""
+def failed_computations(tx: Transaction, account: int, since_us: int, limit: int) -> list[tuple[int, str, int]]:
+    """Return the newest computation of each run that failed or did not finish since a time, and how many of the run did."""
     table, runs = schema.computations, schema.runs
-    query = (
-        sa.select(table.c.run_id, table.c.computation)
+    newest = (table.c.seen_us.desc(), table.c.start_us.desc(), table.c.computation)
+    failed = (
+        sa.select(
+            *(table.c.run_id, table.c.computation, table.c.seen_us),
+            sa.func.count().over(partition_by=table.c.run_id).label("n"),
+            sa.func.row_number().over(partition_by=table.c.run_id, order_by=newest).label("place"),
+        )
         .join(runs, runs.c.id == table.c.run_id)
         .where(table.c.account_id == account, table.c.seen_us >= since_us, true_state(tx).in_(FAILED_STATES))
-        .order_by(table.c.seen_us.desc())
-        .limit(limit)
+        .subquery()
     )
-    return [(row.run_id, row.computation) for row in tx.execute(query)]
+    query = sa.select(failed).where(failed.c.place == 1).order_by(failed.c.seen_us.desc()).limit(limit)
+    return [(row.run_id, row.computation, row.n) for row in tx.execute(query)]
 
 
 def weeks_of(tx: Transaction, account: int, first_day: int) -> list[tuple[str, int, int]]:

@@ -12,6 +12,7 @@ from daskscope.storage import schema
 from daskscope.storage.base.archive import Transaction
 from daskscope.storage.base.bulk import among, greatest_of, summed
 from daskscope.storage.base.database import in_steps
+from daskscope.storage.catalog.clusters import is_newer_work
 
 
 def update_capacity(tx: Transaction, capacity: Sequence[int], computations: Sequence[int]) -> None:
@@ -88,8 +89,10 @@ def _peaks(dialect: str) -> Any:
 
 def _capacity() -> dict[str, Any]:
     runs, workers, memories = schema.runs, schema.workers, schema.memories
-    # A worker that is still there counts until the run was last seen.
-    seen = sa.case((workers.c.start_us > runs.c.seen_us, workers.c.start_us), else_=runs.c.seen_us)
+    # A worker that is still there counts as long as its run is known.
+    is_newer = is_newer_work(runs.c.seen_us, runs.c.last_work_us)
+    known = sa.case((is_newer, runs.c.last_work_us), else_=runs.c.seen_us)
+    seen = sa.case((workers.c.start_us > known, workers.c.start_us), else_=known)
     end = sa.case((workers.c.end_us > 0, workers.c.end_us), else_=seen)
     # Use floats: threads × microseconds and bytes × seconds may not fit into 64 bits.
     alive = sa.cast(sa.case((end > workers.c.start_us, end - workers.c.start_us), else_=0), sa.Float)

@@ -254,10 +254,15 @@ def _store(tx: Transaction, arrivals: list[Arrival]) -> None:
     _totals(tx, arrivals, failures)
     update_capacity(
         tx,
-        [a.run for a in arrivals if a.total.entities.keys() & {"workers", "clusters"} or a.total.memories],
+        [a.run for a in arrivals if _has_capacity(a.total)],
         [a.run for a in arrivals if a.total.entities.get("computations")],
     )
     update_peaks(tx, [a.run for a in arrivals if a.total.entities.get("workers")])
+
+
+def _has_capacity(total: RollUp) -> bool:
+    """Return whether some rows change the workers, their memory, or the time up to which they count."""
+    return bool(total.entities.keys() & {"workers", "clusters"} or total.memories or total.prefixes)
 
 
 def _batch_row(tx: Transaction, run: int, batch: Batch) -> Row:

@@ -23,6 +23,8 @@ workers = Table(
     text("evidence"),
     number("processing_count"),
     number("lost_count"),
+    # For clusters that lost workers: few among thousands.
+    Index(None, "verdict", "run_id"),
 )
 
 #: The last sample of each worker address.

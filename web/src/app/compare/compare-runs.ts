@@ -1,36 +1,28 @@
-import { MAX_COMPARED_RUNS } from "../../api/limits.gen";
-import type { Computation } from "../../api/server.gen";
+import type { Computation, RunGroup } from "../../api/server.gen";
 
 export type Run = Pick<Computation, "cluster_id" | "id">;
-export type Side = "before" | "after";
-/** Runs that a reader has chosen for one of the sides, by their name in the URL. */
-export type Chosen = ReadonlyMap<string, Side>;
 
 /** Return runs as the API takes them: IDs with a slash between cluster and computation, separated by commas. */
 export function runList(runs: readonly Run[]): string {
   return runs.map((run) => `${encodeURIComponent(run.cluster_id)}/${encodeURIComponent(run.id)}`).join(",");
 }
 
-/** Return the chosen runs after the reader clicked a side of a run: a run is on one side, or on none. */
-export function chooseSide(chosen: Chosen, run: string, side: Side): Chosen {
-  const next = new Map(chosen);
-  if (next.get(run) === side) next.delete(run);
-  else next.set(run, side);
-  return next;
+/** IDs of the clusters to compare, oldest first. */
+export interface Sides {
+  before: string[];
+  after: string[];
 }
 
-/** Return the runs of a side. */
-export function runsOf(chosen: Chosen, side: Side): string[] {
-  return [...chosen].filter(([, its]) => its === side).map(([run]) => run);
-}
-
-/** Say why chosen runs can't be compared yet; empty if they can. */
-export function problemOf(chosen: Chosen): string {
-  const [before, after] = [runsOf(chosen, "before").length, runsOf(chosen, "after").length];
-  if (before === 0 || after === 0) return "Choose at least one run before and one after.";
-  if (before > MAX_COMPARED_RUNS || after > MAX_COMPARED_RUNS)
-    return `Choose up to ${MAX_COMPARED_RUNS} runs on each side.`;
-  return "";
+/** Return the last finished runs of a name, and as many before them; or the last ones of another name, if there is one. */
+export function sidesOf(group: Pick<RunGroup, "recent">, other: Pick<RunGroup, "recent"> | null, count: number): Sides {
+  const finished = ({ recent }: Pick<RunGroup, "recent">) =>
+    recent.filter((run) => run.state === "finished").map((run) => run.id);
+  const own = finished(group);
+  // With fewer runs than wanted, both sides have some.
+  const last = Math.min(count, other ? own.length : Math.ceil(own.length / 2));
+  const after = own.slice(own.length - last);
+  const before = other ? finished(other).slice(-count) : own.slice(0, own.length - last).slice(-count);
+  return { before, after };
 }
 
 /** Return the parameters of the page that compares a computation with earlier ones. */

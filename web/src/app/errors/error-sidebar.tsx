@@ -1,38 +1,37 @@
 import type { Failure, OneError } from "../../api/server.gen";
 import { counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
+import { Ago } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 
-/** What the occurrences have in common, affected versions, and the selected occurrence. */
+/** The shown sample, what the occurrences share, and affected versions. */
 export function ErrorSidebar({ group: g, sample }: { group: OneError; sample: Failure | undefined }) {
   const { account } = useTeam();
+  const versions = ["python", "dask", "distributed", "numpy", "pandas"].filter((name) => g.versions[name]);
   return (
     <>
-      <Panel title="Common properties">
-        <Shares title="Prefix" parts={tally(g.latest, (f) => f.prefix)} />
-        <Shares title="User" parts={tally(g.latest, (f) => f.user)} />
-        <Shares title="Worker" parts={tally(g.latest, (f) => f.worker)} />
-        <Shares title="Retry" parts={tally(g.latest, (f) => (f.will_retry ? "retried" : "not retried"))} />
-        <div class="pfoot">
-          <span>Based on the latest {counted(g.latest.length, "occurrence")}</span>
-        </div>
-      </Panel>
-      <Panel title="Affected versions" class="mt">
-        <dl class="kv">
-          {["python", "dask", "distributed", "numpy", "pandas"]
-            .filter((name) => g.versions[name])
-            .map((name) => (
-              <>
-                <dt key={name}>{name}</dt>
-                <dd>{g.versions[name].join(", ")}</dd>
-              </>
-            ))}
-        </dl>
-      </Panel>
       {sample && (
-        <Panel title="Selected occurrence" class="mt">
-          <dl class="kv">
+        <Panel title="This sample">
+          <dl class="kv" data-testid="sample">
+            <dt>Result</dt>
+            <dd>{sample.will_retry ? "retried" : <span class="bad">failed for good</span>}</dd>
+            <dt>Time</dt>
+            <dd>
+              <Ago at={sample.time} />
+            </dd>
+            <dt>Run</dt>
+            <dd>
+              <Link to={[account, "clusters", sample.cluster_id]}>{sample.cluster_name || sample.cluster_id}</Link>
+              {sample.computation_id && (
+                <>
+                  {", "}
+                  <Link to={[account, "clusters", sample.cluster_id, "computations", sample.computation_id]}>
+                    computation
+                  </Link>
+                </>
+              )}
+            </dd>
             {sample.key && (
               <>
                 <dt>Task</dt>
@@ -45,18 +44,40 @@ export function ErrorSidebar({ group: g, sample }: { group: OneError; sample: Fa
             <dd class="mono cut" title={sample.worker}>
               {sample.worker}
             </dd>
-            <dt>Cluster</dt>
-            <dd>
-              <Link to={[account, "clusters", sample.cluster_id]}>{sample.cluster_name || sample.cluster_id}</Link>
-            </dd>
+            {sample.count > 1 && (
+              <>
+                <dt>Count</dt>
+                <dd>{counted(sample.count, "equal occurrence")}</dd>
+              </>
+            )}
             {sample.type !== g.type && (
               <>
                 <dt>Raised as</dt>
                 <dd class="mono cut" title={sample.message}>
-                  {sample.type}
+                  {sample.type}: {sample.message}
                 </dd>
               </>
             )}
+          </dl>
+        </Panel>
+      )}
+      <Panel title="What they share" class={sample ? "mt" : ""}>
+        <Shares title="Prefix" parts={tally(g.latest, (f) => f.prefix)} />
+        <Shares title="User" parts={tally(g.latest, (f) => f.user)} />
+        <Shares title="Worker" parts={tally(g.latest, (f) => f.worker)} />
+        <div class="pfoot">
+          <span>Based on the latest {counted(g.latest.length, "occurrence")}</span>
+        </div>
+      </Panel>
+      {versions.length > 0 && (
+        <Panel title="Affected versions" class="mt">
+          <dl class="kv">
+            {versions.map((name) => (
+              <>
+                <dt key={name}>{name}</dt>
+                <dd>{g.versions[name].join(", ")}</dd>
+              </>
+            ))}
           </dl>
         </Panel>
       )}

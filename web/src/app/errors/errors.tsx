@@ -1,19 +1,21 @@
 import type { Page } from "../../api/server";
 import type { ListedError } from "../../api/server.gen";
+import { errorName, impactNote, impactText } from "../../model/error-impact";
+import { shortFile } from "../../model/flame";
 import { useParam } from "../../model/page/hooks";
 import { count, counted } from "../../model/text/format";
-import { Empty, Panel } from "../../widgets/basics";
+import { Empty, Panel, Swatch } from "../../widgets/basics";
 import { Search, Seg } from "../../widgets/controls/inputs";
 import { CardTable } from "../../widgets/table/card-table";
 import { ActionButton } from "../parts/action-button";
 import { ErrorPill } from "../parts/pills";
-import { Sparkline } from "../parts/sparkline";
 import { Ago } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
 import { useLive, usePages } from "../shell/resources";
 import { useDebouncedText } from "../shell/use-time";
+import { OccurrenceBars } from "./occurrence-bars";
 
 const STATES = [
   ["open,regressed", "Open"],
@@ -49,12 +51,11 @@ export function ErrorGroups() {
     <main class="wide" data-testid="page-errors">
       <div class="viewhead">
         <h1>Errors</h1>
-        <span class="note">Grouped by cause</span>
       </div>
       {state === "open,regressed" && !search && groups.value && <OpenErrors items={items} more={more} />}
       <Panel>
         <div class="filters">
-          <Search label="Type, message or traceback" value={find} onInput={setFind} testid="error-search" />
+          <Search label="Type or message" value={find} onInput={setFind} testid="error-search" />
           <Seg
             label="State"
             options={STATES.map(([id, word]) => [id || "all", word] as const)}
@@ -77,50 +78,21 @@ export function ErrorGroups() {
               );
             return (
               <div class="tablebox scroll" tabIndex={0} role="region" aria-label="Errors">
-                <CardTable>
+                <CardTable class="errors">
                   <thead>
                     <tr>
                       <th>Error</th>
-                      <th>State</th>
+                      <th>Impact</th>
                       <th>Last 48 hours</th>
-                      <th class="num">Count</th>
-                      <th class="num">Clusters</th>
+                      <th class="num">Occurrences</th>
+                      <th class="num">Runs</th>
                       <th>Users</th>
-                      <th class="num">First seen</th>
                       <th class="num">Last seen</th>
                     </tr>
                   </thead>
                   <tbody>
-                    {items.map((g) => (
-                      <tr key={g.fingerprint} data-testid="error-row">
-                        <td>
-                          <Link
-                            class="name mono cut"
-                            to={[account, "errors", g.fingerprint]}
-                            title={`${g.type}: ${g.message}`}
-                          >
-                            {g.type}: {g.message}
-                          </Link>
-                        </td>
-                        <td>
-                          <ErrorPill state={g.state} />
-                        </td>
-                        <td>
-                          <Sparkline values={g.hours} label="Errors per hour, last 48 hours" tone="var(--st-erred)" />
-                        </td>
-                        <td class="num">{count(g.count)}</td>
-                        <td class="num">{count(g.n_clusters)}</td>
-                        <td>
-                          {g.users.slice(0, 3).join(", ")}
-                          {g.users.length > 3 ? ` and ${g.users.length - 3} more` : ""}
-                        </td>
-                        <td class="num">
-                          <Ago at={g.first_seen} />
-                        </td>
-                        <td class="num">
-                          <Ago at={g.last_seen} />
-                        </td>
-                      </tr>
+                    {byImpact(items).map((g) => (
+                      <ErrorRow key={g.fingerprint} group={g} />
                     ))}
                   </tbody>
                 </CardTable>
@@ -128,16 +100,68 @@ export function ErrorGroups() {
             );
           }}
         </Loaded>
-        {more && (
+        {items.length > 0 && (
           <div class="pfoot">
-            <ActionButton class="sm push" run={load} testid="load-more">
-              Load {PAGE_SIZE} more
-            </ActionButton>
+            <span>
+              Bars: occurrences per hour. <Swatch colour="--act-failed" /> failed <Swatch colour="--dot" /> retried.
+              Each row has its own scale.
+            </span>
+            {more && (
+              <ActionButton class="sm push" run={load} testid="load-more">
+                Load {PAGE_SIZE} more
+              </ActionButton>
+            )}
           </div>
         )}
       </Panel>
     </main>
   );
+}
+
+/** Sort errors that failed tasks for good before errors that were always retried; each part stays in its order. */
+function byImpact(items: readonly ListedError[]): ListedError[] {
+  return [...items.filter((g) => g.n_fatal > 0), ...items.filter((g) => g.n_fatal === 0)];
+}
+
+function ErrorRow({ group: g }: { group: ListedError }) {
+  const { account } = useTeam();
+  return (
+    <tr data-testid="error-row">
+      <td class="what">
+        <Link class="name cut" to={[account, "errors", g.fingerprint]} title={`${g.type}: ${g.message}`}>
+          {errorName(g)}
+        </Link>
+        {g.file && (
+          <span class="faint" title={g.file}>
+            {shortFile(g.file)}, line {g.line}
+          </span>
+        )}
+        <small class="mono">{g.message}</small>
+      </td>
+      <td>
+        <b class={g.n_fatal > 0 ? "bad" : "plain"}>{impactText(g)}</b>
+        <small>{impactNote(g)}</small>
+      </td>
+      <td>
+        <OccurrenceBars counts={g.hours} fatal={g.fatal_hours} height={30} label={barsLabel(g)} />
+      </td>
+      <td class="num">{count(g.count)}</td>
+      <td class="num">{count(g.n_clusters)}</td>
+      <td>
+        {g.users.slice(0, 3).join(", ")}
+        {g.users.length > 3 ? ` and ${g.users.length - 3} more` : ""}
+      </td>
+      <td class="num">
+        <Ago at={g.last_seen} />
+        {g.state !== "open" && <ErrorPill state={g.state} />}
+      </td>
+    </tr>
+  );
+}
+
+function barsLabel({ hours }: ListedError): string {
+  const recent = hours.reduce((a, b) => a + b, 0);
+  return `${counted(recent, "occurrence")} in the last 48 hours, by hour`;
 }
 
 /** The open error groups in a sentence. */
@@ -148,16 +172,27 @@ function OpenErrors({ items, more }: { items: readonly ListedError[]; more: bool
         <b>No open errors.</b>
       </p>
     );
-  const [newest] = items;
+  const fatal = items.filter((g) => g.n_fatal > 0);
+  const others = items.length - fatal.length;
   const regressed = items.filter((g) => g.state === "regressed").length;
+  const [worst] = fatal;
   return (
     <p class="answer lead" data-testid="answer">
       <b>
         {more ? `More than ${count(items.length)} open error groups.` : `${counted(items.length, "open error group")}.`}
+        {worst && (
+          <>
+            {" "}
+            <code>{errorName(worst)}</code> {impactText(worst).toLowerCase()}, last seen <Ago at={worst.last_seen} />.
+          </>
+        )}
       </b>{" "}
       <span>
-        {regressed > 0 && `${count(regressed)} came back after being resolved. `}Latest: {newest.type},{" "}
-        <Ago at={newest.last_seen} />, {counted(newest.count, "occurrence")}.
+        {regressed > 0 && `${count(regressed)} came back after being resolved. `}
+        {fatal.length > 1 && `${counted(fatal.length - 1, "other group")} failed tasks. `}
+        {worst
+          ? others > 0 && `${count(others)} ${others === 1 ? "was" : "were"} always retried.`
+          : "All were retried."}
       </span>
     </p>
   );

@@ -95,12 +95,33 @@ export function Explore() {
           {problem && <Failed message={problem} />}
           {busy && !answer && <Loading />}
           {answer && <ExploreResult answer={answer} />}
+          {!asked && !problem && <Examples onPick={setAsked} />}
         </div>
         <div class="c4">
           <ExploreTables />
         </div>
       </div>
     </main>
+  );
+}
+
+/** Questions to begin with. */
+function Examples({ onPick }: { onPick: (query: string) => void }) {
+  return (
+    <Panel title="Examples" note="run one, then change it" class="mt" testid="sql-examples">
+      <ul class="sqlexamples">
+        {EXAMPLES.map(([name, query]) => (
+          <li key={name}>
+            <button type="button" class="link" onClick={() => onPick(query)}>
+              {name}
+            </button>
+            <code class="cut" title={query}>
+              {query}
+            </code>
+          </li>
+        ))}
+      </ul>
+    </Panel>
   );
 }
 

@@ -1,13 +1,18 @@
 import { useMemo } from "preact/hooks";
 import type { WeekCell } from "../../api/server.gen";
-import { useParam } from "../../model/page/hooks";
 import { count } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
 import { seconds } from "../parts/time-text";
+import { useTeam } from "../shell/context";
+import { Link } from "../shell/link";
 
-/** Compute time by member and week. A cell filters the cluster list below by that member. */
+/** With fewer members or weeks, a sentence says as much. */
+const MIN_MEMBERS = 3;
+const MIN_WEEKS = 4;
+
+/** Compute time by member and week. A member leads to their runs. */
 export function WeekHeatmap({ weeks }: { weeks: readonly WeekCell[] }) {
-  const [user, setUser] = useParam("user");
+  const { account } = useTeam();
   const { users, columns, most, at } = useMemo(() => {
     const byUser = new Map<string, number>();
     for (const w of weeks) byUser.set(w.user, (byUser.get(w.user) ?? 0) + w.compute_seconds);
@@ -20,19 +25,12 @@ export function WeekHeatmap({ weeks }: { weeks: readonly WeekCell[] }) {
       at,
     };
   }, [weeks]);
-  if (users.length === 0) return null;
+  if (users.length < MIN_MEMBERS || columns.length < MIN_WEEKS) return null;
   const shown = users.slice(0, 12);
   return (
     <Panel
       title="Compute time by member and week"
       note={shown.length < users.length ? `${count(shown.length)} of ${count(users.length)} members` : undefined}
-      right={
-        user && (
-          <button type="button" class="btn sm" onClick={() => setUser("")}>
-            Show all members
-          </button>
-        )
-      }
       testid="heat"
     >
       <div class="scroll" tabIndex={0} role="region" aria-label="Compute time by member and week">
@@ -49,30 +47,21 @@ export function WeekHeatmap({ weeks }: { weeks: readonly WeekCell[] }) {
           </thead>
           <tbody>
             {shown.map((name) => (
-              <tr key={name} class={name === user ? "sel" : ""}>
+              <tr key={name}>
                 <th scope="row">
-                  <button
-                    type="button"
-                    class="link"
-                    aria-pressed={name === user}
-                    onClick={() => setUser(name === user ? "" : name)}
-                  >
+                  <Link to={[account, "runs"]} params={{ user: name, since: "all" }}>
                     {name || "unknown"}
-                  </button>
+                  </Link>
                 </th>
                 {columns.map((week) => {
                   const value = at.get(`${name}\0${week}`) ?? 0;
                   return (
-                    <td key={week} title={`${name}, week of ${week}: ${seconds(value)}`}>
-                      <button
-                        type="button"
-                        class="cell"
-                        style={{ "--share": String(Math.sqrt(value / most)) }}
-                        aria-label={`${name}, week of ${week}: ${seconds(value)}`}
-                        onClick={() => setUser(name === user ? "" : name)}
-                      >
-                        {value > 0 ? seconds(value).split(" ").slice(0, 2).join(" ") : ""}
-                      </button>
+                    <td
+                      key={week}
+                      title={`${name}, week of ${week}: ${seconds(value)}`}
+                      style={{ "--share": String(Math.sqrt(value / most)) }}
+                    >
+                      {value > 0 ? seconds(value).split(" ").slice(0, 2).join(" ") : ""}
                     </td>
                   );
                 })}

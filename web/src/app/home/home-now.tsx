@@ -1,14 +1,10 @@
 import type { Cluster, Overview } from "../../api/server.gen";
 import { count, counted, money, percent } from "../../model/text/format";
 import { Icon } from "../../widgets/icon";
+import { isStuck } from "../parts/pills";
 import { Ago, seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
-
-/** Whether all remaining tasks need resources that no worker has. */
-function isStuck(c: Cluster): boolean {
-  return c.tasks_unrunnable > 0 && c.tasks_processing === 0 && c.tasks_queued === 0;
-}
 
 function ClusterLink({ cluster: c }: { cluster: Cluster }) {
   return <Link to={[c.account, "clusters", c.id]}>{c.name || c.id}</Link>;
@@ -98,10 +94,14 @@ export function FailedPanel({ o }: { o: Overview }) {
           <span class="muted">
             <Ago at={c.stop ?? c.start} />
           </span>
-          <small>
-            {c.state === "failed" ? `${count(c.n_errors)} of ${counted(c.n_tasks, "task")} failed` : c.state}
+          <small title={c.cause}>
+            {c.cause ||
+              (c.state === "failed" ? `${count(c.n_errors)} of ${counted(c.n_tasks, "task")} failed` : c.state)}
           </small>
-          <small>{c.user}</small>
+          <small>
+            {c.user}
+            {c.n_failed > 1 && ` · ${counted(c.n_failed, "computation")}`}
+          </small>
         </li>
       ))}
     </NowPanel>

@@ -1,6 +1,5 @@
 import type { Day } from "../../api/server.gen";
 import { count, money, percent } from "../../model/text/format";
-import { Sparkline } from "../parts/sparkline";
 import { seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
@@ -79,10 +78,31 @@ export function Totals({ days }: { days: readonly Day[] }) {
             {l.note}
           </dd>
           <dd class="trend">
-            <Sparkline values={l.values} label={`${l.label}, last ${days.length} days`} width={74} height={26} />
+            <Sparkline values={l.values} label={`${l.label}, last ${days.length} days`} />
           </dd>
         </div>
       ))}
     </dl>
+  );
+}
+
+const WIDTH = 74;
+const HEIGHT = 26;
+
+/** A small line chart without axes. */
+function Sparkline({ values, label }: { values: readonly number[]; label: string }) {
+  if (values.length < 2) return null;
+  const max = Math.max(...values, 1e-12);
+  const points = values
+    .map(
+      (v, i) =>
+        `${((i / (values.length - 1)) * WIDTH).toFixed(1)},${(HEIGHT - 1 - (Math.max(v, 0) / max) * (HEIGHT - 3)).toFixed(1)}`,
+    )
+    .join(" ");
+  return (
+    <svg class="spark" width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
+      <polygon points={`0,${HEIGHT} ${points} ${WIDTH},${HEIGHT}`} fill="var(--bar-soft)" />
+      <polyline points={points} fill="none" stroke="var(--text-3)" stroke-width="1.4" />
+    </svg>
   );
 }

@@ -1,9 +1,9 @@
-import type { Overview } from "../../api/server.gen";
+import type { Overview, RunList } from "../../api/server.gen";
 import { count, counted, money } from "../../model/text/format";
 import { Empty, Panel } from "../../widgets/basics";
 import { connectSnippet } from "../parts/connect-snippet";
 import { Ago } from "../parts/time-text";
-import { ClusterTable } from "../runs/cluster-table";
+import { RunRows } from "../runs/run-rows";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
@@ -49,20 +49,40 @@ function FirstSteps() {
   );
 }
 
+/** Rows on this page, chosen from so many names. */
+const MAX_ROWS = 8;
+const CANDIDATES = 24;
+const QUERY = { since: "7 days" };
+
+/** The runs of the last days by name: the ones that run or failed first. */
+function RecentRuns() {
+  const { api, account } = useTeam();
+  const runs = useLive<RunList>(null, () => api.get("runs", { ...QUERY, limit: CANDIDATES }), [account], 5000);
+  const isUrgent = (state: string) => state === "running" || state === "failed";
+  return (
+    <Panel title="Runs" note="last 7 days" right={<Link to={[account, "runs"]}>All runs</Link>} testid="home-runs">
+      <Loaded from={runs} lines={8}>
+        {({ items }) => {
+          const urgent = items.filter((group) => isUrgent(group.newest.state));
+          const others = items.filter((group) => !isUrgent(group.newest.state));
+          const shown = [...urgent, ...others].slice(0, MAX_ROWS);
+          if (shown.length === 0) return <p class="callout">No runs in the last 7 days.</p>;
+          return <RunRows groups={shown} query={QUERY} />;
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
 function Dashboard({ o }: { o: Overview }) {
   const { account } = useTeam();
   const live = (o.states.running ?? 0) + (o.states.idle ?? 0);
   const idle = o.states.idle ?? 0;
-  const failed =
-    o.n_failed === 0 ? (
-      "No failures since midnight"
-    ) : (
-      <Link to={[account, "errors"]}>{counted(o.n_failed, "computation")} failed since midnight</Link>
-    );
+  const up = live === 0 ? "No clusters are up" : live === 1 ? "1 cluster is up" : `${count(live)} clusters are up`;
   const costly = idle > 0 && (
     <>
       ;{" "}
-      <Link to={[account, "clusters"]} params={{ state: "idle", since: "all" }}>
+      <Link to={[account, "runs"]} params={{ state: "idle", since: "all" }}>
         {idle === 1 ? "1 is idle and costs" : `${count(idle)} are idle and cost`} {money(o.idle_per_hour)} per hour
       </Link>
     </>
@@ -71,10 +91,14 @@ function Dashboard({ o }: { o: Overview }) {
     <>
       <p class="answer" style="margin:0" data-testid="answer">
         <b>
-          {live === 0 ? "No clusters are up." : live === 1 ? "1 cluster is up." : `${count(live)} clusters are up.`}
+          {o.n_failed > 0 ? (
+            <Link to={[account, "errors"]}>{counted(o.n_failed, "computation")} failed since midnight.</Link>
+          ) : (
+            `${up}.`
+          )}
         </b>{" "}
         <span>
-          {failed}
+          {o.n_failed > 0 ? up : "No failures since midnight"}
           {costly}.
         </span>
       </p>
@@ -86,7 +110,7 @@ function Dashboard({ o }: { o: Overview }) {
         </div>
         <Totals days={o.days} />
         <WeekHeatmap weeks={o.weeks} />
-        <ClusterTable name="home" />
+        <RecentRuns />
         {o.reports.length > 0 && (
           <Panel title="Recent reports" right={<Link to={[o.reports[0].account, "reports"]}>All reports</Link>}>
             <ul class="plain">

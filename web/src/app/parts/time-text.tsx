@@ -13,7 +13,7 @@ export function Ago({
   never?: string;
   now?: string;
 }) {
-  const now = useNow();
+  const now = useNow(at ? Date.parse(at) : 0);
   if (!at) return <span class="faint">{never}</span>;
   return (
     <time dateTime={at} title={moment(us(at))}>

@@ -13,7 +13,8 @@ export function ReportPage({ number }: { number: string }) {
   const report = useResource<HostedReport>(() => api.get(`reports/${encodeURIComponent(number)}`), [number, account]);
   const head = (
     <div class="crumbs" data-testid="page-report">
-      <Link to={[account, "reports"]}>Reports</Link> / <span>{report.value?.title ?? number}</span>
+      <Link to={[account, "runs"]}>Runs</Link> / <Link to={[account, "reports"]}>Reports</Link> /{" "}
+      <span>{report.value?.title ?? number}</span>
       {report.value && (
         <div class="right">
           <span class="faint">{report.value.private ? "Visible to members" : "Visible to anyone with the link"}</span>{" "}

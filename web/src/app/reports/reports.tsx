@@ -1,6 +1,7 @@
 import type { Page } from "../../api/server";
 import type { HostedReport } from "../../api/server.gen";
 import { useParam } from "../../model/page/hooks";
+import { chipText, MAIN_CHIPS, WORKER_LOST } from "../../model/run-groups";
 import { count, nbytes } from "../../model/text/format";
 import { Empty, Panel } from "../../widgets/basics";
 import { copy } from "../../widgets/clipboard";
@@ -43,6 +44,19 @@ export function Reports() {
     <main class="wide" data-testid="page-reports">
       <div class="viewhead">
         <h1>Reports</h1>
+        <span class="note">runs that were shared, or written as a file</span>
+      </div>
+      <div class="runbar">
+        <div class="chiprow">
+          {["", ...MAIN_CHIPS, WORKER_LOST].map((state) => (
+            <Link key={state} class="chip" to={[account, "runs"]} params={{ state }}>
+              {chipText(state)}
+            </Link>
+          ))}
+          <span class="chip" aria-current="page">
+            <Icon name="report" /> Reports
+          </span>
+        </div>
       </div>
       <Panel>
         <div class="filters">

@@ -1,14 +1,20 @@
-import type { OneCluster } from "../../api/server.gen";
-import { count, counted, money, nbytes, nbytesOf, percent } from "../../model/text/format";
-import { isLive } from "../parts/pills";
+import type { ClusterProgress, OneCluster } from "../../api/server.gen";
+import { count, counted, duration, money, nbytes, nbytesOf, percent } from "../../model/text/format";
+import { MetricStrip } from "../../widgets/metric-strip";
 import { seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
-import { costNote, failures, isBusy } from "./cluster-text";
+import { computeShare, costNote, errorsNote, type RunTotals, tasksNote } from "./cluster-text";
 
-export function ClusterMetrics({ c }: { c: OneCluster }) {
+interface Props {
+  c: OneCluster;
+  totals: RunTotals;
+  progress: ClusterProgress | null;
+}
+
+/** The numbers of a cluster that runs. */
+export function ClusterMetrics({ c, totals, progress }: Props) {
   const { account } = useTeam();
-  const live = isLive(c);
   const inReport = (view: string, text: string) => (
     <Link to={[account, "clusters", c.id]} hash={view}>
       {text}
@@ -16,61 +22,35 @@ export function ClusterMetrics({ c }: { c: OneCluster }) {
   );
   const [used, limit] = nbytesOf(c.memory, c.memory_limit);
   const numbers: [string, string, preact.ComponentChildren, string][] = [
-    ["age", live ? "Age" : "Lifetime", seconds(c.duration), live ? "still running" : c.reason],
+    // Whole seconds, as the ruler has them.
+    ["duration", "Duration", seconds(Math.round(totals.duration_us / 1e6)), "recorded so far"],
     [
       "workers",
       "Workers",
-      live ? (
-        <>
-          {count(c.workers)} <small>{counted(c.threads, "thread")}</small>
-        </>
-      ) : (
-        <>
-          {count(c.peak_workers)} <small>{counted(c.peak_threads, "thread")}</small>
-        </>
-      ),
-      live ? `${count(c.worker_list.length)} in total` : `at peak, ${count(c.worker_list.length)} in total`,
+      <>
+        {count(c.workers)} <small>{counted(c.threads, "thread")}</small>
+      </>,
+      `${count(c.worker_list.length)} in total`,
     ],
-    [
-      "tasks",
-      "Tasks",
-      inReport("groups", count(c.n_tasks)),
-      live
-        ? c.tasks_unrunnable > 0 && !isBusy(c)
-          ? `${count(c.tasks_unrunnable)} cannot run`
-          : `${count(c.tasks_processing)} running, ${count(c.tasks_queued)} queued`
-        : counted(c.n_computations, "computation"),
-    ],
-    ["errors", "Exceptions", inReport("errors", count(c.n_exceptions)), failures(c)],
+    ["tasks", "Task runs", inReport("groups", count(totals.tasks)), tasksNote(c, progress)],
+    ["errors", "Errors", inReport("errors", count(c.n_errors)), errorsNote(c)],
     [
       "memory",
       "Memory",
-      live && c.memory_limit > 0 ? (
+      c.memory_limit > 0 ? (
         <>
           {used} <small>of {limit}</small>
         </>
-      ) : c.memory_limit > 0 ? (
-        nbytes(c.memory_limit)
-      ) : live && c.workers === 0 ? (
-        nbytes(0)
       ) : (
-        "no limit"
+        nbytes(c.memory)
       ),
-      live && c.workers === 0
-        ? "no workers now"
-        : c.memory_limit <= 0
-          ? ""
-          : live
-            ? "in use now"
-            : "total limit at peak",
+      c.workers === 0 ? "no workers now" : c.memory_limit > 0 ? "in use now" : "in use now, no limit",
     ],
     [
       "busy",
       "Compute time",
-      inReport("overview", seconds(c.compute_seconds)),
-      c.thread_seconds > 0
-        ? `${percent(Math.min(1, c.compute_seconds / c.thread_seconds))} of thread time`
-        : "no threads",
+      inReport("overview", duration(totals.compute_us)),
+      totals.thread_us > 0 ? `${percent(computeShare(totals))} of thread time` : "no threads",
     ],
     [
       "cost",
@@ -78,22 +58,8 @@ export function ClusterMetrics({ c }: { c: OneCluster }) {
       <Link to={[account, "usage"]} params={{ by: "cluster" }}>
         {money(c.cost.total)}
       </Link>,
-      costNote(c),
+      costNote(c, 1 - computeShare(totals)),
     ],
   ];
-  return (
-    <dl class="panel metrics eq" title={c.cost.formula}>
-      {numbers.map(([id, label, value, note]) => (
-        <div class="metric" key={id}>
-          <dt>{label}</dt>
-          <dd class="v" data-testid={`metric-${id}`}>
-            {value}
-          </dd>
-          <dd class="s" title={note}>
-            {note}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <MetricStrip metrics={numbers.map(([id, label, value, note]) => ({ id, label, value, note }))} />;
 }

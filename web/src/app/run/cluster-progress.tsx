@@ -1,4 +1,5 @@
 import type { ClusterProgress as Answer, ComputationProgress, TaskCounts } from "../../api/server.gen";
+import { capital } from "../../model/activity";
 import { count, counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
 import { Icon, Pill } from "../../widgets/icon";
@@ -24,11 +25,21 @@ export function useProgress(id: string): Resource<Answer> {
   return useLive<Answer>(id, () => api.get(`clusters/${encodeURIComponent(id)}/progress`), [id, account], 1000);
 }
 
-/** How far the only running computation is, as the headline of its cluster; empty if there are several or none. */
-export function progressHeadline(progress: Answer | null): string {
-  if (progress?.total !== 1 || progress.items.length !== 1) return "";
-  const [one] = progress.items;
+/** How far a computation is, as a headline: the only running one, if none is named. Empty if there are several or none. */
+export function progressHeadline(progress: Answer | null, id = ""): string {
+  const one = id
+    ? progress?.items.find((item) => item.id === id)
+    : progress?.total === 1
+      ? progress.items[0]
+      : undefined;
+  if (!one) return "";
+  if (isDone(one)) return `${capital(one.summary)}.`;
   return one.stuck ? `Stuck: ${one.stuck}.` : `Running: ${one.summary}.`;
+}
+
+/** Whether no task is left. The recorder closes a computation some seconds later. */
+function isDone({ total, running, waiting }: TaskCounts): boolean {
+  return total > 0 && running + waiting === 0;
 }
 
 /** The progress of each running computation: counts, time left, or why it is stuck. Shows nothing if none is running. */
@@ -54,16 +65,16 @@ export function ClusterProgress({ id, progress }: { id: string; progress: Resour
       }
     >
       {value.items.map((one) => (
-        <ProgressRow key={one.id} one={one} cluster={id} />
+        <ProgressRow key={one.id} one={one} cluster={id} alone={value.total === 1} />
       ))}
     </Panel>
   );
 }
 
-function ProgressRow({ one, cluster }: { one: ComputationProgress; cluster: string }) {
+function ProgressRow({ one, cluster, alone }: { one: ComputationProgress; cluster: string; alone: boolean }) {
   const { account } = useTeam();
   return (
-    <details class="progress-row" data-testid="progress-row">
+    <details class="progress-row" data-testid="progress-row" open={alone}>
       <summary>
         <Icon name="right" small />
         <span class="mono cut" title={one.code}>
@@ -71,7 +82,7 @@ function ProgressRow({ one, cluster }: { one: ComputationProgress; cluster: stri
         </span>
         <Bar counts={one} />
         <span class="progress-text" data-testid="progress-text">
-          {one.stuck ? <Pill state="erred">Stuck</Pill> : <Pill state="running">Running</Pill>}{" "}
+          <ProgressPill one={one} />{" "}
           <span title={one.left ? HOW_ESTIMATED : undefined}>
             {one.stuck ? `${one.stuck} (${one.summary})` : one.summary}
           </span>
@@ -108,6 +119,11 @@ function ProgressRow({ one, cluster }: { one: ComputationProgress; cluster: stri
       </p>
     </details>
   );
+}
+
+function ProgressPill({ one }: { one: ComputationProgress }) {
+  if (isDone(one)) return <Pill state="finished">Done</Pill>;
+  return one.stuck ? <Pill state="erred">Stuck</Pill> : <Pill state="running">Running</Pill>;
 }
 
 function Bar({ counts }: { counts: TaskCounts }) {

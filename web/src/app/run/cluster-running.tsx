@@ -2,9 +2,8 @@ import { useState } from "preact/hooks";
 import type { CurrentStacks, LongTask, RunningTasks, StackRequest } from "../../api/server.gen";
 import { count, counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
-import { CardTable } from "../../widgets/table/card-table";
+import { type ShortColumn, ShortTable } from "../../widgets/table/card-table";
 import { ActionButton } from "../parts/action-button";
-import { ScrollRegion } from "../parts/scroll-region";
 import { seconds } from "../parts/time-text";
 import { useCan, useTeam } from "../shell/context";
 import { Link } from "../shell/link";
@@ -18,8 +17,14 @@ interface Asked {
   task: LongTask | null;
 }
 
+interface Props {
+  id: string;
+  /** How many tasks run, as far as the progress of the computations says it: what the workers reported last may have ended. */
+  tasks: number | null;
+}
+
 /** The tasks that have been running longest, with their stacks on request. Shows nothing if no task is running. */
-export function ClusterRunning({ id }: { id: string }) {
+export function ClusterRunning({ id, tasks }: Props) {
   const { api, account } = useTeam();
   const canAsk = useCan("write");
   const path = `clusters/${encodeURIComponent(id)}`;
@@ -44,14 +49,17 @@ export function ClusterRunning({ id }: { id: string }) {
   };
   const { value } = running;
   if (running.error) return <LoadError error={running.error} at={value ? running.at : 0} retry={running.reload} />;
-  if (!value || (value.total === 0 && !asked)) return null;
+  if (!value) return null;
+  const total = tasks ?? value.total;
+  if (total === 0 && !asked) return null;
+  const longest = value.items.slice(0, total);
   return (
     <Panel
       title="Running now"
       note={
-        value.items.length < value.total
-          ? `longest ${count(value.items.length)} of ${counted(value.total, "task")}`
-          : counted(value.total, "task")
+        longest.length > 0 && longest.length < total
+          ? `longest ${count(longest.length)} of ${counted(total, "task")}`
+          : counted(total, "task")
       }
       right={
         canAsk && (
@@ -62,8 +70,8 @@ export function ClusterRunning({ id }: { id: string }) {
       }
       testid="running-now"
     >
-      {value.items.length > 0 ? (
-        <TaskTable items={value.items} ask={canAsk ? ask : null} cluster={id} />
+      {longest.length > 0 ? (
+        <TaskTable items={longest} ask={canAsk ? ask : null} cluster={id} />
       ) : (
         <p class="callout">No task has been running for longer than a second.</p>
       )}
@@ -83,6 +91,15 @@ export function ClusterRunning({ id }: { id: string }) {
   );
 }
 
+const stack = (ask: (task: LongTask) => Promise<void>): ShortColumn<LongTask> => [
+  <span class="sr">Stack</span>,
+  (t) => (
+    <ActionButton class="sm" run={() => ask(t)} testid="show-stack">
+      Show stack
+    </ActionButton>
+  ),
+];
+
 function TaskTable({
   items,
   ask,
@@ -94,52 +111,38 @@ function TaskTable({
 }) {
   const { account } = useTeam();
   return (
-    <ScrollRegion label="Tasks that run now">
-      <CardTable class="compact">
-        <thead>
-          <tr>
-            <th>Task</th>
-            <th>Worker</th>
-            <th class="num">Age</th>
-            <th class="num">Usually</th>
-            {ask && (
-              <th>
-                <span class="sr">Stack</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {items.map((t) => (
-            <tr key={`${t.worker} ${t.key}`} data-testid="running-task">
-              <td>
-                <Link
-                  class="name mono cut"
-                  to={[account, "clusters", cluster, "computations", t.computation_id]}
-                  title={t.key}
-                >
-                  {t.key}
-                </Link>
-              </td>
-              <td>
-                <span class="cut" title={t.worker}>
-                  {t.worker_name || t.worker}
-                </span>
-              </td>
-              <td class="num">{seconds(t.age)}</td>
-              <td class="num">{t.usual === null ? <span class="faint">not known yet</span> : seconds(t.usual)}</td>
-              {ask && (
-                <td>
-                  <ActionButton class="sm" run={() => ask(t)} testid="show-stack">
-                    Show stack
-                  </ActionButton>
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </CardTable>
-    </ScrollRegion>
+    <ShortTable
+      label="Tasks that run now"
+      class="compact"
+      rows={items}
+      keyOf={(t) => `${t.worker} ${t.key}`}
+      testid="running-task"
+      columns={[
+        [
+          "Task",
+          (t) => (
+            <Link
+              class="name mono cut"
+              to={[account, "clusters", cluster, "computations", t.computation_id]}
+              title={t.key}
+            >
+              {t.key}
+            </Link>
+          ),
+        ],
+        [
+          "Worker",
+          (t) => (
+            <span class="cut" title={t.worker}>
+              {t.worker_name || t.worker}
+            </span>
+          ),
+        ],
+        ["Age", (t) => seconds(t.age), "num"],
+        ["Usually", (t) => (t.usual === null ? <span class="faint">not known yet</span> : seconds(t.usual)), "num"],
+        ...(ask ? [stack(ask)] : []),
+      ]}
+    />
   );
 }
 
@@ -172,7 +175,7 @@ function StackAnswer({ asked, answer }: { asked: Asked; answer: CurrentStacks | 
       {item ? (
         <OneStack answer={answer} item={item} />
       ) : (
-        !missing && <p>The task was no longer running when the stack was taken.</p>
+        !missing && <p>The task was not running when the stack was taken.</p>
       )}
     </>
   );

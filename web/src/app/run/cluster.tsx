@@ -1,10 +1,12 @@
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Answer } from "../../api/schema.gen";
 import type { Page } from "../../api/server";
 import type { Computation, Explanation, OneCluster } from "../../api/server.gen";
 import { capital } from "../../model/activity";
 import { isLost } from "../../model/model";
 import { counted } from "../../model/text/format";
+import type { RunHistory } from "../../viewer/views";
 import { Panel } from "../../widgets/basics";
 import { OutcomePill } from "../../widgets/icon";
 import { toast } from "../../widgets/toast";
@@ -21,16 +23,15 @@ import { ClusterDetails } from "./cluster-details";
 import { ClusterMetrics } from "./cluster-metrics";
 import { ClusterProgress, progressHeadline, useProgress } from "./cluster-progress";
 import { ClusterRunning } from "./cluster-running";
-import { failures, isBusy } from "./cluster-text";
+import { failures, isBusy, orderOf, type RunTotals, totalsOf, unfinishedTasks } from "./cluster-text";
 import { ComputationTable } from "./computation-table";
-import { LazyLiveView } from "./lazy-live-view";
-import { RunFrame } from "./run-frame";
+import { LazyLiveView, RunFrame } from "./run-frame";
 
 type Explained = OneCluster & { why: Explanation | null };
 
 /** The page of a cluster. It follows the cluster while it runs and stays the same page afterwards. */
 export function ClusterPage({ id }: { id: string }) {
-  const { api, account } = useTeam();
+  const { api, account, router } = useTeam();
   const path = `clusters/${encodeURIComponent(id)}`;
   // Load both together, so that the sentence and the numbers are from the same moment.
   const cluster = useLive<Explained>(
@@ -78,7 +79,9 @@ export function ClusterPage({ id }: { id: string }) {
         head={<ClusterHead c={c} reload={cluster.reload} />}
         live={live ? <RunningCluster c={c} below={below} reload={cluster.reload} /> : null}
         below={below}
-        answer={c.state === "lost" && c.why ? lostAnswer(c.why) : null}
+        order={orderOf(c)}
+        history={historyOf(c, (before) => router.href([account, "compare"], { before, after: encodeURIComponent(id) }))}
+        answer={c.state === "lost" && c.why ? lostAnswer(c.why, c.n_tasks) : null}
         address={api.url(`${path}/document`)}
         tasks={c.n_tasks}
       />
@@ -86,9 +89,15 @@ export function ClusterPage({ id }: { id: string }) {
   );
 }
 
+/** The other runs of the cluster's name. */
+function historyOf(c: OneCluster, compare: (other: string) => string): RunHistory | null {
+  const run = c.recent.find((one) => one.id === c.id);
+  return run ? { run, recent: c.recent, compare: (other) => compare(encodeURIComponent(other)) } : null;
+}
+
 /** The headline of a cluster that the server no longer hears from. */
-function lostAnswer({ answer, evidence }: Explanation): Answer {
-  return { state: "lost", headline: answer, reason: evidence.map((line) => `${capital(line)}.`).join(" ") };
+function lostAnswer({ answer, advice }: Explanation, tasks: number): Answer {
+  return { state: "lost", headline: answer, reason: `${counted(tasks, "task run")} had arrived. ${advice.join(" ")}` };
 }
 
 function ClusterHead({ c, reload }: { c: Explained; reload: () => void }) {
@@ -99,8 +108,7 @@ function ClusterHead({ c, reload }: { c: Explained; reload: () => void }) {
   return (
     <>
       <div class="crumbs">
-        <Link to={[account, "clusters"]}>Clusters</Link> / <span class="cut">{c.name || "unnamed"}</span> /{" "}
-        <Ago at={c.start} />
+        <Link to={[account, "runs"]}>Runs</Link> / <span class="cut">{c.name || "unnamed"}</span> / <Ago at={c.start} />
       </div>
       <div class="title">
         {live ? (
@@ -111,7 +119,7 @@ function ClusterHead({ c, reload }: { c: Explained; reload: () => void }) {
         <h1 title={c.id}>{c.name || c.id}</h1>
         <span class="faint" data-testid="about">
           {c.user} · {counted(workers, "worker")}, {counted(threads, "thread")}
-          {c.why && !live && c.state !== "lost" && ` · ${c.why.answer}`}
+          {c.why && !live && c.state !== "lost" && ` · ${c.why.answer.replace(/\.$/, "")}`}
         </span>
         {c.tags.map((t) => (
           <span class="tag" key={t}>
@@ -131,34 +139,21 @@ function ClusterHead({ c, reload }: { c: Explained; reload: () => void }) {
 /** The overview of a cluster while it runs. */
 function RunningCluster({ c, below, reload }: { c: Explained; below: ComponentChildren; reload: () => void }) {
   const progress = useProgress(c.id);
+  const [totals, setTotals] = useState<RunTotals | null>(null);
   const headline = isBusy(c) ? progressHeadline(progress.value) : "";
   return (
     <div data-testid="view-overview">
       {c.why && (
         <p class="answer" data-testid="answer">
           <b>{headline || c.why.answer}</b>{" "}
-          <span>{headline ? `${capital(failures(c))}.` : isBusy(c) ? "" : (c.why.advice[0] ?? "")}</span>
+          <span>{headline ? `${capital(failures(c))}.` : isBusy(c) ? "" : c.why.advice.join(" ")}</span>
         </p>
       )}
       <div class="stack">
         <ClusterProgress id={c.id} progress={progress} />
-        <ClusterMetrics c={c} />
-        <LazyLiveView cluster={c.id} onEnd={reload} />
-        <ClusterRunning id={c.id} />
-        {c.why && !isBusy(c) && c.why.evidence.length > 0 && (
-          <Panel title="Why it is running" testid="evidence">
-            <ul class="plain">
-              {c.why.evidence.map((line) => (
-                <li key={line}>{line}</li>
-              ))}
-              {c.why.advice.map((line) => (
-                <li key={line}>
-                  <b>{line}</b>
-                </li>
-              ))}
-            </ul>
-          </Panel>
-        )}
+        <ClusterMetrics c={c} totals={totals ?? totalsOf(c)} progress={progress.value} />
+        <LazyLiveView cluster={c.id} order={orderOf(c)} onEnd={reload} onTotals={setTotals} />
+        <ClusterRunning id={c.id} tasks={unfinishedTasks(progress.value)?.running ?? null} />
       </div>
       {below}
     </div>

@@ -1,10 +1,19 @@
 import type { Answer } from "../../api/schema.gen";
-import type { AccountPreferences, HostedReport, OneComputation, UsualDuration } from "../../api/server.gen";
+import type {
+  AccountPreferences,
+  Computation,
+  HostedReport,
+  OneComputation,
+  RecentRun,
+  UsualDuration,
+} from "../../api/server.gen";
 import { count, counted } from "../../model/text/format";
+import type { RunHistory } from "../../viewer/views";
 import { Panel } from "../../widgets/basics";
 import { copy } from "../../widgets/clipboard";
 import { Icon, Pill, StatePill } from "../../widgets/icon";
 import { toast } from "../../widgets/toast";
+import { runList } from "../compare/compare-runs";
 import { EditDialog } from "../parts/edit-dialog";
 import { SourceCode } from "../parts/source-code";
 import { Ago, seconds } from "../parts/time-text";
@@ -12,28 +21,15 @@ import { useCan, useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
 import { useLive, useResource } from "../shell/resources";
-import { callText } from "./cluster-text";
+import { progressHeadline, useProgress } from "./cluster-progress";
+import { callText, orderOf } from "./cluster-text";
 import { HistoryOfComputation } from "./computation-history";
 import { EarlierRuns } from "./earlier-runs";
-import { LazyLiveView } from "./lazy-live-view";
-import { RunFrame } from "./run-frame";
-
-/** Compare the duration with the median of the earlier finished runs; empty if there are none. */
-export function comparison(c: Pick<OneComputation, "state" | "duration" | "earlier">): string {
-  const done = c.earlier
-    .filter((e) => e.state === "finished")
-    .map((e) => e.duration)
-    .sort((a, b) => a - b);
-  if (c.state !== "finished" || done.length === 0) return "";
-  const median = (done[(done.length - 1) >> 1] + done[done.length >> 1]) / 2;
-  if (median <= 0) return "";
-  const change = Math.round((100 * (c.duration - median)) / median);
-  return `${change === 0 ? "same duration as" : `${count(Math.abs(change))} % ${change > 0 ? "longer" : "shorter"} than`} the median of ${done.length === 1 ? "1 earlier run" : `${done.length} earlier runs`} · `;
-}
+import { LazyLiveView, RunFrame } from "./run-frame";
 
 /** The page of a computation: its document with code and earlier runs, and the tasks that run now while it runs. */
 export function ComputationPage({ cluster, id }: { cluster: string; id: string }) {
-  const { api, account } = useTeam();
+  const { api, account, router } = useTeam();
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}`;
   const found = useLive<OneComputation>(cluster, () => api.get(path), [cluster, id, account], 3000);
   const c = found.value;
@@ -45,23 +41,49 @@ export function ComputationPage({ cluster, id }: { cluster: string; id: string }
         </Loaded>
       </main>
     );
-  const live = c.state === "running" && (
-    <div data-testid="view-overview">
-      <LazyLiveView cluster={cluster} computation={id} onEnd={found.reload} />
-    </div>
-  );
+  const live = c.state === "running" && <RunningComputation c={c} reload={found.reload} />;
   return (
     <div data-testid="page-computation">
       <RunFrame
         head={<ComputationHead c={c} cluster={cluster} path={path} />}
         live={live || null}
         below={<CodeAndEarlierRuns c={c} cluster={cluster} />}
+        order={orderOf(c)}
+        history={historyOf(c, (runs) => router.href([account, "compare"], runs))}
         answer={c.state === "lost" ? LOST : null}
         address={api.url(`${path}/document`)}
         tasks={c.n_tasks}
       />
     </div>
   );
+}
+
+/** The overview of a computation while it runs. */
+function RunningComputation({ c, reload }: { c: OneComputation; reload: () => void }) {
+  const progress = useProgress(c.cluster_id);
+  const failed = c.n_errors > 0 ? `${counted(c.n_errors, "task")} failed.` : "No task failed.";
+  return (
+    <div data-testid="view-overview">
+      <p class="answer" data-testid="answer">
+        <b>{progressHeadline(progress.value, c.id) || `Running for ${seconds(c.duration)}.`}</b> <span>{failed}</span>
+      </p>
+      <LazyLiveView cluster={c.cluster_id} computation={c} order={orderOf(c)} onEnd={reload} />
+    </div>
+  );
+}
+
+/** The earlier runs of the computation's code, and itself. */
+function historyOf(c: OneComputation, compare: (runs: { before: string; after: string }) => string): RunHistory | null {
+  const dot = (run: Computation): RecentRun => ({
+    id: runList([run]),
+    start: run.start,
+    duration: run.duration,
+    state: run.state,
+    lost_workers: 0,
+  });
+  const recent = [...c.earlier.map(dot).reverse(), dot(c)];
+  const after = runList([c]);
+  return { run: dot(c), recent, compare: (before) => compare({ before, after }) };
 }
 
 /** The document ends with the last row, and cannot know that no more will come. */
@@ -77,7 +99,7 @@ function ComputationHead({ c, cluster, path }: { c: OneComputation; cluster: str
   return (
     <>
       <div class="crumbs">
-        <Link to={[account, "clusters"]}>Clusters</Link> /{" "}
+        <Link to={[account, "runs"]}>Runs</Link> /{" "}
         <Link to={[account, "clusters", cluster]}>{c.cluster_name || "unnamed"}</Link> / <Ago at={c.start} />
       </div>
       <div class="title">
@@ -86,7 +108,6 @@ function ComputationHead({ c, cluster, path }: { c: OneComputation; cluster: str
           <code>{callText(c)}</code>
         </h1>
         <span class="faint" data-testid="compared">
-          {comparison(c)}
           {counted(c.n_tasks, "task")}
           {c.n_submissions > 1 && (
             <span title="Dask merges calls that are made while a computation runs. The code shown belongs to the first call.">

@@ -2,9 +2,8 @@ import { useState } from "preact/hooks";
 import type { Computation, OneComputation } from "../../api/server.gen";
 import { count } from "../../model/text/format";
 import { StatePill } from "../../widgets/icon";
-import { CardTable } from "../../widgets/table/card-table";
+import { ShortTable } from "../../widgets/table/card-table";
 import { compared, runList } from "../compare/compare-runs";
-import { ScrollRegion } from "../parts/scroll-region";
 import { Ago, minute, seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
@@ -27,59 +26,51 @@ export function EarlierRuns({ of }: { of: OneComputation }) {
     choose((now) => new Set(now.has(key) ? [...now].filter((k) => k !== key) : [...now, key]));
   return (
     <>
-      <ScrollRegion label="Earlier runs">
-        <CardTable class="compact">
-          <thead>
-            <tr>
-              <th>
-                <label class="choose">
-                  <input
-                    type="checkbox"
-                    aria-label="Choose all earlier runs"
-                    checked={hasAll}
-                    indeterminate={runs.length > 0 && !hasAll}
-                    onChange={() => choose(new Set(hasAll ? [] : of.earlier.map(keyOf)))}
-                  />
-                  Started
-                </label>
-              </th>
-              <th>State</th>
-              <th class="num">Duration</th>
-              <th class="num">Tasks</th>
-              <th>Cluster</th>
-            </tr>
-          </thead>
-          <tbody>
-            {of.earlier.map((run) => (
-              <tr key={keyOf(run)} data-testid="earlier-run">
-                <td>
-                  <span class="choose">
-                    <input
-                      type="checkbox"
-                      aria-label={`Choose the run of ${minute(run.start) || run.id}`}
-                      checked={chosen.has(keyOf(run))}
-                      onChange={() => toggle(keyOf(run))}
-                    />
-                    <Link to={[account, "clusters", run.cluster_id, "computations", run.id]}>
-                      <Ago at={run.start} />
-                    </Link>
-                  </span>
-                </td>
-                <td>
-                  <StatePill state={run.state} />
-                </td>
-                <td class="num">{seconds(run.duration)}</td>
-                <td class="num">{count(run.n_tasks)}</td>
-                <td>
-                  <Link to={[account, "clusters", run.cluster_id]}>
-                    <span class="cut">{run.cluster_name || run.cluster_id}</span>
-                  </Link>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </CardTable>
-      </ScrollRegion>
+      <ShortTable
+        label="Earlier runs"
+        class="compact"
+        rows={of.earlier}
+        keyOf={keyOf}
+        testid="earlier-run"
+        columns={[
+          [
+            <label class="choose">
+              <input
+                type="checkbox"
+                aria-label="Choose all earlier runs"
+                checked={hasAll}
+                indeterminate={runs.length > 0 && !hasAll}
+                onChange={() => choose(new Set(hasAll ? [] : of.earlier.map(keyOf)))}
+              />
+              Started
+            </label>,
+            (run) => (
+              <span class="choose">
+                <input
+                  type="checkbox"
+                  aria-label={`Choose the run of ${minute(run.start) || run.id}`}
+                  checked={chosen.has(keyOf(run))}
+                  onChange={() => toggle(keyOf(run))}
+                />
+                <Link to={[account, "clusters", run.cluster_id, "computations", run.id]}>
+                  <Ago at={run.start} />
+                </Link>
+              </span>
+            ),
+          ],
+          ["State", (run) => <StatePill state={run.state} />],
+          ["Duration", (run) => seconds(run.duration), "num"],
+          ["Tasks", (run) => count(run.n_tasks), "num"],
+          [
+            "Cluster",
+            (run) => (
+              <Link to={[account, "clusters", run.cluster_id]}>
+                <span class="cut">{run.cluster_name || run.cluster_id}</span>
+              </Link>
+            ),
+          ],
+        ]}
+      />
       <p class="callout">
         <button
           type="button"

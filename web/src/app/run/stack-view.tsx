@@ -5,8 +5,7 @@ import { counted } from "../../model/text/format";
 import { Search } from "../../widgets/controls/inputs";
 import { FlameGraph } from "../../widgets/flame/flame-graph";
 import { FlameLegend } from "../../widgets/flame/flame-panel";
-import { CardTable } from "../../widgets/table/card-table";
-import { ScrollRegion } from "../parts/scroll-region";
+import { ShortTable } from "../../widgets/table/card-table";
 import { Ago, seconds } from "../parts/time-text";
 
 /** Lines listed below the flame graph. */
@@ -21,7 +20,7 @@ export function OneStack({ answer, item }: { answer: CurrentStacks; item: TaskSt
         <b class="mono">{item.key}</b> on {item.worker_name || item.worker}
         {item.age !== null && `, running for ${seconds(item.age)}`}, taken <Ago at={item.time} now="just now" />
       </p>
-      <ScrollRegion label="Stack">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Stack">
         <ol class="stack-frames" data-testid="stack-frames">
           {frames.map(([file, name, line, whose], i) => (
             <li key={i} class={whose === "user" ? "user" : ""}>
@@ -33,7 +32,7 @@ export function OneStack({ answer, item }: { answer: CurrentStacks; item: TaskSt
             </li>
           ))}
         </ol>
-      </ScrollRegion>
+      </div>
       <FlameLegend />
     </>
   );
@@ -59,28 +58,26 @@ export function AllStacks({ answer }: { answer: CurrentStacks }) {
       </p>
       <Search label="Find function" value={search} onInput={setSearch} testid="stack-search" />
       <FlameGraph top={top} search={search} perSample={0} />
-      <ScrollRegion label="Current lines">
-        <CardTable class="compact">
-          <thead>
-            <tr>
-              <th>Function</th>
-              <th>Line</th>
-              <th class="num">Tasks</th>
-            </tr>
-          </thead>
-          <tbody>
-            {lines.map((l) => (
-              <tr key={`${l.file}:${l.line}:${l.name}`} data-testid="stack-line">
-                <td class="mono">{l.name}</td>
-                <td class="mono faint" title={`${l.file}:${l.line}`}>
-                  {shortFile(l.file)}:{l.line}
-                </td>
-                <td class="num">{l.self}</td>
-              </tr>
-            ))}
-          </tbody>
-        </CardTable>
-      </ScrollRegion>
+      <ShortTable
+        label="Current lines"
+        class="compact"
+        rows={lines}
+        keyOf={(l) => `${l.file}:${l.line}:${l.name}`}
+        testid="stack-line"
+        columns={[
+          ["Function", (l) => l.name, "mono"],
+          [
+            "Line",
+            (l) => (
+              <span class="faint" title={`${l.file}:${l.line}`}>
+                {shortFile(l.file)}:{l.line}
+              </span>
+            ),
+            "mono",
+          ],
+          ["Tasks", (l) => l.self, "num"],
+        ]}
+      />
       <FlameLegend />
     </>
   );

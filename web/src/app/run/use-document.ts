@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import { HttpSource, limitedReload, loadReport } from "../../api/source";
 import { StreamClient, warmUp } from "../../charts/stream/client";
-import { Model } from "../../model/model";
+import { Model, type PrefixOrder } from "../../model/model";
 
 type ViewerModule = typeof import("../../viewer/viewer");
 
@@ -24,10 +24,11 @@ interface Options {
   /** Empty while the document is not wanted. */
   address: string;
   live: boolean;
+  order?: PrefixOrder;
 }
 
 /** Load the document of a run, and again on request. The state of its views is in the hash of the URL. */
-export function useDocument({ address, live }: Options): DocumentState {
+export function useDocument({ address, live, order }: Options): DocumentState {
   const [loaded, set] = useState<LoadedDocument | null>(null);
   const [problem, setProblem] = useState("");
   const [version, restart] = useReducer((n: number) => n + 1, 0);
@@ -46,7 +47,7 @@ export function useDocument({ address, live }: Options): DocumentState {
     Promise.all([loadReport(source), import("../../viewer/viewer")]).then(
       ([report, code]) => {
         if (closed) return;
-        const model = new Model(report, source, new StreamClient(source, report));
+        const model = new Model(report, source, new StreamClient(source, report), true, order);
         shown = model;
         set({ model, code, made: source.created || new Date().toISOString(), incomplete });
       },

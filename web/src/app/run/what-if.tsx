@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { MAX_PREDICTED_THREADS, MAX_PREDICTED_WORKERS } from "../../api/limits.gen";
 import type { Query } from "../../api/server";
-import type { PredictedCluster, WhatIf, WhatIfQuery } from "../../api/server.gen";
+import type { OneComputation, PredictedCluster, WhatIf, WhatIfQuery } from "../../api/server.gen";
 import { useParam } from "../../model/page/hooks";
 import { count, counted, dollars, duration, nbytes, percent } from "../../model/text/format";
 import {
@@ -16,12 +16,12 @@ import {
 import { Empty, Panel } from "../../widgets/basics";
 import { Pick } from "../../widgets/controls/inputs";
 import { CurvePlot } from "../../widgets/plots/curve-plot";
-import { CardTable } from "../../widgets/table/card-table";
-import { ScrollRegion } from "../parts/scroll-region";
+import { ShortTable } from "../../widgets/table/card-table";
 import { useTeam } from "../shell/context";
 import { Link } from "../shell/link";
 import { Loaded } from "../shell/loaded";
 import { useResource } from "../shell/resources";
+import { callText } from "./cluster-text";
 
 /** Until when a reader types a number, in ms: each request replays the graph. */
 const SETTLE_MS = 400;
@@ -73,11 +73,16 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
   const path = `clusters/${encodeURIComponent(cluster)}/computations/${encodeURIComponent(id)}/what-if`;
   const found = useResource<WhatIf>(() => api.get(path, JSON.parse(asked) as Query), [path, asked, account]);
   const run = found.value;
+  const of = useResource<OneComputation>(() => api.get(path.replace(/\/what-if$/, "")), [path, account]).value;
   return (
     <>
       <div class="crumbs wide" data-testid="page-what-if">
-        <Link to={[account, "clusters"]}>Clusters</Link> / <Link to={[account, "clusters", cluster]}>{cluster}</Link> /{" "}
-        <Link to={[account, "clusters", cluster, "computations", id]}>{id}</Link> / <span>What if</span>
+        <Link to={[account, "runs"]}>Runs</Link> /{" "}
+        <Link to={[account, "clusters", cluster]}>{of?.cluster_name || "unnamed"}</Link> /{" "}
+        <Link to={[account, "clusters", cluster, "computations", id]}>
+          <span class="cut">{of ? callText(of) : "computation"}</span>
+        </Link>{" "}
+        / <span>What if</span>
       </div>
       <main class="wide headroom" aria-busy={found.loading}>
         <div class="title">
@@ -88,7 +93,12 @@ export function WhatIfPage({ cluster, id }: { cluster: string; id: string }) {
             </span>
           )}
         </div>
-        <Panel>
+        {run?.advice && (
+          <p class="answer" data-testid="what-if-answer">
+            <b>{run.advice}</b>
+          </p>
+        )}
+        <Panel class="mt">
           <div class="filters" style="border-bottom:0" data-testid="what-if-inputs">
             <NumberInput
               label="Workers, up to"
@@ -205,7 +215,6 @@ function Prediction({ answer }: { answer: WhatIf }) {
     <>
       <Panel
         title="Wall time by number of workers"
-        note={answer.advice}
         class="mt"
         testid="what-if-curve"
         foot={`${answer.check} ${curveKey(answer.predictions)}`}
@@ -251,38 +260,22 @@ function Curves({ predictions }: { predictions: readonly PredictedCluster[] }) {
 
 function Predictions({ answer }: { answer: WhatIf }) {
   return (
-    <ScrollRegion label="Predictions">
-      <CardTable class="compact">
-        <thead>
-          <tr>
-            <th class="num">Workers</th>
-            <th class="num">Threads each</th>
-            <th class="num">Wall time</th>
-            <th class="num">Speed-up</th>
-            <th class="num">Efficiency</th>
-            <th class="num">Est. cost</th>
-            <th class="num">Worker memory</th>
-            <th class="num">Transferred</th>
-          </tr>
-        </thead>
-        <tbody>
-          {answer.predictions.map((p) => (
-            <tr key={p.workers} data-testid="what-if-row">
-              <td class="num">{count(p.workers)}</td>
-              <td class="num">{count(p.threads)}</td>
-              <td class="num">{wallTime(p)}</td>
-              <td class="num">{p.speedup.toFixed(2)} ×</td>
-              <td class="num">{percent(p.efficiency)}</td>
-              <td class="num">{p.cost === null ? "–" : dollars(p.cost)}</td>
-              <td class="num">
-                {nbytes(p.peak_worker_memory)}
-                {p.exceeds_memory && " (too much)"}
-              </td>
-              <td class="num">{nbytes(p.transferred)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </CardTable>
-    </ScrollRegion>
+    <ShortTable
+      label="Predictions"
+      class="compact"
+      rows={answer.predictions}
+      keyOf={(p) => p.workers}
+      testid="what-if-row"
+      columns={[
+        ["Workers", (p) => count(p.workers), "num"],
+        ["Threads each", (p) => count(p.threads), "num"],
+        ["Wall time", wallTime, "num wide"],
+        ["Speed-up", (p) => `${p.speedup.toFixed(2)} ×`, "num"],
+        ["Efficiency", (p) => percent(p.efficiency), "num"],
+        ["Est. cost", (p) => (p.cost === null ? "–" : dollars(p.cost)), "num"],
+        ["Worker memory", (p) => `${nbytes(p.peak_worker_memory)}${p.exceeds_memory ? " (too much)" : ""}`, "num"],
+        ["Transferred", (p) => nbytes(p.transferred), "num"],
+      ]}
+    />
   );
 }

@@ -8,8 +8,8 @@ export function SignInOff() {
   return (
     <Panel>
       <Empty title="Sign-in is off" snippet="daskscope serve --login">
-        Anyone with the URL that contains the secret can do everything. Start it with sign-in to have users, roles and
-        tokens:
+        Anyone with the URL that contains the secret can do everything. To have users, roles and tokens, start the
+        server with sign-in:
       </Empty>
     </Panel>
   );
@@ -68,7 +68,7 @@ export function YourAccount() {
       </dl>
       {left.length > 0 && <LeftTokens tokens={left} />}
       {me.kind === "session" && left.length === 0 && (
-        <div class="filters entry">
+        <div class="filters">
           <input
             class="txt"
             type="password"

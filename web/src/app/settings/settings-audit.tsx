@@ -1,12 +1,12 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { AUDIT_DAYS } from "../../api/limits.gen";
 import type { Page } from "../../api/server";
 import type { AuditEvent } from "../../api/server.gen";
 import { AUDIT_ACTIONS } from "../../api/states.gen";
 import { Panel } from "../../widgets/basics";
 import { Pick } from "../../widgets/controls/inputs";
+import { ShortTable } from "../../widgets/table/card-table";
 import { ActionButton } from "../parts/action-button";
-import { ScrollRegion } from "../parts/scroll-region";
 import { Ago } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Loaded } from "../shell/loaded";
@@ -29,6 +29,9 @@ export function AuditLog() {
   const query = { action, limit: PAGE_SIZE };
   const key = [account, action];
   const first = useResource<Page<AuditEvent>>(() => api.get("audit", query), key);
+  const reload = useRef(first.reload);
+  reload.current = first.reload;
+  useEffect(() => api.onSent(() => reload.current()), [api]);
   const { items, more, load } = usePages<AuditEvent, Page<AuditEvent>>(
     first,
     (cursor) => api.get("audit", { ...query, cursor }),
@@ -57,36 +60,20 @@ export function AuditLog() {
           items.length === 0 ? (
             <p class="callout">No events.</p>
           ) : (
-            <ScrollRegion label="Audit log">
-              <table class="data">
-                <thead>
-                  <tr>
-                    <th>Time</th>
-                    <th>User</th>
-                    <th>Action</th>
-                    <th>Subject</th>
-                    <th>Address</th>
-                    <th>Details</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map((e) => (
-                    <tr key={e.id} data-testid="audit-row">
-                      <td>
-                        <Ago at={e.time} now="just now" />
-                      </td>
-                      <td>{e.user}</td>
-                      <td>{e.action.replaceAll("-", " ")}</td>
-                      <td>
-                        <span class="cut">{e.subject}</span>
-                      </td>
-                      <td class="mono">{e.address}</td>
-                      <td class="wrap">{detailText(e.details)}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </ScrollRegion>
+            <ShortTable
+              label="Audit log"
+              rows={items}
+              keyOf={(e) => e.id}
+              testid="audit-row"
+              columns={[
+                ["Time", (e) => <Ago at={e.time} now="just now" />],
+                ["User", (e) => e.user],
+                ["Action", (e) => e.action.replaceAll("-", " ")],
+                ["Subject", (e) => <span class="cut">{e.subject}</span>],
+                ["Address", (e) => e.address, "mono"],
+                ["Details", (e) => detailText(e.details), "wrap"],
+              ]}
+            />
           )
         }
       </Loaded>

@@ -5,8 +5,8 @@ import { counted } from "../../model/text/format";
 import { Panel } from "../../widgets/basics";
 import { copy } from "../../widgets/clipboard";
 import { Pick } from "../../widgets/controls/inputs";
+import { ShortTable } from "../../widgets/table/card-table";
 import { ActionButton } from "../parts/action-button";
-import { ScrollRegion } from "../parts/scroll-region";
 import { Ago } from "../parts/time-text";
 import { useCan, useTeam } from "../shell/context";
 import { Loaded } from "../shell/loaded";
@@ -54,6 +54,10 @@ export function Tokens() {
     setLabel("");
     tokens.reload();
   };
+  const revoke = async (t: Token) => {
+    if (confirm(`Revoke ${t.label || t.hint}? ${consequences(t)}`))
+      await api.send("DELETE", `tokens/${t.id}`).then(tokens.reload);
+  };
   return (
     <Panel title="Your tokens" class="mt" testid="tokens">
       <Loaded from={tokens}>
@@ -61,55 +65,45 @@ export function Tokens() {
           items.length === 0 ? (
             <p class="callout">No tokens yet. Create one here, or sign in on the command line with daskscope login.</p>
           ) : (
-            <ScrollRegion label="Tokens">
-              <table class="data">
-                <thead>
-                  <tr>
-                    <th>Token</th>
-                    <th>Label</th>
-                    <th>Scopes</th>
-                    <th class="num">Last used</th>
-                    <th class="num">Expires</th>
-                    <th />
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map((t) => (
-                    <tr key={t.id} data-testid="token-row">
-                      <td class="mono">{t.hint}…</td>
-                      <td>
-                        <span class="cut">{t.label}</span>
-                        {t.recorders > 0 && <span class="sub">{counted(t.recorders, "recorder")}</span>}
-                      </td>
-                      <td class="wrap">{t.scopes.join(", ")}</td>
-                      <td class="num">
-                        <Ago at={t.used} never="never" />
-                      </td>
-                      <td class="num">
-                        {t.expires ? t.expires.slice(0, 10) : "never"}
-                        {t.expires_soon && (
-                          <>
-                            {" "}
-                            <span class="bad">soon</span>
-                          </>
-                        )}
-                      </td>
-                      <td class="acts">
-                        <ActionButton
-                          class="sm"
-                          run={async () => {
-                            if (confirm(`Revoke ${t.label || t.hint}? ${consequences(t)}`))
-                              await api.send("DELETE", `tokens/${t.id}`).then(tokens.reload);
-                          }}
-                        >
-                          Revoke
-                        </ActionButton>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </ScrollRegion>
+            <ShortTable
+              label="Tokens"
+              rows={items}
+              keyOf={(t) => t.id}
+              testid="token-row"
+              columns={[
+                ["Token", (t) => `${t.hint}…`, "mono"],
+                [
+                  "Label",
+                  (t) => (
+                    <>
+                      <span class="cut">{t.label}</span>
+                      {t.recorders > 0 && <span class="sub">{counted(t.recorders, "recorder")}</span>}
+                    </>
+                  ),
+                ],
+                ["Scopes", (t) => t.scopes.join(", "), "wrap"],
+                ["Last used", (t) => <Ago at={t.used} never="never" />, "num"],
+                [
+                  "Expires",
+                  (t) => (
+                    <>
+                      {t.expires ? t.expires.slice(0, 10) : "never"}
+                      {t.expires_soon && <span class="bad"> soon</span>}
+                    </>
+                  ),
+                  "num",
+                ],
+                [
+                  "",
+                  (t) => (
+                    <ActionButton class="sm" run={() => revoke(t)}>
+                      Revoke
+                    </ActionButton>
+                  ),
+                  "acts",
+                ],
+              ]}
+            />
           )
         }
       </Loaded>
@@ -127,7 +121,7 @@ export function Tokens() {
         </div>
       )}
       {canCreate && (
-        <div class="filters entry">
+        <div class="filters">
           <input
             class="txt"
             aria-label="Label"

@@ -1,14 +1,14 @@
 import { useState } from "preact/hooks";
 import type { ServerUser, SignInLink } from "../../api/server.gen";
 import { Panel } from "../../widgets/basics";
+import { ShortTable } from "../../widgets/table/card-table";
 import { toast } from "../../widgets/toast";
 import { ActionButton } from "../parts/action-button";
-import { ScrollRegion } from "../parts/scroll-region";
 import { Ago } from "../parts/time-text";
 import { useTeam } from "../shell/context";
 import { Loaded } from "../shell/loaded";
 import { useResource } from "../shell/resources";
-import { OneTimeLink } from "./sign-in-link";
+import { OneTimeLink } from "./settings-members";
 
 /** All users of the server, for its administrators. */
 export function Users() {
@@ -25,70 +25,68 @@ export function Users() {
     <Panel title="Users of the server" note="For administrators" class="mt" testid="users">
       <Loaded from={users}>
         {({ items }) => (
-          <ScrollRegion label="Users">
-            <table class="data">
-              <thead>
-                <tr>
-                  <th>Name</th>
-                  <th>Rights</th>
-                  <th class="num">Created</th>
-                  <th />
-                </tr>
-              </thead>
-              <tbody>
-                {items.map((u) => (
-                  <tr key={u.name} data-testid="user-row">
-                    <td>{u.name}</td>
-                    <td>{u.disabled ? "disabled" : u.admin ? "administrator" : ""}</td>
-                    <td class="num">
-                      <Ago at={u.created} />
-                    </td>
-                    <td class="acts">
-                      {u.disabled ? (
-                        <ActionButton class="sm" run={() => change(u.name, { disabled: false })}>
-                          Enable
-                        </ActionButton>
-                      ) : (
-                        <>
-                          <ActionButton class="sm" run={() => ask(u.name, "sign-in-link")}>
-                            Sign-in link
-                          </ActionButton>{" "}
-                          <ActionButton
-                            class="sm"
-                            run={async () => {
-                              if (confirm(`End the password and the sessions of ${u.name}? They choose a new one.`))
-                                await ask(u.name, "password-reset");
-                            }}
-                          >
-                            Reset password
-                          </ActionButton>{" "}
-                          <ActionButton class="sm" run={() => change(u.name, { admin: !u.admin })}>
-                            {u.admin ? "Remove administrator" : "Make administrator"}
-                          </ActionButton>{" "}
-                          <ActionButton
-                            class="sm"
-                            run={async () => {
-                              if (confirm(`Disable ${u.name}? Their sessions and tokens end now.`))
-                                await change(u.name, { disabled: true });
-                            }}
-                          >
-                            Disable
-                          </ActionButton>
-                        </>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </ScrollRegion>
+          <ShortTable
+            label="Users"
+            rows={items}
+            keyOf={(u) => u.name}
+            testid="user-row"
+            columns={[
+              ["Name", (u) => u.name],
+              ["Rights", (u) => (u.disabled ? "disabled" : u.admin ? "administrator" : "")],
+              ["Created", (u) => <Ago at={u.created} />, "num"],
+              ["", (u) => <UserActions user={u} change={change} ask={ask} />, "acts"],
+            ]}
+          />
         )}
       </Loaded>
       {link && <OneTimeLink {...link} />}
-      <div class="filters entry">
+      <div class="filters">
         <NewUser created={users.reload} />
       </div>
     </Panel>
+  );
+}
+
+interface UserActionsProps {
+  user: ServerUser;
+  change: (user: string, body: { disabled?: boolean; admin?: boolean }) => Promise<unknown>;
+  ask: (user: string, what: "password-reset" | "sign-in-link") => Promise<unknown>;
+}
+
+function UserActions({ user: u, change, ask }: UserActionsProps) {
+  if (u.disabled)
+    return (
+      <ActionButton class="sm" run={() => change(u.name, { disabled: false })}>
+        Enable
+      </ActionButton>
+    );
+  return (
+    <>
+      <ActionButton class="sm" run={() => ask(u.name, "sign-in-link")}>
+        Sign-in link
+      </ActionButton>{" "}
+      <ActionButton
+        class="sm"
+        run={async () => {
+          if (confirm(`End the password and the sessions of ${u.name}? They choose a new one.`))
+            await ask(u.name, "password-reset");
+        }}
+      >
+        Reset password
+      </ActionButton>{" "}
+      <ActionButton class="sm" run={() => change(u.name, { admin: !u.admin })}>
+        {u.admin ? "Remove administrator" : "Make administrator"}
+      </ActionButton>{" "}
+      <ActionButton
+        class="sm"
+        run={async () => {
+          if (confirm(`Disable ${u.name}? Their sessions and tokens end now.`))
+            await change(u.name, { disabled: true });
+        }}
+      >
+        Disable
+      </ActionButton>
+    </>
   );
 }
 

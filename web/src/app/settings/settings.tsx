@@ -1,7 +1,7 @@
 import type { BrowserSession } from "../../api/server.gen";
 import { Panel } from "../../widgets/basics";
+import { ShortTable } from "../../widgets/table/card-table";
 import { ActionButton } from "../parts/action-button";
-import { ScrollRegion } from "../parts/scroll-region";
 import { Ago } from "../parts/time-text";
 import { useCan, useTeam } from "../shell/context";
 import { Loaded } from "../shell/loaded";
@@ -65,45 +65,39 @@ function Sessions() {
     <Panel title="Your sessions" note="Browsers in which you are signed in" class="mt" testid="sessions">
       <Loaded from={sessions}>
         {({ items }) => (
-          <ScrollRegion label="Sessions">
-            <table class="data">
-              <thead>
-                <tr>
-                  <th>Browser</th>
-                  <th>Address</th>
-                  <th class="num">Signed in</th>
-                  <th />
-                </tr>
-              </thead>
-              <tbody>
-                {items.map((s) => (
-                  <tr key={s.id} data-testid="session-row">
-                    <td>
-                      <span class="cut" title={s.agent}>
-                        {s.agent || "unknown"}
-                      </span>
-                    </td>
-                    <td class="mono">{s.address}</td>
-                    <td class="num">
-                      <Ago at={s.created} now="just now" />
-                    </td>
-                    <td class="acts">
-                      {s.current ? (
-                        "this one"
-                      ) : (
-                        <ActionButton
-                          class="sm"
-                          run={() => api.send("DELETE", `me/sessions/${s.id}`).then(sessions.reload)}
-                        >
-                          End
-                        </ActionButton>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </ScrollRegion>
+          <ShortTable
+            label="Sessions"
+            rows={items}
+            keyOf={(s) => s.id}
+            testid="session-row"
+            columns={[
+              [
+                "Browser",
+                (s) => (
+                  <span class="cut" title={s.agent}>
+                    {s.agent || "unknown"}
+                  </span>
+                ),
+              ],
+              ["Address", (s) => s.address, "mono"],
+              ["Signed in", (s) => <Ago at={s.created} now="just now" />, "num"],
+              [
+                "",
+                (s) =>
+                  s.current ? (
+                    "this one"
+                  ) : (
+                    <ActionButton
+                      class="sm"
+                      run={() => api.send("DELETE", `me/sessions/${s.id}`).then(sessions.reload)}
+                    >
+                      End
+                    </ActionButton>
+                  ),
+                "acts",
+              ],
+            ]}
+          />
         )}
       </Loaded>
     </Panel>

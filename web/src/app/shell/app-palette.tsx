@@ -1,12 +1,22 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../../api/server";
 import type { Cluster, ErrorGroup, HostedReport } from "../../api/server.gen";
+import type { Model } from "../../model/model";
 import { ago } from "../../model/text/format";
+import { useRunCommands } from "../../viewer/viewer-palette";
 import { type Command, CommandPalette, commonCommands } from "../../widgets/controls/command-palette";
 import { useTeam } from "./context";
 
-/** Search for sections, clusters, errors, reports and actions. */
-export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: () => void; onHelp: () => void }) {
+interface Props {
+  /** The run that the page shows. */
+  run: Model | null;
+  open: boolean;
+  onClose: () => void;
+  onHelp: () => void;
+}
+
+/** Search for everything in the open run, and for sections, runs, errors, reports and actions. */
+export function AppPalette({ run, open, onClose, onHelp }: Props) {
   const { api, router, account } = useTeam();
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<Command[]>([]);
@@ -25,7 +35,7 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
           setFound([
             ...(c.status === "fulfilled" ? c.value.items : []).map(
               (x): Command => ({
-                group: search ? "Clusters" : "Recent clusters",
+                group: search ? "Runs" : "Recent runs",
                 text: x.name || x.id,
                 hint: `${x.user} · ${x.state}${x.start ? ` · ${ago(Date.now() * 1000 - Date.parse(x.start) * 1000)}` : ""}`,
                 icon: "stream",
@@ -60,9 +70,10 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
       clearTimeout(timer);
     };
   }, [open, query]);
+  const inRun = useRunCommands(run, query, open);
   const want = query.trim().toLowerCase();
   const fixed: Command[] = [
-    ...SECTIONS.map(
+    ...ALL_SECTIONS.map(
       ([id, name, letter]): Command => ({
         group: "Go to",
         text: name,
@@ -76,13 +87,18 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
   ];
   const matching = fixed.filter((i) => !want || i.text.toLowerCase().includes(want));
   const items = want
-    ? [...found, ...matching]
-    : [...matching.filter((i) => i.group === "Go to"), ...found, ...matching.filter((i) => i.group !== "Go to")];
+    ? [...inRun, ...found, ...matching]
+    : [
+        ...inRun.filter((i) => i.group === "Views"),
+        ...matching.filter((i) => i.group === "Go to"),
+        ...found,
+        ...matching.filter((i) => i.group !== "Go to"),
+      ];
   return (
     <CommandPalette
       open={open}
       onClose={onClose}
-      placeholder="Cluster, error or report"
+      placeholder={run ? "View, task key, run or error" : "Run, error or report"}
       query={query}
       onQuery={setQuery}
       items={items}
@@ -90,13 +106,14 @@ export function AppPalette({ open, onClose, onHelp }: { open: boolean; onClose: 
   );
 }
 
-/** Sections of the app: path, name, and the key after G that opens it. */
+/** Sections of the navigation: path, name, and the key after G that opens it. */
 export const SECTIONS = [
   ["", "Home", "h"],
-  ["clusters", "Clusters", "c"],
+  ["runs", "Runs", "r"],
   ["errors", "Errors", "e"],
-  ["reports", "Reports", "r"],
   ["usage", "Usage", "u"],
   ["explore", "Explore", "x"],
-  ["settings", "Settings", "s"],
 ] as const;
+
+/** All sections: reports are a part of Runs, and settings are in the menu of the account. */
+export const ALL_SECTIONS = [...SECTIONS, ["reports", "Reports", "p"], ["settings", "Settings", "s"]] as const;

@@ -1,24 +1,36 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { forgetPageSecret } from "../../api/page-secret";
 import { switchTheme } from "../../charts/theme";
+import type { Model } from "../../model/model";
 import { takesKeys } from "../../viewer/viewer-keys";
+import { Popover } from "../../widgets/controls/popover";
+import {
+  COMMON_SHORTCUTS,
+  type Dialog,
+  HelpDialog,
+  type Shortcut,
+  SkipLink,
+  TopTools,
+} from "../../widgets/controls/topbar";
 import { Brand, Icon } from "../../widgets/icon";
 import { Toasts } from "../../widgets/toast";
-import { AppPalette, SECTIONS } from "./app-palette";
-import { useTeam } from "./context";
+import { ALL_SECTIONS, AppPalette, SECTIONS } from "./app-palette";
+import { PaletteContext, useTeam } from "./context";
 import { Link } from "./link";
 
 /** The top bar with the sections, and the page below it. */
 export function AppShell({ section, children }: { section: string; children: ComponentChildren }) {
-  const { account, me, router, api } = useTeam();
-  const [dialog, open] = useState<"" | "palette" | "help">("");
+  const { account, router } = useTeam();
+  const [dialog, open] = useState<Dialog>("");
   const [menu, setMenu] = useState(false);
+  const [run, setRun] = useState<Model | null>(null);
+  const palette = useMemo(() => ({ open: () => open("palette"), show: setRun }), []);
   const main = useRef<HTMLDivElement>(null);
   useEffect(() => {
     let pressedG = Number.NEGATIVE_INFINITY;
     const onKey = (event: KeyboardEvent) => {
-      // The viewer handles its own keys.
+      // The views of a run handle their own keys.
       if (document.querySelector("[data-viewer]")) return;
       const key = event.key.toLowerCase();
       if ((event.ctrlKey || event.metaKey) && key === "k") {
@@ -28,7 +40,7 @@ export function AppShell({ section, children }: { section: string; children: Com
       if (event.ctrlKey || event.metaKey || event.altKey || takesKeys(event.target as HTMLElement | null)) return;
       if (performance.now() - pressedG < 1500) {
         pressedG = Number.NEGATIVE_INFINITY;
-        const entry = SECTIONS.find(([, , letter]) => letter === key);
+        const entry = ALL_SECTIONS.find(([, , letter]) => letter === key);
         if (entry) router.go(router.href([account, entry[0]].filter(Boolean)));
       } else if (key === "/") {
         event.preventDefault();
@@ -43,16 +55,7 @@ export function AppShell({ section, children }: { section: string; children: Com
   useEffect(() => setMenu(false), [section]);
   return (
     <>
-      <a
-        class="skip"
-        href="#content"
-        onClick={(e) => {
-          e.preventDefault();
-          main.current?.focus();
-        }}
-      >
-        Skip to content
-      </a>
+      <SkipLink to={main} />
       <header class="topbar">
         <button
           type="button"
@@ -77,123 +80,93 @@ export function AppShell({ section, children }: { section: string; children: Com
           ))}
         </nav>
         <span class="grow" />
-        <button
-          type="button"
-          class="searchbtn"
-          aria-label="Search"
-          onClick={() => open("palette")}
-          data-testid="open-palette"
-        >
-          <Icon name="search" />
-          <span>Search</span>
-          <kbd>/</kbd>
-        </button>
-        <button
-          type="button"
-          class="btn ghost iconbtn"
-          aria-label="Switch theme"
-          title="Switch theme (T)"
-          onClick={switchTheme}
-          data-testid="theme"
-        >
-          <Icon name="sun" />
-        </button>
-        <button
-          type="button"
-          class="btn ghost iconbtn hide-n"
-          aria-label="Keyboard shortcuts"
-          title="Keyboard shortcuts (?)"
-          onClick={() => open("help")}
-        >
-          <Icon name="help" />
-        </button>
-        <div class="acct">
-          {me.accounts.length > 1 ? (
-            <select
-              class="sel"
-              aria-label="Account"
-              value={account}
-              onChange={(e) => router.go(router.href([e.currentTarget.value]))}
-            >
-              {me.accounts.map((a) => (
-                <option key={a.name}>{a.name}</option>
-              ))}
-            </select>
-          ) : (
-            <span>{account}</span>
-          )}
-          {me.kind === "session" && (
-            <button
-              type="button"
-              class="btn ghost sm"
-              title={`Signed in as ${me.user}`}
-              data-testid="sign-out"
-              onClick={() =>
-                void api.send("DELETE", "session").then(() => {
-                  forgetPageSecret();
-                  location.assign(router.href(["login"]));
-                })
-              }
-            >
-              Sign out
-            </button>
-          )}
-        </div>
+        <TopTools open={open} />
+        <AccountMenu key={section} section={section} />
       </header>
       <div id="content" ref={main} tabIndex={-1}>
-        {children}
+        <PaletteContext.Provider value={palette}>{children}</PaletteContext.Provider>
       </div>
       <AppPalette
+        run={run}
         open={dialog === "palette"}
         onClose={() => open((now) => (now === "palette" ? "" : now))}
         onHelp={() => open("help")}
       />
-      <AppHelp open={dialog === "help"} onClose={() => open((now) => (now === "help" ? "" : now))} />
+      <HelpDialog
+        shortcuts={SHORTCUTS}
+        open={dialog === "help"}
+        onClose={() => open((now) => (now === "help" ? "" : now))}
+      >
+        Runs have more shortcuts: press <kbd>?</kbd> there.
+      </HelpDialog>
       <Toasts />
     </>
   );
 }
 
-/** Keyboard shortcuts of the app. Reports have their own help. */
-function AppHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
-  const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    if (open && !ref.current?.open) ref.current?.showModal();
-    if (!open && ref.current?.open) ref.current.close();
-  }, [open]);
+/** The account, and a menu with its settings, other accounts and signing out. */
+function AccountMenu({ section }: { section: string }) {
+  const { account, me, router, api } = useTeam();
+  const signOut = () =>
+    void api.send("DELETE", "session").then(() => {
+      forgetPageSecret();
+      location.assign(router.href(["login"]));
+    });
   return (
-    <dialog class="palette help" ref={ref} onClose={onClose} aria-label="Keyboard shortcuts">
-      <h2>Keyboard shortcuts</h2>
-      <dl class="kv">
-        {SECTIONS.map(([id, name, letter]) => (
-          <>
-            <dt key={id}>
-              <kbd>G</kbd> <kbd>{letter.toUpperCase()}</kbd>
-            </dt>
-            <dd>{name}</dd>
-          </>
-        ))}
-        <dt>
-          <kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>K</kbd>
-        </dt>
-        <dd>Search</dd>
-        <dt>
-          <kbd>T</kbd>
-        </dt>
-        <dd>Switch theme</dd>
-        <dt>
-          <kbd>?</kbd>
-        </dt>
-        <dd>Keyboard shortcuts</dd>
-      </dl>
-      <p class="pfoot">
-        <span>
-          Reports have more shortcuts: press <kbd>?</kbd> there.
-        </span>
-        <button type="button" class="btn sm push" onClick={() => ref.current?.close()}>
-          Close
-        </button>
+    <Popover
+      class="acct"
+      testid="account-menu"
+      button={
+        <>
+          <span class="cut">
+            <span class="sr">Account</span>
+            <Person name={account} />
+          </span>
+          <Icon name="chev" />
+        </>
+      }
+    >
+      <p class="faint">
+        {me.kind === "session" ? `Signed in as ${me.user}` : me.user} in {account}
       </p>
-    </dialog>
+      <Link to={[account, "settings"]} aria-current={section === "settings" ? "page" : undefined} testid="nav-settings">
+        Settings
+      </Link>
+      {me.accounts
+        .filter((other) => other.name !== account)
+        .map((other) => (
+          <Link key={other.name} to={[other.name]}>
+            Switch to {other.name}
+          </Link>
+        ))}
+      {me.kind === "session" && (
+        <button type="button" data-testid="sign-out" onClick={signOut}>
+          Sign out
+        </button>
+      )}
+    </Popover>
+  );
+}
+
+const SHORTCUTS: readonly Shortcut[] = [
+  ...ALL_SECTIONS.map(([, name, letter]): Shortcut => [["G", letter.toUpperCase()], name]),
+  ...COMMON_SHORTCUTS,
+];
+
+/** A name with its initials. */
+function Person({ name }: { name: string }) {
+  const letters = name
+    .split(/[ ._-]+/)
+    .map((part) => part[0] ?? "")
+    .join("")
+    .slice(0, 2)
+    .toUpperCase();
+  return (
+    <>
+      <span class="avatar" aria-hidden="true">
+        {letters}
+      </span>
+      {name}
+    </>
   );
 }

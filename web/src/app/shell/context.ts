@@ -2,6 +2,7 @@ import { createContext } from "preact";
 import { useContext, useEffect, useReducer } from "preact/hooks";
 import type { Api } from "../../api/server";
 import type { Me, Scope } from "../../api/server.gen";
+import type { Model } from "../../model/model";
 import type { Router } from "../../model/page/router";
 
 /** What every page of the app needs: the API, the signed-in user, the account and the router. */
@@ -15,6 +16,17 @@ export interface Team {
 }
 
 export const TeamContext = createContext<Team | null>(null);
+
+/** The search of the app. A page that shows a run lends it the run, so that one search finds everything. */
+export interface Palette {
+  open: () => void;
+  show: (run: Model | null) => void;
+}
+
+/** Opens another view of the run on the page, by its hash. */
+export const OpenView = createContext<(hash: string) => void>(() => undefined);
+
+export const PaletteContext = createContext<Palette | null>(null);
 
 export function useTeam(): Team {
   const team = useContext(TeamContext);

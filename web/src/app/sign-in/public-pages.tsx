@@ -146,7 +146,7 @@ function Setup({ router }: { router: Router }) {
       <Field
         label="Team name"
         name="team"
-        hint="Lowercase letters, digits and hyphens. Part of every URL, as in /team/clusters"
+        hint="Lowercase letters, digits and hyphens. Part of every URL, as in /team/runs"
       />
     </SignInForm>
   );

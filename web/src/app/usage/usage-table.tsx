@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { Usage, UsageLine } from "../../api/server.gen";
-import { count, dollars, nbytes, percent } from "../../model/text/format";
+import { count, dollarParts, dollars, nbytes, percent } from "../../model/text/format";
 import { Empty } from "../../widgets/basics";
 import { DataTable } from "../../widgets/table/table";
 import type { ViewColumn } from "../../widgets/table/table-rows";
@@ -17,7 +17,9 @@ export const BY: readonly (readonly [By, string])[] = [
   ["prefix", "By prefix"],
 ];
 
-export function UsageTable({ used: { items, by } }: { used: Usage }) {
+export function UsageTable({ used: { items: all, by } }: { used: Usage }) {
+  // Days on which nothing happened are only in the chart.
+  const items = useMemo(() => all.filter((l) => by !== "day" || l.thread_seconds > 0 || l.tasks > 0), [all, by]);
   const max = Math.max(...items.map((l) => l.cost), 1e-9);
   const columns = useMemo<ViewColumn<UsageLine>[]>(
     () => [
@@ -27,7 +29,7 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
         value: (l) => (l.label === l.name ? l.name : `${l.label} ${l.name}`),
         cell: (l) => <UsageName line={l} by={by} />,
       },
-      { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, cell: (l) => dollars(l.cost) },
+      { id: "cost", head: "Est. cost", num: true, value: (l) => l.cost, text: dollars },
       { id: "split", head: "", value: (l) => l.cost, cell: (l) => <CostBar line={l} max={max} /> },
       ...(by === "prefix"
         ? []
@@ -37,38 +39,20 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
               head: "Busy",
               num: true,
               value: (l: UsageLine) => l.cost_busy,
-              cell: (l: UsageLine) => dollars(l.cost_busy),
+              cell: (l: UsageLine) => dollarParts([l.cost_busy, l.cost_idle])[0],
             },
             {
               id: "idle",
               head: "Idle",
               num: true,
               value: (l: UsageLine) => l.cost_idle,
-              cell: (l: UsageLine) => dollars(l.cost_idle),
+              cell: (l: UsageLine) => dollarParts([l.cost_busy, l.cost_idle])[1],
             },
-            {
-              id: "thread",
-              head: "Thread time",
-              num: true,
-              value: (l: UsageLine) => l.thread_seconds,
-              cell: (l: UsageLine) => seconds(l.thread_seconds),
-            },
+            { id: "thread", head: "Thread time", num: true, value: (l: UsageLine) => l.thread_seconds, text: seconds },
           ]),
-      {
-        id: "compute",
-        head: "Compute",
-        num: true,
-        value: (l) => l.compute_seconds,
-        cell: (l) => seconds(l.compute_seconds),
-      },
-      {
-        id: "transfer",
-        head: "Transfer",
-        num: true,
-        value: (l) => l.transfer_seconds,
-        cell: (l) => seconds(l.transfer_seconds),
-      },
-      { id: "tasks", head: "Tasks", num: true, value: (l) => l.tasks, cell: (l) => count(l.tasks) },
+      { id: "compute", head: "Compute", num: true, value: (l) => l.compute_seconds, text: seconds },
+      { id: "transfer", head: "Transfer", num: true, value: (l) => l.transfer_seconds, text: seconds },
+      { id: "tasks", head: "Tasks", num: true, value: (l) => l.tasks, text: count },
       {
         id: "errors",
         head: "Errors",
@@ -76,11 +60,14 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
         value: (l) => l.errors,
         cell: (l) => <span class={l.errors ? "bad" : "zero"}>{count(l.errors)}</span>,
       },
-      { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, cell: (l) => nbytes(l.nbytes) },
+      { id: "nbytes", head: "Results", num: true, value: (l) => l.nbytes, text: nbytes },
     ],
     [items, by],
   );
-  const note = by === "prefix" ? "prefixes. Cost of busy threads." : `${by}s. Blue: busy. Hatched: idle.`;
+  const note =
+    by === "prefix"
+      ? "prefixes. Cost of busy threads."
+      : `${by}s${by === "day" ? " with usage" : ""}. Blue: busy. Hatched: idle.`;
   return (
     <DataTable
       label="Usage"
@@ -88,6 +75,7 @@ export function UsageTable({ used: { items, by } }: { used: Usage }) {
       title={BY.find(([id]) => id === by)?.[1] ?? ""}
       note={note}
       rows={items}
+      of={all.length}
       columns={columns}
       rowKey={(l) => l.name}
       sort={{ id: by === "day" ? "name" : "cost", down: true }}
@@ -110,7 +98,7 @@ function UsageName({ line, by }: { line: UsageLine; by: By }) {
     );
   if (by === "user")
     return (
-      <Link class="cut" to={[account, "clusters"]} params={{ user: line.name, since: "all" }}>
+      <Link class="cut" to={[account, "runs"]} params={{ user: line.name, since: "all" }}>
         {line.name}
       </Link>
     );

@@ -2,11 +2,12 @@ import { useMemo } from "preact/hooks";
 import type { Usage } from "../../api/server.gen";
 import { capital } from "../../model/activity";
 import { useParam } from "../../model/page/hooks";
-import { count, dollars, duration, money, shares } from "../../model/text/format";
+import { count, dollarParts, dollars, duration, money, shares } from "../../model/text/format";
 import { type UsageBars, usageBars, usageTicks } from "../../model/usage";
 import { BarRows } from "../../widgets/bars/bar-rows";
 import { Panel } from "../../widgets/basics";
 import { Pick, Seg } from "../../widgets/controls/inputs";
+import { MetricStrip } from "../../widgets/metric-strip";
 import { useWidth } from "../../widgets/use-canvas";
 import { seconds } from "../parts/time-text";
 import { useTeam } from "../shell/context";
@@ -40,21 +41,15 @@ export function UsagePage() {
         {(u) => (
           <>
             <CostSentence used={u} period={PERIODS.find(([id]) => id === since)?.[1] ?? since} />
-            <dl class="panel metrics eq">
-              {[
+            <MetricStrip
+              metrics={[
                 ["Clusters", count(u.clusters), ""],
                 ["Thread time", seconds(u.total.thread_seconds), "worker threads × their uptime"],
                 ["Est. cost", money(u.total.cost), "based on your prices"],
-                ["Busy", money(u.total.cost_busy), u.total.cost > 0 ? `${split(u)[0]} of it` : ""],
-                ["Idle", money(u.total.cost_idle), u.total.cost > 0 ? `${split(u)[1]} of it` : ""],
-              ].map(([label, value, note]) => (
-                <div class="metric" key={label}>
-                  <dt>{label}</dt>
-                  <dd class="v">{value}</dd>
-                  <dd class="s">{note}</dd>
-                </div>
-              ))}
-            </dl>
+                ["Busy", moneyParts(u)[0], u.total.cost > 0 ? `${split(u)[0]} of it` : ""],
+                ["Idle", moneyParts(u)[1], u.total.cost > 0 ? `${split(u)[1]} of it` : ""],
+              ].map(([label, value, note]) => ({ id: label, label, value, note }))}
+            />
             <UsageChart used={u} />
             <Panel class="mt">
               <UsageTable used={u} />
@@ -69,6 +64,11 @@ export function UsagePage() {
 /** Busy and idle shares of the cost. They add up to 100 %. */
 export function split({ total }: Usage): string[] {
   return shares([total.cost_busy, total.cost_idle]);
+}
+
+/** Busy and idle cost. They add up to the cost as it is shown. */
+function moneyParts({ total }: Usage): string[] {
+  return dollarParts([total.cost_busy, total.cost_idle]).map((text) => text.replace("<", "less than "));
 }
 
 /** The cost in a sentence. */
@@ -102,6 +102,7 @@ function UsageChart({ used }: { used: Usage }) {
   return (
     <Panel
       title={title}
+      note={data.bars.length < used.items.length && used.by === "day" ? "without the days before the first run" : ""}
       class="mt"
       testid="usage-chart"
       right={
@@ -172,7 +173,7 @@ function UsageDays({ data, format, label }: { data: UsageBars; format: (v: numbe
           <g key={value}>
             <path d={`M${GUTTER} ${Math.round(y(value)) + 0.5}H${width}`} stroke="var(--line-faint)" />
             <text x={GUTTER - 8} y={y(value) + 4} text-anchor="end">
-              {value === 0 ? "0" : format(value)}
+              {value === 0 ? "0" : format(value).replace(/ 0 (s|min)$/, "")}
             </text>
           </g>
         ))}

@@ -1,7 +1,14 @@
 import type { Raw } from "../../api/decode";
 import type { Report } from "../../api/schema.gen";
 import type { Source } from "../../api/source";
-import { DETAIL_COLUMNS, DRAWN_COLUMNS, type StreamView, type TaskDetail, type TaskStream } from "../../model/stream";
+import {
+  DETAIL_COLUMNS,
+  DRAWN_COLUMNS,
+  type StreamView,
+  type TaskDetail,
+  type TaskMark,
+  type TaskStream,
+} from "../../model/stream";
 import type { Answers, Ask, Reply } from "./messages";
 import { RequestHandler } from "./request-handler";
 import StreamWorker from "./stream.worker?worker&inline";
@@ -165,10 +172,15 @@ export class StreamClient implements TaskStream {
     return this.ask({ kind: "tasks", t0, t1, limit });
   }
 
-  async find(text: string, limit: number): Promise<{ task: number; key: string }[]> {
+  async find(text: string, limit: number): Promise<{ tasks: number[]; of: number }> {
     await this.ready;
     await this.loadDetails();
     return this.ask({ kind: "find", text, limit });
+  }
+
+  async marks(tasks: readonly number[]): Promise<TaskMark[]> {
+    await this.ready;
+    return this.ask({ kind: "marks", tasks });
   }
 
   /** Load the large detail columns on first use. */

@@ -11,7 +11,9 @@ import type { LaneLayout } from "./layout";
 
 const TOP = 0;
 
-/** Hatch the time when a worker was not connected. */
+const PERIOD_COLOURS = { paused: "--st-warn-bg", starting: "--bg-sunken" } as const;
+
+/** Hatch the time when a worker was not connected, and tint the time when it was paused or had just joined. */
 export function drawBackdrop(
   g: CanvasRenderingContext2D,
   width: number,
@@ -23,6 +25,7 @@ export function drawBackdrop(
 ): void {
   const x = (t: number) => ((t - s.t0) / (s.t1 - s.t0)) * width;
   g.save();
+  const periods = Map.groupBy(model.report.worker_periods, (period) => period.worker);
   for (const group of layout.groups) {
     const y = group.y - scroll;
     if (y > height || y + group.height < 0) continue;
@@ -30,8 +33,15 @@ export function drawBackdrop(
     if (!worker) continue;
     const from = x(model.since(worker.start_us));
     const to = x(model.stopOf(worker));
+    for (const period of periods.get(worker.worker) ?? []) {
+      const left = Math.max(0, x(model.since(period.start_us)));
+      g.fillStyle = css(PERIOD_COLOURS[period.state]);
+      g.fillRect(left, y, Math.min(width, x(model.since(period.stop_us))) - left, group.height - 1);
+    }
     if (from > 1.5) hatch(g, 0, y, Math.min(from, width), group.height - 1);
-    if (to < width - 1.5) hatch(g, Math.max(0, to), y, width - Math.max(0, to), group.height - 1);
+    // A worker that is there until the end of what is known has not left.
+    const hasLeft = model.stopOf(worker) < model.since(model.report.stop_us);
+    if (hasLeft && to < width - 1.5) hatch(g, Math.max(0, to), y, width - Math.max(0, to), group.height - 1);
   }
   g.restore();
 }
@@ -91,17 +101,17 @@ export function drawGutter(
     const worker = model.report.workers[group.worker];
     const share = busy?.[group.worker];
     const right = narrow || share === undefined || Number.isNaN(share) ? "" : percent(share).replace(">99 %", "100 %");
+    const left = narrow ? 4 : 16;
+    const name = worker ? model.shortWorker(worker.worker) : "";
+    const beside = width - left - (right ? 38 : 4);
+    // A name without room beside the share stands above it, in lanes of two lines.
+    const line = right && group.height >= 28 && g.measureText(name).width > beside ? 7 : 0;
     g.fillStyle = css("--text-3");
     g.textAlign = "right";
-    if (right) g.fillText(right, width - 7, middle);
-    const left = narrow ? 4 : 16;
+    if (right) g.fillText(right, width - 7, middle + line);
     g.fillStyle = css("--text-2");
     g.textAlign = "left";
-    g.fillText(
-      truncate(g, worker ? model.shortWorker(worker.worker) : "", width - left - (right ? 38 : 4)),
-      left,
-      middle,
-    );
+    g.fillText(truncate(g, name, line ? width - left - 4 : beside), left, middle - line);
   }
 }
 
@@ -116,17 +126,17 @@ const STYLES_OF: Readonly<Record<Category, (style: number) => boolean>> = {
   idle: () => false,
 };
 
-/** Return the colour of each bar style. Styles outside the highlighted prefix or activity are faded. */
-export function palette(focus: number, activity: Category | null): Uint32Array {
-  const names = [
-    ...Array.from({ length: 12 }, (_, i) => `--cat-${i + 1}`),
-    "--cat-rest",
-    "--act-failed",
-    "--act-transfer",
-    "--act-disk",
-    "--act-serialize",
-  ];
-  return Uint32Array.from(names, (name, i) =>
-    pixelOf(name, (focus < 0 || i === focus) && (!activity || STYLES_OF[activity](i)) ? 1 : 0.15),
+/** The colours of bar styles after the prefixes. */
+const OTHER_STYLES = ["--cat-rest", "--act-failed", "--act-transfer", "--act-disk", "--act-serialize"] as const;
+
+/** Return the colour of each bar style, `prefixes` are the first. Styles outside the highlighted prefix or activity are faded; all if `faded`. */
+export function palette(
+  prefixes: readonly string[],
+  focus = -1,
+  activity: Category | null = null,
+  faded = false,
+): Uint32Array {
+  return Uint32Array.from([...prefixes, ...OTHER_STYLES], (name, i) =>
+    pixelOf(name, !faded && (focus < 0 || i === focus) && (!activity || STYLES_OF[activity](i)) ? 1 : 0.15),
   );
 }

@@ -1,6 +1,7 @@
 import { decodeLines, decodeNumbers, type Numbers, type Raw } from "../../api/decode";
 import type { Lane, Stream } from "../../api/schema.gen";
 import {
+  BAR_STYLE,
   barStyles,
   decodeStream,
   keyOf,
@@ -9,6 +10,7 @@ import {
   type StreamData,
   type StreamView,
   type TaskDetail,
+  type TaskMark,
 } from "../../model/stream";
 import { buildMip, halve, type Mip } from "./mip";
 import { paint } from "./paint";
@@ -33,11 +35,16 @@ export class StreamEngine {
     private readonly data: StreamData,
     private readonly styles: Uint8Array,
     private readonly longest: Float64Array,
+    /** Returns the key of a task, if keys are not among the columns. */
+    private readonly keyAt: ((task: number) => string) | null,
   ) {}
 
   static async load({ stream, raws, end }: StreamInit): Promise<StreamEngine> {
-    const columns = await numbers(stream, raws);
-    const data = decodeStream(stream, columns, end);
+    return StreamEngine.of(stream, decodeStream(stream, await numbers(stream, raws), end));
+  }
+
+  /** Return an engine for decoded bars. */
+  static of(stream: Stream, data: StreamData, keyAt: ((task: number) => string) | null = null): StreamEngine {
     const styles = barStyles(data, stream.actions, stream.statuses);
     const longest = new Float64Array(stream.lanes.length);
     stream.lanes.forEach((lane, l) => {
@@ -45,7 +52,7 @@ export class StreamEngine {
       for (let i = lane.first; i < lane.first + lane.count; i++) if (data.length[i] > most) most = data.length[i];
       longest[l] = most;
     });
-    return new StreamEngine(stream, data, styles, longest);
+    return new StreamEngine(stream, data, styles, longest, keyAt);
   }
 
   /** Build the bins for zoomed-out views in the background, a few lanes at a time. */
@@ -128,6 +135,7 @@ export class StreamEngine {
       nbytes: value("nbytes"),
       wait: value("wait"),
       queue: value("queue"),
+      isLost: value("lost") > 0,
       computation: value("computation"),
       key: this.key(task),
       parts,
@@ -148,18 +156,38 @@ export class StreamEngine {
     return { rows, of };
   }
 
-  /** Return at most `limit` tasks whose key contains the text. */
-  find(text: string, limit: number): { task: number; key: string }[] {
+  find(text: string, limit: number): { tasks: number[]; of: number } {
     const want = text.toLowerCase();
-    const found: { task: number; key: string }[] = [];
-    for (let task = 0; task < this.data.tasks && found.length < limit; task++) {
-      const key = this.key(task);
-      if (key.toLowerCase().includes(want)) found.push({ task, key });
+    const { bar, start, tasks, columns } = this.data;
+    const status = this.stream.statuses.indexOf(want);
+    const found: number[] = [];
+    for (let task = 0; task < tasks; task++) {
+      const isFailed = want === "failed" && this.styles[bar[task]] === BAR_STYLE.failed;
+      if (isFailed || (status >= 0 && columns.status?.[task] === status) || this.key(task).toLowerCase().includes(want))
+        found.push(task);
     }
-    return found;
+    found.sort((a, b) => start[bar[a]] - start[bar[b]]);
+    return { tasks: found.slice(0, limit), of: found.length };
+  }
+
+  marks(tasks: readonly number[]): TaskMark[] {
+    const { bar, start, length } = this.data;
+    return tasks
+      .filter((task) => task >= 0 && task < this.data.tasks)
+      .map((task) => {
+        const at = bar[task];
+        return {
+          task,
+          lane: this.stream.lanes.findIndex((l) => at >= l.first && at < l.first + l.count),
+          start: start[at],
+          stop: start[at] + length[at],
+          style: this.styles[at],
+        };
+      });
   }
 
   private key(task: number): string {
+    if (this.keyAt) return this.keyAt(task);
     if (this.stream.templates.length) return keyOf(this.stream, this.data.columns, task);
     const line = this.lines[task] ?? "";
     // Keys with line breaks are stored as JSON.

@@ -26,13 +26,12 @@ export function fill(
   const { start, length } = data;
   const width = line.width;
   for (let i = from; i < to; i++) {
-    let x0 = (start[i] - t0) * scale;
-    if (x0 >= width) break;
-    let x1 = x0 + length[i] * scale;
-    if (x1 <= 0) continue;
-    if (gap > 0 && x1 - x0 >= 3 * gap) x1 -= gap;
-    if (x0 < 0) x0 = 0;
-    if (x1 > width) x1 = width;
+    const left = (start[i] - t0) * scale;
+    if (left >= width) break;
+    const right = left + length[i] * scale;
+    if (right <= 0) continue;
+    const x0 = Math.max(0, left);
+    const x1 = Math.min(width, gap > 0 && right - left >= 3 * gap ? right - gap : right);
     const p0 = x0 | 0;
     const p1 = x1 | 0;
     const style = styles[i];

@@ -1,5 +1,5 @@
 import type { Raw } from "../../api/decode";
-import type { StreamView, TaskDetail } from "../../model/stream";
+import type { StreamView, TaskDetail, TaskMark } from "../../model/stream";
 import type { StreamInit } from "./engine";
 
 /** Requests from the page to the worker. */
@@ -12,7 +12,8 @@ export type Ask =
   | { kind: "first"; t0: number; t1: number }
   | { kind: "tasks"; t0: number; t1: number; limit: number }
   | { kind: "more"; raws: Partial<Record<string, Raw>> }
-  | { kind: "find"; text: string; limit: number };
+  | { kind: "find"; text: string; limit: number }
+  | { kind: "marks"; tasks: readonly number[] };
 
 /** Response to each request. */
 export interface Answers {
@@ -24,7 +25,8 @@ export interface Answers {
   first: number;
   tasks: { rows: TaskDetail[]; of: number };
   more: null;
-  find: { task: number; key: string }[];
+  find: { tasks: number[]; of: number };
+  marks: TaskMark[];
 }
 
 export interface Reply {

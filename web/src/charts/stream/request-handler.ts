@@ -35,6 +35,8 @@ export class RequestHandler {
         return null;
       case "find":
         return engine.find(ask.text, ask.limit);
+      case "marks":
+        return engine.marks(ask.tasks);
     }
   }
 }

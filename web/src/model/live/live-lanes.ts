@@ -1,5 +1,5 @@
 import type { Column } from "../../api/increments";
-import { BAR_STYLE } from "../stream";
+import { LIVE_CATEGORIES } from "./live-sums";
 
 /** Bars of all lanes that are kept. The oldest are forgotten first. */
 export const MAX_BARS = 50_000;
@@ -10,43 +10,23 @@ export interface LiveLane {
   thread: number;
   start: number[];
   length: number[];
-  style: number[];
+  /** Positions in LIVE_CATEGORIES. */
+  category: number[];
   prefix: number[];
   key: string[];
+  /** The number of the execution in the order of arrival, which stays; -1 for other activities. */
+  task: number[];
   /** Length of the longest bar. */
   longest: number;
 }
 
-/** A bar under the pointer. */
-export interface LiveBar {
-  lane: LiveLane;
-  start: number;
-  length: number;
-  style: number;
-  prefix: number;
-  key: string;
-}
+const COLUMNS = ["start", "length", "category", "prefix", "key", "task"] as const;
 
-const COLUMNS = ["start", "length", "style", "prefix", "key"] as const;
+const FAILED = LIVE_CATEGORIES.indexOf("failed");
 
-/** Return the style of a bar from its category and the rank of its prefix. */
-export function styleOf(category: number, prefix: number): number {
-  switch (category) {
-    case 0:
-      return Math.min(prefix, BAR_STYLE.rest);
-    case 1:
-      return BAR_STYLE.transfer;
-    case 2:
-      return BAR_STYLE.disk;
-    case 3:
-      return BAR_STYLE.serialize;
-    default:
-      return BAR_STYLE.failed;
-  }
-}
-
-function isExecution(style: number): boolean {
-  return style <= BAR_STYLE.failed;
+/** Whether a bar is an execution. The other bars are transfers, disk and serialization. */
+export function isExecution(category: number): boolean {
+  return category === 0 || category === FAILED;
 }
 
 /** The threads of a live run and their latest bars. */
@@ -56,7 +36,10 @@ export class LiveLanes {
   revision = 0;
   private readonly byName = new Map<string, LiveLane>();
   private count = 0;
-  private executions = 0;
+  /** Executions that have arrived, with those that are forgotten. */
+  tasks = 0;
+  /** Grows with every change of the bars. */
+  version = 0;
   /** Bars that started before are forgotten. */
   since = 0;
 
@@ -64,16 +47,11 @@ export class LiveLanes {
     return this.count;
   }
 
-  /** Executions among the bars. The other bars are transfers, disk and serialization. */
-  get tasks(): number {
-    return this.executions;
-  }
-
   private lane(worker: string, thread: number): LiveLane {
     const name = `${worker}\0${thread}`;
     let found = this.byName.get(name);
     if (!found) {
-      found = { worker, thread, start: [], length: [], style: [], prefix: [], key: [], longest: 0 };
+      found = { worker, thread, start: [], length: [], category: [], prefix: [], key: [], task: [], longest: 0 };
       this.byName.set(name, found);
       this.lanes.push(found);
       this.revision++;
@@ -94,21 +72,22 @@ export class LiveLanes {
     for (let i = 0; i < start.length; i++) {
       const own = prefixes[prefix[i]] ?? 0;
       const target = lanes[lane[i]];
-      if (target) this.insert(target, start[i], length[i], styleOf(category[i], own), own, keys[i] ?? "");
+      if (target) this.insert(target, start[i], length[i], category[i], own, keys[i] ?? "");
     }
+    if (start.length > 0) this.version++;
     if (this.count > MAX_BARS) this.forgetOldest();
   }
 
-  private insert(lane: LiveLane, start: number, length: number, style: number, prefix: number, key: string): void {
+  private insert(lane: LiveLane, start: number, length: number, category: number, prefix: number, key: string): void {
+    const task = isExecution(category) ? this.tasks++ : -1;
     if (start + length < this.since) return;
     // Nearly all bars start after those that are known.
     let at = lane.start.length;
     while (at > 0 && lane.start[at - 1] > start) at--;
-    const values = { start, length, style, prefix, key };
+    const values = { start, length, category, prefix, key, task };
     for (const name of COLUMNS) (lane[name] as (number | string)[]).splice(at, 0, values[name]);
     lane.longest = Math.max(lane.longest, length);
     this.count++;
-    if (isExecution(style)) this.executions++;
   }
 
   /** Forget bars that ended before a time. */
@@ -125,18 +104,24 @@ export class LiveLanes {
 
   /** Forget a fifth of the bars, those that started first. */
   private forgetOldest(): void {
-    const starts = Float64Array.from(this.lanes.flatMap((lane) => lane.start)).sort();
-    const before = starts[Math.floor(starts.length / 5)];
-    this.since = Math.max(this.since, before);
+    const starts = new Float64Array(this.count);
+    let at = 0;
+    for (const lane of this.lanes) {
+      starts.set(lane.start, at);
+      at += lane.start.length;
+    }
+    const last = starts.sort()[Math.floor(starts.length / 5)];
+    this.since = Math.max(this.since, last);
     for (const lane of this.lanes) {
       let drop = 0;
-      while (drop < lane.start.length && lane.start[drop] < before) drop++;
+      // Also those that start at the same time: of very many bars that were cut at the start of the window, none would go.
+      while (drop < lane.start.length && lane.start[drop] <= last) drop++;
       this.drop(lane, drop);
     }
   }
 
   private drop(lane: LiveLane, count: number): void {
-    this.executions -= lane.style.slice(0, count).filter(isExecution).length;
+    if (count > 0) this.version++;
     this.count -= count;
     for (const name of COLUMNS) lane[name].splice(0, count);
   }
@@ -151,30 +136,4 @@ export class LiveLanes {
       this.byName.delete(`${lane.worker}\0${lane.thread}`);
     }
   }
-}
-
-/** Return the bar of a lane at a time, or the nearest within `slack`; null if there is none. */
-export function barAt(lane: LiveLane, t: number, slack: number): LiveBar | null {
-  let best = -1;
-  let distance = slack;
-  for (let i = lane.start.length - 1; i >= 0; i--) {
-    const a = lane.start[i];
-    if (a + lane.longest < t - slack) break;
-    const b = a + lane.length[i];
-    const away = t < a ? a - t : t > b ? t - b : 0;
-    // A short activity lies over the execution that it belongs to.
-    if (away < distance || (away === 0 && (best < 0 || lane.length[i] < lane.length[best]))) {
-      distance = away;
-      best = i;
-    }
-  }
-  if (best < 0) return null;
-  return {
-    lane,
-    start: lane.start[best],
-    length: lane.length[best],
-    style: lane.style[best],
-    prefix: lane.prefix[best],
-    key: lane.key[best],
-  };
 }

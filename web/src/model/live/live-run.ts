@@ -16,6 +16,13 @@ class Numbered {
   readonly names: string[] = [];
   private readonly numbers = new Map<string, number>();
 
+  constructor(known: ReadonlyMap<string, number> = new Map()) {
+    for (const [name, number] of known) {
+      this.numbers.set(name, number);
+      this.names[number] = name;
+    }
+  }
+
   number(name: string): number {
     let found = this.numbers.get(name);
     if (found === undefined) {
@@ -24,65 +31,6 @@ class Numbered {
       this.numbers.set(name, found);
     }
     return found;
-  }
-}
-
-/** Values by second and activity. */
-export class LiveActivities {
-  private readonly names = new Numbered();
-  private readonly values = new Map<number, Map<number, number>>();
-
-  add(part: Increment["parts"]["activities"], names: readonly (readonly [string, string, string])[]): void {
-    const numbers = names.map((name) => this.names.number(name.join("\0")));
-    for (let i = 0; i < part.second.length; i++) {
-      const second = this.values.get(part.second[i]) ?? new Map<number, number>();
-      const number = numbers[part.activity[i]];
-      second.set(number, (second.get(number) ?? 0) + part.value[i]);
-      this.values.set(part.second[i], second);
-    }
-  }
-
-  forget(before: number): void {
-    for (const second of this.values.keys()) if (second < before) this.values.delete(second);
-  }
-
-  /** Return the sums of [from, to) seconds by context, label and unit, largest first. */
-  sums(from: number, to: number, unit: string): { context: string; label: string; value: number }[] {
-    const sums = new Map<number, number>();
-    for (const [second, values] of this.values)
-      if (second >= from && second < to)
-        for (const [number, value] of values) sums.set(number, (sums.get(number) ?? 0) + value);
-    return [...sums]
-      .map(([number, value]) => {
-        const [context = "", label = "", of = ""] = this.names.names[number].split("\0");
-        return { context, label, of, value };
-      })
-      .filter((sum) => sum.of === unit && sum.value > 0)
-      .sort((a, b) => b.value - a.value);
-  }
-}
-
-/** Bytes received by workers, by second. */
-class LiveTransfers {
-  private readonly bytes = new Map<number, number>();
-
-  add(part: Increment["parts"]["transfers"]): void {
-    for (let i = 0; i < part.second.length; i++)
-      this.bytes.set(part.second[i], (this.bytes.get(part.second[i]) ?? 0) + part.nbytes[i]);
-  }
-
-  forget(before: number): void {
-    for (const second of this.bytes.keys()) if (second < before) this.bytes.delete(second);
-  }
-
-  /** Return bytes per second in `count` bins of `width` seconds. */
-  bins(from: number, width: number, count: number): number[] {
-    const bins = new Array<number>(count).fill(0);
-    for (const [second, bytes] of this.bytes) {
-      const b = Math.floor((second - from) / width);
-      if (b >= 0 && b < count) bins[b] += bytes / width;
-    }
-    return bins;
   }
 }
 
@@ -100,13 +48,17 @@ export class LiveRun {
   workers = new LiveWorkers();
   busy = new LiveBusy();
   stacks = new LiveStacks();
-  activities = new LiveActivities();
-  transfers = new LiveTransfers();
   errors = new Map<string, IncrementError>();
-  private prefixNames = new Numbered();
+  private prefixNames: Numbered;
   private nowUs = 0;
+  private knownUs = 0;
   private receivedMs = 0;
   private tidied = 0;
+
+  /** `known` is the order of the prefixes that have run so far: it is the colour of their bars. */
+  constructor(known: ReadonlyMap<string, number> = new Map()) {
+    this.prefixNames = new Numbered(known);
+  }
 
   get prefixes(): readonly string[] {
     return this.prefixNames.names;
@@ -120,6 +72,7 @@ export class LiveRun {
     this.isLive = header.is_live;
     this.window = header.window;
     this.nowUs = Math.max(this.nowUs, header.now_us - header.origin_us);
+    this.knownUs = Math.max(this.knownUs, header.known_until_us - header.origin_us);
     this.receivedMs = atMs;
     if (header.is_first) this.busy.start(header.history, header.first_second);
     const prefixes = header.names.prefixes.map((name) => this.prefixNames.number(name));
@@ -127,8 +80,6 @@ export class LiveRun {
     this.lanes.add(parts.bars, header.keys, header.names.lanes, prefixes);
     this.busy.add(parts.busy, prefixes);
     this.workers.add(parts.samples, header.names.workers);
-    this.transfers.add(parts.transfers);
-    this.activities.add(parts.activities, header.names.activities);
     this.stacks.add(parts.stacks, parts.nodes, header.names.frames);
     for (const error of header.errors) this.addError(error);
     for (let i = 0; i < parts.busy.count.length; i++) this.tasks += parts.busy.count[i];
@@ -141,8 +92,6 @@ export class LiveRun {
     this.workers = new LiveWorkers();
     this.busy = new LiveBusy();
     this.stacks = new LiveStacks();
-    this.activities = new LiveActivities();
-    this.transfers = new LiveTransfers();
     this.errors = new Map();
     this.tasks = 0;
     this.leftOut = 0;
@@ -165,8 +114,22 @@ export class LiveRun {
     this.lanes.forgetEmpty((worker) => this.workers.isConnected(worker));
     this.busy.forget(before);
     this.stacks.forget(before);
-    this.activities.forget(before);
-    this.transfers.forget(before);
+    this.workers.forget(before);
+  }
+
+  /** The time in microseconds since the origin from which every execution is known. */
+  get keptFrom(): number {
+    return Math.max(this.busy.first * SECOND, this.lanes.since);
+  }
+
+  /** The time of the last increment in microseconds since the origin. */
+  get latest(): number {
+    return this.nowUs;
+  }
+
+  /** The time in microseconds since the origin up to which rows have arrived. Later threads are neither busy nor idle. */
+  get knownUntil(): number {
+    return this.knownUs;
   }
 
   /** Return the current time in microseconds since the origin, between increments by the page's clock. */

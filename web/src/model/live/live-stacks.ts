@@ -1,5 +1,5 @@
 import type { Column } from "../../api/increments";
-import { byLine, type FlameNode, type LineTime, topDown, type Whose } from "../flame";
+import type { Whose } from "../flame";
 
 /** Nodes that are kept; further stacks end at the deepest known node. */
 const MAX_NODES = 50_000;
@@ -8,13 +8,14 @@ type Frame = [string, string, number, Whose];
 
 /** The stacks of a live run as one growing tree, and samples by second. */
 export class LiveStacks {
-  private readonly frames: Frame[] = [];
+  readonly frames: Frame[] = [];
   private readonly frameOf = new Map<string, number>();
-  private readonly nodes: number[] = [];
+  readonly nodes: number[] = [];
   /** Parent plus one; 0 for roots. */
-  private readonly parents: number[] = [];
+  readonly parents: number[] = [];
   private readonly nodeOf = new Map<string, number>();
-  private readonly counts = new Map<number, Map<number, number>>();
+  /** Samples by second and node. */
+  readonly counts = new Map<number, Map<number, number>>();
 
   add(
     stacks: Record<string, Column>,
@@ -66,18 +67,5 @@ export class LiveStacks {
 
   forget(before: number): void {
     for (const second of this.counts.keys()) if (second < before) this.counts.delete(second);
-  }
-
-  /** Return the flame graph and the hottest lines of some seconds. */
-  flame(from: number, to: number): { top: FlameNode; lines: LineTime[] } {
-    const self = new Float64Array(this.nodes.length);
-    for (const [second, counts] of this.counts)
-      if (second >= from && second <= to) for (const [node, count] of counts) self[node] += count;
-    const stacks = {
-      frames: this.frames,
-      nodes: Uint32Array.from(this.nodes),
-      parents: Uint32Array.from(this.parents),
-    };
-    return { top: topDown(stacks, self, "all samples"), lines: byLine(stacks, self) };
   }
 }

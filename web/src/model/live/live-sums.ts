@@ -6,8 +6,19 @@ export const LIVE_CATEGORIES = ["compute", "transfer", "disk", "serialize", "fai
 const KINDS = LIVE_CATEGORIES.length;
 const FAILED = KINDS - 1;
 
+/** Thread time and executions of one category. */
+export interface LiveSum {
+  second: number;
+  /** Seconds that it covers. */
+  length: number;
+  prefix: number;
+  category: number;
+  us: number;
+  count: number;
+}
+
 /** Sums over some time. */
-export interface Busy {
+interface Busy {
   /** Microseconds by category. */
   us: number[];
   /** Executions that ended. */
@@ -32,7 +43,9 @@ export class LiveBusy {
   private readonly old = new Map<number, Busy>();
   private step = 10;
   /** Seconds before this are only known in steps. */
-  private first = 0;
+  first = 0;
+  /** The end of the last second, or step of the time before, in which something ran; 0 if nothing did. */
+  last = 0;
 
   /** Start with the sums of the whole run; seconds from `first` on come with increments. */
   start(history: IncrementHistory | null, first: number): void {
@@ -42,6 +55,7 @@ export class LiveBusy {
     history.seconds.forEach((second, i) => {
       if (second + this.step > this.first) return;
       const busy = this.oldAt(second);
+      if (history.us[i] > 0) this.last = Math.max(this.last, second + this.step);
       busy.us[0] += history.us[i];
       busy.tasks += history.tasks[i];
       busy.errors += history.errors[i];
@@ -49,7 +63,8 @@ export class LiveBusy {
   }
 
   private oldAt(second: number): Busy {
-    const at = Math.floor(second / this.step) * this.step;
+    // The first step may begin before the run.
+    const at = Math.floor(Math.max(0, second) / this.step) * this.step;
     let found = this.old.get(at);
     if (!found) {
       found = noBusy();
@@ -61,6 +76,7 @@ export class LiveBusy {
   add(part: Record<string, Column>, prefixes: readonly number[]): void {
     const { second, prefix, category, us, count } = part;
     for (let i = 0; i < second.length; i++) {
+      if (us[i] > 0) this.last = Math.max(this.last, second[i] + 1);
       if (second[i] < this.first) {
         this.addOld(second[i], category[i], us[i], count[i]);
         continue;
@@ -112,50 +128,17 @@ export class LiveBusy {
     }
   }
 
-  /** Return the sums of `count` bins of `width` seconds from second `from` on. Old steps are spread evenly. */
-  bins(from: number, width: number, count: number): Busy[] {
-    const bins = Array.from({ length: count }, noBusy);
-    const put = (second: number, length: number, busy: Busy) => {
-      const first = Math.max(0, Math.floor((second - from) / width));
-      const last = Math.min(count - 1, Math.ceil((second + length - from) / width) - 1);
-      for (let b = first; b <= last; b++) {
-        const a = Math.max(second, from + b * width);
-        const z = Math.min(second + length, from + (b + 1) * width);
-        const share = (z - a) / length;
-        if (share <= 0) continue;
-        busy.us.forEach((us, k) => {
-          bins[b].us[k] += us * share;
-        });
-        bins[b].tasks += busy.tasks * share;
-        bins[b].errors += busy.errors * share;
+  /** Call `put` with all sums. Sums of the time before do not have a prefix (-1), and cover several seconds. */
+  each(put: (sum: LiveSum) => void): void {
+    for (const [second, { us, tasks, errors }] of this.old)
+      for (let category = 0; category < KINDS; category++) {
+        const count = category === FAILED ? errors : category === 0 ? tasks - errors : 0;
+        if (us[category] > 0 || count > 0)
+          put({ second, length: this.step, prefix: -1, category, us: us[category], count });
       }
-    };
-    for (const [second, busy] of this.old) put(second, this.step, busy);
-    for (const [second, cells] of this.cells) {
-      if (second + 1 <= from || second >= from + width * count) continue;
-      const busy = noBusy();
-      for (const [key, cell] of cells) {
-        busy.us[key % KINDS] += cell.us;
-        busy.tasks += cell.count;
-        if (key % KINDS === FAILED) busy.errors += cell.count;
-      }
-      put(second, 1, busy);
-    }
-    return bins;
-  }
-
-  /** Return microseconds and executions of each prefix in [from, to) seconds. Old steps do not have prefixes. */
-  byPrefix(from: number, to: number): Map<number, Cell> {
-    const sums = new Map<number, Cell>();
-    for (const [second, cells] of this.cells) {
-      if (second < from || second >= to) continue;
-      for (const [key, cell] of cells) {
-        const prefix = Math.floor(key / KINDS);
-        const sum = sums.get(prefix) ?? { us: 0, count: 0 };
-        sums.set(prefix, { us: sum.us + cell.us, count: sum.count + cell.count });
-      }
-    }
-    return sums;
+    for (const [second, cells] of this.cells)
+      for (const [key, { us, count }] of cells)
+        put({ second, length: 1, prefix: Math.floor(key / KINDS), category: key % KINDS, us, count });
   }
 
   /** The number of seconds and steps in memory. */

@@ -1,48 +1,35 @@
 import type { Column } from "../../api/increments";
+import { LIVE_WINDOW_S } from "../../api/limits.gen";
 import type { IncrementWorker } from "../../api/server.gen";
 
-/** A worker and its last sample. */
+export const MEMORY_MEASURES = ["memory", "managed", "spilled"] as const;
+/** What is kept of the samples of a worker. */
+const MEASURES = [...MEMORY_MEASURES, "paused"] as const;
+type Measure = (typeof MEASURES)[number];
+
+/** Seconds of samples that are kept: the window, and what arrives before the next one is forgotten. */
+export const KEPT_S = LIVE_WINDOW_S + 60;
+
+/** A worker and its samples of the last minutes. */
 export interface LiveWorker extends IncrementWorker {
-  memory: number;
-  managed: number;
-  spilled: number;
-  cpu: number;
-  executing: number;
-  ready: number;
-  paused: boolean;
+  /** Values of second `s` at `s % KEPT_S`, NaN without a sample; null without any. */
+  samples: Record<Measure, Float32Array> | null;
+  /** The last second with a sample; -1 without one. */
+  last: number;
 }
 
-/** Sums over all connected workers. */
-export interface Totals {
-  memory: number;
-  memory_limit: number;
-  spilled: number;
-  cpu: number;
-  executing: number;
-  ready: number;
-  threads: number;
-  workers: number;
-}
+const unknown = () => new Float32Array(KEPT_S).fill(Number.NaN);
 
-const SUMMED = ["memory", "memory_limit", "spilled", "cpu", "executing", "ready", "threads"] as const;
-/** Moments that are kept: ten minutes by second, and coarser ones before. */
-const MAX_MOMENTS = 2_400;
-
-/** Workers, and their sums at the end of every second in which one of them sent a sample. */
+/** Workers and their memory by second. A worker has 11 kB of samples, however long the page is open. */
 export class LiveWorkers {
   readonly workers = new Map<string, LiveWorker>();
-  private moments: { second: number; totals: Totals }[] = [];
 
   update(rows: readonly IncrementWorker[]): void {
     for (const row of rows) {
       const known = this.workers.get(row.worker);
       // An address that is used again: rows of the worker that left before may come later.
       if (known && row.start_us < known.start_us) continue;
-      const values =
-        known && row.stop_us === 0
-          ? known
-          : { memory: 0, managed: 0, spilled: 0, cpu: 0, executing: 0, ready: 0, paused: false };
-      this.workers.set(row.worker, { ...values, ...row });
+      this.workers.set(row.worker, { samples: known?.samples ?? null, last: known?.last ?? -1, ...row });
     }
   }
 
@@ -50,72 +37,48 @@ export class LiveWorkers {
     return this.workers.get(worker)?.stop_us === 0;
   }
 
-  get connected(): LiveWorker[] {
-    return [...this.workers.values()].filter((worker) => worker.stop_us === 0);
-  }
-
   /** Add samples, in order of their seconds. */
   add(samples: Record<string, Column>, names: readonly string[]): void {
     const { second } = samples;
     for (let i = 0; i < second.length; i++) {
       const worker = this.workers.get(names[samples.worker[i]]);
-      if (worker && worker.stop_us === 0) {
-        for (const name of ["memory", "managed", "spilled", "cpu", "executing", "ready"] as const)
-          worker[name] = samples[name][i];
-        worker.paused = samples.paused[i] > 0;
+      if (!worker || second[i] <= worker.last - KEPT_S) continue;
+      worker.samples ??= { memory: unknown(), managed: unknown(), spilled: unknown(), paused: unknown() };
+      for (const name of MEASURES) {
+        const values = worker.samples[name];
+        // The place of a second was used by one that is too old now.
+        for (let s = Math.max(worker.last + 1, second[i] - KEPT_S + 1); s <= second[i]; s++)
+          values[s % KEPT_S] = Number.NaN;
+        values[second[i] % KEPT_S] = samples[name][i];
       }
-      if (i + 1 === second.length || second[i + 1] !== second[i]) this.note(second[i]);
+      worker.last = Math.max(worker.last, second[i]);
     }
   }
 
-  private note(second: number): void {
-    const last = this.moments.at(-1);
-    const totals = this.totals();
-    if (last && last.second >= second) last.totals = totals;
-    else this.moments.push({ second, totals });
-    if (this.moments.length > MAX_MOMENTS) {
-      // Keep every second one of the older half.
-      const half = this.moments.length >> 1;
-      this.moments = this.moments.filter((_, i) => i >= half || i % 2 === 0);
-    }
+  /** Forget the samples of workers that left before a second. */
+  forget(before: number): void {
+    for (const worker of this.workers.values())
+      if (worker.stop_us !== 0 && worker.last < before) Object.assign(worker, { samples: null, last: -1 });
   }
+}
 
-  totals(): Totals {
-    const sums: Totals = {
-      memory: 0,
-      memory_limit: 0,
-      spilled: 0,
-      cpu: 0,
-      executing: 0,
-      ready: 0,
-      threads: 0,
-      workers: 0,
-    };
-    for (const worker of this.workers.values()) {
-      if (worker.stop_us !== 0) continue;
-      for (const name of SUMMED) sums[name] += worker[name];
-      sums.workers++;
-    }
-    return sums;
+/** Return the seconds [from, to) in which a worker was paused. */
+export function pausesOf(worker: LiveWorker): [number, number][] {
+  const found: [number, number][] = [];
+  for (let second = Math.max(0, worker.last - KEPT_S + 1); second <= worker.last; second++) {
+    // Without a sample, the worker is as it was before.
+    const paused = sampleAt(worker, "paused", second);
+    const open = found.at(-1);
+    const isOpen = open?.[1] === second;
+    if (open && isOpen && paused !== 0) open[1] = second + 1;
+    else if (paused > 0) found.push([second, second + 1]);
   }
+  return found;
+}
 
-  /** Return the values of a measure in [from, to] seconds: where they are known, and the last one before. */
-  series(measure: keyof Totals, from: number, to: number): { x: number[]; y: number[] } {
-    const x: number[] = [];
-    const y: number[] = [];
-    for (const { second, totals } of this.moments) {
-      if (second > to) break;
-      if (second < from && x.length > 0) {
-        x.length = 0;
-        y.length = 0;
-      }
-      x.push(second + 0.5);
-      y.push(totals[measure]);
-    }
-    return { x, y };
-  }
-
-  get size(): number {
-    return this.moments.length;
-  }
+/** Return a value of a worker in a second, NaN if it is not known. */
+export function sampleAt({ samples, last }: LiveWorker, measure: Measure, second: number): number {
+  return samples && second >= 0 && second <= last && second > last - KEPT_S
+    ? samples[measure][second % KEPT_S]
+    : Number.NaN;
 }

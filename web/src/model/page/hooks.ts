@@ -1,5 +1,5 @@
 import { createContext } from "preact";
-import { useContext, useEffect, useMemo, useReducer, useState } from "preact/hooks";
+import { useContext, useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 import type { Category } from "../../api/schema.gen";
 import type { CubeData } from "../cube";
 import type { CubeName, Model } from "../model";
@@ -17,39 +17,72 @@ export function useModel(): Model {
 /** Return the state of the page and re-render when it changes. */
 export function useNav(): State {
   const { nav } = useModel();
+  return useStored(nav, () => nav.state);
+}
+
+/** Return a value of a store. Re-renders only when the value changes: the selection of a run that goes on moves 20 times a second. */
+function useStored<T extends string | State | null | undefined>(
+  store: { subscribe(listener: () => void): () => void },
+  read: () => T,
+): T {
+  const latest = useRef({ read, value: read() });
+  latest.current = { read, value: read() };
   const [, rerender] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => nav.subscribe(() => rerender(0)), [nav]);
-  return nav.state;
+  useEffect(() => {
+    const update = () => {
+      if (latest.current.read() !== latest.current.value) rerender(0);
+    };
+    // Effects run after the paint: the value may have changed since.
+    update();
+    return store.subscribe(update);
+  }, [store]);
+  return latest.current.value;
 }
 
 /** Return the current view. Re-renders only when the view changes, not with the selection. */
 export function useView(): View {
   const { nav } = useModel();
-  const [view, set] = useState(nav.state.view);
-  useEffect(() => nav.subscribe(() => set(nav.state.view)), [nav]);
-  return view;
+  return useStored(nav, () => nav.state.view);
 }
 
 /** Return the activity filter if the view supports it. */
 export function useActivity(): Category | null {
-  const { activity, view } = useNav();
-  return FILTERED_BY_ACTIVITY.includes(view) ? activity : null;
+  const { nav } = useModel();
+  return useStored(nav, () => (FILTERED_BY_ACTIVITY.includes(nav.state.view) ? nav.state.activity : null));
 }
 
 export function useSelection(): Selection {
   return useNav().selection;
 }
 
+/** Return the selection. While it moves with a run that goes on, it changes with the model, which is once a second. */
+export function useSteadySelection(delayMs = 0): Selection {
+  const model = useModel();
+  const { nav } = model;
+  const [steady, set] = useState(nav.state.selection);
+  useEffect(() => {
+    let timer = 0;
+    let wasNow = false;
+    const update = () => {
+      clearTimeout(timer);
+      const next = nav.state.selection;
+      if (next.isNow ? !wasNow : delayMs === 0) set(next);
+      else if (!next.isNow) timer = window.setTimeout(() => set(next), delayMs);
+      wasNow = next.isNow === true;
+    };
+    update();
+    const stop = nav.subscribe(update);
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, [model]);
+  return steady;
+}
+
 /** Return the selection once it has not changed for 90 ms: for sums and tables, which are too slow to follow a drag. */
 export function useSettledSelection(): Selection {
-  const now = useSelection();
-  const [settled, set] = useState(now);
-  useEffect(() => {
-    if (now === settled) return;
-    const timer = setTimeout(() => set(now), 90);
-    return () => clearTimeout(timer);
-  }, [now]);
-  return settled;
+  return useSteadySelection(90);
 }
 
 /** Return the middle of each selected bin, in microseconds since the start: the x axis of plots. */
@@ -72,9 +105,8 @@ export const ParamContext = createContext<ParamStore | null>(null);
 export function useParam(name: string, otherwise = ""): [string, (value: string) => void] {
   const store = useContext(ParamContext);
   if (!store) throw new Error("useParam needs a ParamContext");
-  const [, rerender] = useReducer((n: number) => n + 1, 0);
-  useEffect(() => store.subscribe(() => rerender(0)), [store]);
-  return [store.params[name] ?? otherwise, (next) => store.set({ [name]: next === otherwise ? undefined : next })];
+  const value = useStored(store, () => store.params[name] ?? otherwise);
+  return [value, (next) => store.set({ [name]: next === otherwise ? undefined : next })];
 }
 
 export type Loaded<T> = { value: T; error: null } | { value: null; error: string | null };

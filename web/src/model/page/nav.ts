@@ -44,7 +44,8 @@ const seconds = (us: number) => String(Math.round(us) / 1e6);
 
 export function toHash(state: State): string {
   const query = new URLSearchParams();
-  if (!state.selection.whole) query.set("t", `${seconds(state.selection.t0)}-${seconds(state.selection.t1)}`);
+  const { whole, isNow } = state.selection;
+  if (!whole && !isNow) query.set("t", `${seconds(state.selection.t0)}-${seconds(state.selection.t1)}`);
   if (state.activity) query.set("activity", state.activity);
   for (const [key, value] of Object.entries(state.params)) query.set(key, value);
   const text = query.toString();
@@ -60,7 +61,7 @@ export class Nav {
 
   /** `inUrl` is false for charts inside another page: their selection is not in the URL. */
   constructor(
-    readonly axis: Axis,
+    public axis: Axis,
     private readonly first: View,
     readonly inUrl = true,
   ) {
@@ -131,6 +132,12 @@ export class Nav {
   select(selection: Selection): void {
     this.state = { ...this.state, selection };
     this.scheduleWrite();
+  }
+
+  /** Move the selection with a run that goes on. The URL does not change. */
+  follow(selection: Selection): void {
+    this.state = { ...this.state, selection };
+    this.notify();
   }
 
   /** Write at most 4 times a second: browsers allow about 200 changes in 30 s, and a drag changes the state with every move. */

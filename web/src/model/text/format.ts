@@ -49,10 +49,10 @@ export function duration(us: number): string {
   return `${commas(Math.floor(hours / 24))} d ${hours % 24} h`;
 }
 
-/** Format how long ago something happened: `now`, `40 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */
+/** Format how long ago something happened: `now`, `6 s ago`, `5 min ago`, `3 h ago`, `yesterday`, `4 days ago`, `6 weeks ago`. */
 export function ago(us: number): string {
   const s = us / 1e6;
-  if (s < 10) return "now";
+  if (s < 2) return "now";
   if (s < 60) return `${Math.floor(s)} s ago`;
   if (s < 3600) return `${Math.floor(s / 60)} min ago`;
   if (s < 86400) return `${Math.floor(s / 3600)} h ago`;
@@ -67,6 +67,28 @@ export function dollars(x: number): string {
   if (x < 0.005) return x > 0 ? "<$0.01" : "$0";
   const digits = x < 999.995 ? 2 : 0;
   return `$${x.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
+/** Format the parts of an amount of money so that they add up to the amount as it is shown. */
+export function dollarParts(parts: readonly number[]): string[] {
+  const total = parts.reduce((a, b) => a + b, 0);
+  const unit = total < 999.995 ? 0.01 : 1;
+  const whole = remaindered(
+    parts.map((x) => x / unit),
+    Math.round(total / unit),
+  );
+  // A part below half a cent is "<$0.01", although its neighbour has the whole cent.
+  const small = (x: number) => dollars(unit < 1 ? Math.min(x, 0.004) : x);
+  return whole.map((n, i) => (n > 0 ? dollars(n * unit) : small(parts[i])));
+}
+
+/** Round numbers so that they add up to `total`: the largest remainders are rounded up. */
+function remaindered(exact: readonly number[], total: number): number[] {
+  const whole = exact.map(Math.floor);
+  const order = exact.map((x, i) => ({ i, rest: x - whole[i] })).sort((a, b) => b.rest - a.rest);
+  let left = total - whole.reduce((a, b) => a + b, 0);
+  for (const { i } of order) if (left-- > 0) whole[i] += 1;
+  return whole;
 }
 
 /** Format an amount of money for a sentence or a metric: `less than $0.01` instead of `<$0.01`. */
@@ -180,14 +202,11 @@ export function span(from: number, to: number): string {
   return a === b ? a : `${a} to ${b}`;
 }
 
-/** Format percentages that add up to 100. */
-export function shares(values: readonly number[]): string[] {
+/** Format percentages that add up to 100, or to the percentage `of` that they share. */
+export function shares(values: readonly number[], of = 100): string[] {
   const total = values.reduce((a, b) => a + b, 0);
   if (total <= 0) return values.map(() => "0 %");
-  const exact = values.map((v) => (v / total) * 100);
-  const whole = exact.map(Math.floor);
-  const order = exact.map((x, i) => ({ i, rest: x - whole[i] })).sort((a, b) => b.rest - a.rest);
-  let left = 100 - whole.reduce((a, b) => a + b, 0);
-  for (const { i } of order) if (left-- > 0) whole[i] += 1;
+  const exact = values.map((v) => (v / total) * of);
+  const whole = remaindered(exact, of);
   return whole.map((w, i) => (exact[i] > 0 && exact[i] < 0.95 ? percent(exact[i] / 100) : `${w} %`));
 }

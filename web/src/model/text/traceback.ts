@@ -8,32 +8,45 @@ export interface Frame {
   isUserCode: boolean;
 }
 
+/** An exception: its message after the frames, and its frames, outermost first. */
+export interface Raised {
+  error: string;
+  frames: Frame[];
+}
+
 export interface Fold {
   isUserCode: boolean;
   frames: Frame[];
 }
 
 const HEAD = /^\s*File "(.*)", line (\d+)(?:, in (.*))?$/;
+/** The lines of Python between an exception and the one that followed from it. */
+const LINK = /^(The above exception was the direct cause of|During handling of the above exception, another)/;
 const LIBRARY =
   /site-packages|dist-packages|[\\/]lib[\\/]python\d|[\\/]lib64[\\/]|^<frozen|[\\/](distributed|dask)[\\/]|[\\/]Lib[\\/]/;
 
-export function parseTraceback(text: string): { frames: Frame[]; rest: string[] } {
-  const frames: Frame[] = [];
-  const rest: string[] = [];
+/** Return the exceptions of a traceback as Python prints them: the cause comes before what followed from it. */
+export function parseTraceback(text: string): Raised[] {
+  let raised: Raised = { error: "", frames: [] };
+  const chain = [raised];
   let now: Frame | null = null;
   for (const line of text.split("\n")) {
     const head = HEAD.exec(line);
     if (head) {
       now = { file: head[1], line: Number(head[2]), name: head[3] ?? "", code: [], isUserCode: !LIBRARY.test(head[1]) };
-      frames.push(now);
+      raised.frames.push(now);
     } else if (now && /^\s{2,}/.test(line)) {
       now.code.push(line.replace(/^ {4}/, ""));
     } else {
       now = null;
-      if (line.trim() !== "" && !line.startsWith("Traceback (most recent call last)")) rest.push(line);
+      if (LINK.test(line)) {
+        raised = { error: "", frames: [] };
+        chain.push(raised);
+      } else if (line.trim() !== "" && !line.startsWith("Traceback (most recent call last)"))
+        raised.error += raised.error ? `\n${line}` : line;
     }
   }
-  return { frames, rest };
+  return chain;
 }
 
 /** Group the frames, innermost first. Adjacent library frames form one group, which can be collapsed. */

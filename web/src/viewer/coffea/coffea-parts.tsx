@@ -56,10 +56,10 @@ function PartTable({ title, head, noun, parts }: TableProps) {
         columns={[
           { id: "name", head, value: (p) => p.name || NOTHING },
           { id: "events", head: "Events", num: true, value: (p) => p.events, cell: (p) => known(p.events, count) },
-          { id: "chunks", head: "Chunks", num: true, value: (p) => p.chunks, cell: (p) => count(p.chunks) },
+          { id: "chunks", head: "Chunks", num: true, value: (p) => p.chunks, text: count },
           { id: "read", head: "Read", num: true, value: (p) => p.bytes_read, cell: (p) => known(p.bytes_read, nbytes) },
           { id: "rate", head: "Rate per task", num: true, value: rate, cell: (p) => known(rate(p), frequency) },
-          { id: "task", head: "Task time", num: true, value: (p) => p.task_us, cell: (p) => duration(p.task_us) },
+          { id: "task", head: "Task time", num: true, value: (p) => p.task_us, text: duration },
           {
             id: "process",
             head: "process()",
@@ -67,13 +67,7 @@ function PartTable({ title, head, noun, parts }: TableProps) {
             value: (p) => p.process_us,
             cell: (p) => known(p.process_us, duration),
           },
-          {
-            id: "slowest",
-            head: "Slowest chunk",
-            num: true,
-            value: (p) => p.slowest_us,
-            cell: (p) => duration(p.slowest_us),
-          },
+          { id: "slowest", head: "Slowest chunk", num: true, value: (p) => p.slowest_us, text: duration },
           {
             id: "from",
             head: "Its first event",

@@ -1,5 +1,6 @@
 import type { Error as Failure } from "../../api/schema.gen";
 import { useModel } from "../../model/page/hooks";
+import { quantityOf } from "../../model/quantity";
 import { clock, count, counted, moment, span } from "../../model/text/format";
 import { select } from "../../model/time";
 import { Panel } from "../../widgets/basics";
@@ -37,7 +38,8 @@ export function ErrorDetail({ error: e }: { error: Failure }) {
             id: "executions",
             label: "Occurrences",
             value: count(e.count),
-            note: `of ${counted(report.totals.tasks, "task")}`,
+            quantity: quantityOf("occurrences", e.fingerprint),
+            note: `of ${counted(report.totals.tasks, "task run")}`,
           },
           {
             id: "retried",
@@ -57,7 +59,10 @@ export function ErrorDetail({ error: e }: { error: Failure }) {
           <Panel title="Common properties">
             <div class="dist">
               <CommonValues title="Prefix" values={e.prefixes} />
-              <CommonValues title="Worker" values={e.workers.map((w) => model.worker(w))} />
+              <CommonValues
+                title="Worker"
+                values={[...e.workers].sort((a, b) => model.compareWorkers(a, b)).map((w) => model.worker(w))}
+              />
             </div>
           </Panel>
           <Panel

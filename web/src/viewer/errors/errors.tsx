@@ -1,8 +1,11 @@
 import { useModel, useNav, useSettledSelection } from "../../model/page/hooks";
-import { clock, count, counted } from "../../model/text/format";
-import { Empty, Panel, ViewHead } from "../../widgets/basics";
+import { quantityOf } from "../../model/quantity";
+import { clock, count } from "../../model/text/format";
+import { ViewHead } from "../../widgets/basics";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { DataTable } from "../../widgets/table/table";
+import { AnswerLine, ShowWorkers } from "../answer-line";
+import { failuresAnswer } from "../answers";
 import { ErrorDetail } from "./error-detail";
 
 export function Errors() {
@@ -10,13 +13,14 @@ export function Errors() {
   const { params } = useNav();
   const selection = useSettledSelection();
   const { report, nav } = model;
+  const answer = failuresAnswer(report.errors, report.totals, report.workers, (address) => model.called(address));
   if (report.errors.length === 0) {
     return (
       <>
         <ViewHead title="Failures" />
-        <Panel>
-          <Empty title="No errors"> No task failed in this run.</Empty>
-        </Panel>
+        <AnswerLine answer={answer}>
+          <ShowWorkers />
+        </AnswerLine>
       </>
     );
   }
@@ -27,10 +31,10 @@ export function Errors() {
     : report.errors.filter((e) => model.since(e.first_us) < selection.t1 && model.since(e.last_us) >= selection.t0);
   return (
     <>
-      <ViewHead
-        title="Failures"
-        note={`${counted(report.errors.length, "error group")}, ${counted(report.totals.errors, "failed task")}`}
-      />
+      <ViewHead title="Failures" />
+      <AnswerLine answer={answer}>
+        <ShowWorkers />
+      </AnswerLine>
       <TimeRuler />
       <section class="panel mt" aria-label="Error groups">
         <DataTable
@@ -77,8 +81,15 @@ export function Errors() {
                 </span>
               ),
             },
-            { id: "count", head: "Occurrences", num: true, value: (e) => e.count, cell: (e) => count(e.count) },
-            { id: "retried", head: "Retried", num: true, value: (e) => e.retried, cell: (e) => count(e.retried) },
+            {
+              id: "count",
+              head: "Occurrences",
+              num: true,
+              value: (e) => e.count,
+              text: count,
+              quantity: (e) => quantityOf("occurrences", e.fingerprint),
+            },
+            { id: "retried", head: "Retried", num: true, value: (e) => e.retried, text: count },
             {
               id: "first",
               head: "First seen",

@@ -1,4 +1,4 @@
-import { joinList, splitList, unitsOf } from "../../model/fine-metrics";
+import { activityName, joinList, splitList, unitsOf } from "../../model/fine-metrics";
 import { useCube, useModel, useParam } from "../../model/page/hooks";
 import { Pick, Seg } from "../../widgets/controls/inputs";
 import { MultiPick } from "../../widgets/controls/popover";
@@ -57,6 +57,7 @@ export function FilterBar({ filters: f, activities }: { filters: Filters; activi
         label="Activity"
         noun="activities"
         options={activities}
+        nameOf={(activity) => activityName(activity)}
         chosen={f.labels}
         onChange={f.setLabels}
         testid="fine-activity"

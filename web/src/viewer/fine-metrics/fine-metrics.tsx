@@ -1,18 +1,28 @@
 import { useMemo } from "preact/hooks";
-import { CATEGORIES } from "../../api/schema.gen";
-import { categoryOf } from "../../model/activity";
-import { activityStyle, type HitRate, hitRate, legendOf, type MetricSum, sumMetrics } from "../../model/fine-metrics";
-import { useActivity, useCube, useSettledSelection } from "../../model/page/hooks";
+import {
+  activityName,
+  contextName,
+  type HitRate,
+  hitRate,
+  legendOf,
+  type MetricSum,
+  sumByStyle,
+  sumMetrics,
+} from "../../model/fine-metrics";
+import { useActivity, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
 import { count, nbytes, percent, quantity } from "../../model/text/format";
 import { type BarPart, type BarRow, BarRows } from "../../widgets/bars/bar-rows";
-import { Loading, Panel, ViewHead } from "../../widgets/basics";
+import { Loading, Panel, SectionHead, ViewHead } from "../../widgets/basics";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { PrefixName } from "../../widgets/table/prefix-name";
 import { DataTable } from "../../widgets/table/table";
-import { IdleInSelection } from "../overview/overview-reasons";
+import { AnswerLine } from "../answer-line";
+import { timeAnswer } from "../answers";
 import { FilterBar, useFilters } from "./fine-metrics-filters";
+import { ThreadTimeInSelection } from "./thread-time";
 
 export function FineMetrics() {
+  const { report } = useModel();
   const selection = useSettledSelection();
   const cube = useCube("activities");
   const category = useActivity();
@@ -33,9 +43,12 @@ export function FineMetrics() {
   );
   return (
     <>
-      <ViewHead title="Time" note="Measured by workers while they execute, fetch and send" />
+      <ViewHead title="Time" />
+      <AnswerLine answer={timeAnswer(report.split)} />
       <TimeRuler />
-      <Panel class="mt" foot={rows && <MetricLegend rows={rows} hits={hits} />}>
+      <ThreadTimeInSelection />
+      <SectionHead title="Measured by workers" note="sums of all tasks and transfers, many at once" />
+      <Panel foot={rows && <MetricLegend rows={rows} hits={hits} />}>
         <FilterBar filters={filters} activities={activities} />
       </Panel>
       {!rows ? (
@@ -49,7 +62,7 @@ export function FineMetrics() {
   );
 }
 
-/** The colours of the bars, and how many inputs were in memory. */
+/** The colours of the bars, and how many inputs were in memory if some were not. */
 function MetricLegend({ rows, hits }: { rows: readonly MetricSum[]; hits: HitRate | null }) {
   return (
     <>
@@ -61,7 +74,7 @@ function MetricLegend({ rows, hits }: { rows: readonly MetricSum[]; hits: HitRat
           </li>
         ))}
       </ul>
-      {hits && (
+      {hits && hits.share < 1 && (
         <span class="push" data-testid="hit-rate" title="The others were read back from disk after they were spilled">
           Inputs from memory: <b>{percent(hits.share)}</b> (
           {hits.unit === "count"
@@ -87,11 +100,10 @@ function Panels({ rows, unit }: { rows: MetricSum[]; unit: string }) {
         <Panel title="By activity" note="without sending" class="c6">
           <MetricBars rows={other} by="activity" unit={unit} />
         </Panel>
-        <Panel title="Sending data" note="to other workers" class="c6">
+        <Panel title="Sending data" note="to workers and clients" class="c6">
           <MetricBars rows={sending} by="activity" unit={unit} />
         </Panel>
       </div>
-      {unit === "seconds" && <IdleInSelection />}
       <section class="panel mt" aria-label="All metrics">
         <DataTable
           title="All metrics"
@@ -102,14 +114,24 @@ function Panels({ rows, unit }: { rows: MetricSum[]; unit: string }) {
           rowKey={(r) => `${r.context}/${r.prefix}/${r.activity}`}
           compact
           columns={[
-            { id: "context", head: "Context", value: (r) => r.context },
+            {
+              id: "context",
+              head: "Context",
+              value: (r) => r.context,
+              cell: (r) => <span title={r.context}>{contextName(r.context)}</span>,
+            },
             {
               id: "prefix",
               head: "Prefix",
               value: (r) => r.prefix,
               cell: (r) => <span class="mono">{r.prefix}</span>,
             },
-            { id: "activity", head: "Activity", value: (r) => r.activity },
+            {
+              id: "activity",
+              head: "Activity",
+              value: (r) => r.activity,
+              cell: (r) => <span title={r.activity}>{activityName(r.activity, r.context)}</span>,
+            },
             {
               id: "value",
               head: unit || "value",
@@ -126,9 +148,6 @@ function Panels({ rows, unit }: { rows: MetricSum[]; unit: string }) {
 
 const MAX_ROWS = 20;
 
-/** Sort order that puts activities of one colour side by side; user-defined activities come last. */
-const rank = (activity: string) => CATEGORIES.indexOf(categoryOf(activity) ?? "idle");
-
 function MetricBars({ rows, by, unit }: { rows: MetricSum[]; by: "prefix" | "activity"; unit: string }) {
   const total = rows.reduce((a, r) => a + r.value, 0);
   const grouped = Map.groupBy(rows, (r) => (by === "prefix" ? r.prefix : `${r.context}\0${r.activity}`));
@@ -138,21 +157,15 @@ function MetricBars({ rows, by, unit }: { rows: MetricSum[]; by: "prefix" | "act
   if (lines.length === 0) return <p class="callout">No measurements in {unit || "this unit"}.</p>;
   const shown = lines.slice(0, MAX_ROWS).map(({ key, members, value }): BarRow => {
     const first = members[0];
-    const barStyle = (activity: string) => {
-      const { colour, class: name } = activityStyle(activity);
-      return { colour, class: name };
-    };
-    const parts: BarPart[] =
-      by === "activity"
-        ? [{ key, value, title: `${first.activity}: ${quantity(value, unit)}`, ...barStyle(first.activity) }]
-        : members
-            .sort((a, b) => rank(a.activity) - rank(b.activity) || b.value - a.value)
-            .map((m) => ({
-              key: m.activity,
-              value: m.value,
-              title: `${m.activity}: ${quantity(m.value, unit)}`,
-              ...barStyle(m.activity),
-            }));
+    const parts = sumByStyle(members).map(
+      ({ style, value, members }): BarPart => ({
+        key: style.name,
+        value,
+        colour: style.colour,
+        class: style.class,
+        title: members.map((m) => `${activityName(m.activity, m.context)}: ${quantity(m.value, unit)}`).join("\n"),
+      }),
+    );
     return {
       key,
       parts,
@@ -166,7 +179,7 @@ function MetricBars({ rows, by, unit }: { rows: MetricSum[]; by: "prefix" | "act
           )
         ) : (
           <span title={`${first.context}: ${first.activity}`}>
-            {first.activity} <span class="faint">{first.context}</span>
+            {activityName(first.activity, first.context)} <span class="faint">{contextName(first.context)}</span>
           </span>
         ),
     };

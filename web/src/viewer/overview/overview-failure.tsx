@@ -1,6 +1,5 @@
 import { useModel } from "../../model/page/hooks";
 import { clock, count, counted } from "../../model/text/format";
-import { parseTraceback } from "../../model/text/traceback";
 import { Panel } from "../../widgets/basics";
 import { Traceback } from "../../widgets/traceback";
 
@@ -16,9 +15,7 @@ export function TopFailure() {
   const error = final[0];
   if (report.answer.state !== "failed" || !error) return null;
   const item = { item: String(report.errors.indexOf(error)) };
-  // The first exception of a chain; the headline names it.
-  const cause = parseTraceback(error.traceback).rest[0] ?? "";
-  const workers = error.workers.map((w) => model.shortWorker(w));
+  const workers = [...error.workers].sort((a, b) => model.compareWorkers(a, b)).map((w) => model.shortWorker(w));
   return (
     <div class="cols mt" data-testid="top-failure">
       <div class="c8">
@@ -33,12 +30,6 @@ export function TopFailure() {
       <div class="c4">
         <Panel title="What the failures share">
           <dl class="kv">
-            {cause && !cause.startsWith(error.type) && (
-              <>
-                <dt>Cause</dt>
-                <dd title={cause}>{cause}</dd>
-              </>
-            )}
             <dt>Failed</dt>
             <dd>{counted(error.count - error.retried, "task")}</dd>
             <dt>Retried</dt>

@@ -19,13 +19,16 @@ const ICONS: [RegExp, IconName][] = [
 export function Findings() {
   const { report } = useModel();
   const [all, setAll] = useState(false);
-  const shown = all ? report.findings : report.findings.slice(0, 3);
+  const found = eventsFirst(report.findings);
+  const shown = all ? found : found.slice(0, 3);
   if (report.findings.length === 0) return null;
   return (
     <>
       <div class="section">
         <h2>Findings</h2>
-        <span class="note">Failures first, then by estimated saving</span>
+        <span class="note">
+          {isEvent(found[0]) ? "What went wrong first, then by estimated saving" : "By estimated saving"}
+        </span>
         {report.findings.length > 3 && (
           <button type="button" class="link push" style="font-size:12px" onClick={() => setAll(!all)}>
             {all ? "Show fewer" : `Show ${report.findings.length - 3} more`}
@@ -41,6 +44,25 @@ export function Findings() {
   );
 }
 
+const EVENTS = ["error", "lost worker"];
+const isEvent = (finding: Finding) => EVENTS.includes(finding.kind);
+
+/** Move findings about what the headline says to the front. What they cost may be little. */
+function eventsFirst(findings: readonly Finding[]): Finding[] {
+  return [...findings.filter(isEvent), ...findings.filter((finding) => !isEvent(finding))];
+}
+
+/** How a saving was estimated, as a sentence. */
+function howEstimated(gain: Gain): string {
+  const wall =
+    gain.of !== "threads"
+      ? ""
+      : gain.wall_high_us > 0
+        ? `; ${duration(gain.wall_low_us)} to ${duration(gain.wall_high_us)} of the run`
+        : "; the run would not be shorter";
+  return `Estimate: ${gain.how}${wall}${gain.cost_high > 0 ? `; up to ${money(gain.cost_high)}` : ""}.`;
+}
+
 /** The estimated saving of a finding, if there is an estimate. */
 function EstimatedSaving({ gain }: { gain: Gain | null }) {
   if (!gain)
@@ -51,11 +73,9 @@ function EstimatedSaving({ gain }: { gain: Gain | null }) {
       </span>
     );
   return (
-    <span class="gain" data-testid="gain">
-      up to {duration(gain.us)}
-      <em>
-        {percent(gain.share)} of {gain.of === "run" ? "the run" : "thread time"}
-      </em>
+    <span class="gain" data-testid="gain" title={howEstimated(gain)}>
+      up to {duration(gain.us)} of {gain.of === "run" ? "the run" : "thread time"}
+      <em>{percent(gain.share)}</em>
     </span>
   );
 }
@@ -80,15 +100,6 @@ function FindingCard({ finding: f }: { finding: Finding }) {
       <h3 title={f.title}>{f.title}</h3>
       <p>{f.evidence}</p>
       {f.advice && <p class="do">{f.advice}</p>}
-      {f.gain && (
-        <p class="how">
-          Estimate: {f.gain.how}
-          {f.gain.of === "threads" &&
-            f.gain.wall_high_us > 0 &&
-            `; ${duration(f.gain.wall_low_us)} to ${duration(f.gain.wall_high_us)} of the run`}
-          {f.gain.cost_high > 0 && `; up to ${money(f.gain.cost_high)}`}.
-        </p>
-      )}
       <div class="links">
         <a
           href={model.nav.href(view, {}, selection)}

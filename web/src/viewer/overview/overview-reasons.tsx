@@ -1,8 +1,8 @@
 import type { Category, Reason } from "../../api/schema.gen";
 import { type BinRange, type CubeData, sumBy } from "../../model/cube";
-import { useFromCube, useModel, useSettledSelection } from "../../model/page/hooks";
+import { useModel } from "../../model/page/hooks";
+import { part } from "../../model/quantity";
 import { duration, shares } from "../../model/text/format";
-import { Panel } from "../../widgets/basics";
 
 /** Why tasks waited, and why threads were idle. */
 export function Reasons() {
@@ -26,6 +26,7 @@ interface ListProps {
 }
 
 function ReasonList({ title, swatch, reasons }: ListProps) {
+  const whole = part("thread-time", "activity", swatch);
   const texts = shares(reasons.map((r) => r.us));
   const total = reasons.reduce((sum, r) => sum + r.us, 0);
   return (
@@ -36,7 +37,7 @@ function ReasonList({ title, swatch, reasons }: ListProps) {
             <i class={`sw a-${swatch}`} /> {title}
           </th>
           <th scope="col" class="num">
-            {total > 0 ? duration(total) : ""}
+            {total > 0 && <data data-quantity={whole}>{duration(total)}</data>}
           </th>
           <th scope="col" class="num">
             <span class="sr">Share</span>
@@ -49,8 +50,12 @@ function ReasonList({ title, swatch, reasons }: ListProps) {
             <th scope="row" title={r.label}>
               {r.label}
             </th>
-            <td class="num">{duration(r.us)}</td>
-            <td class="num faint">{texts[i]}</td>
+            <td class="num" data-quantity={part(whole, "reason", r.reason)}>
+              {duration(r.us)}
+            </td>
+            <td class="num faint" data-quantity={part(`${swatch}-share`, "reason", r.reason)}>
+              {texts[i]}
+            </td>
           </tr>
         ))}
         {reasons.length === 0 && (
@@ -67,22 +72,6 @@ function ReasonList({ title, swatch, reasons }: ListProps) {
 
 export function byLength(reasons: readonly Reason[]): Reason[] {
   return reasons.filter((r) => r.us > 0).sort((a, b) => b.us - a.us);
-}
-
-/** Why threads were idle in the selected time. */
-export function IdleInSelection() {
-  const { report } = useModel();
-  const selection = useSettledSelection();
-  const reasons = report.split.find((s) => s.category === "idle")?.reasons ?? [];
-  const found = useFromCube("idle_by_reason", (cube) => reasonsIn(cube, reasons, selection), [selection, reasons]);
-  if (reasons.length === 0) return null;
-  return (
-    <Panel class="mt">
-      <div class="reasons">
-        <ReasonList title="Why threads were idle" swatch="idle" reasons={found ?? []} />
-      </div>
-    </Panel>
-  );
 }
 
 /** Return the reasons in the selected time, longest first. Reasons without time there are left out. */

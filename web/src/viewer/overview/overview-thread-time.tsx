@@ -19,7 +19,12 @@ export function ThreadTime() {
   return (
     <Panel
       title="Thread time"
-      note={`${duration(totals.thread_us)} on ${counted(totals.threads, "thread")}`}
+      note={
+        <>
+          <data data-quantity="thread-time">{duration(totals.thread_us)}</data> on{" "}
+          <data data-quantity="threads">{counted(totals.threads, "thread")}</data>
+        </>
+      }
       right={
         <Seg
           label="Split thread time by"
@@ -39,6 +44,7 @@ export function ThreadTime() {
       ) : by === "activity" ? (
         <TimeBar
           label="Thread time by activity"
+          quantity="thread"
           chosen={activity}
           onChoose={choose}
           parts={report.split.map((s) => ({ key: s.category, label: s.label, us: s.us, class: `a-${s.category}` }))}

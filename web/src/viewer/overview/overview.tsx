@@ -1,5 +1,7 @@
 import { useContext, useState } from "preact/hooks";
 import { useActivity, useModel } from "../../model/page/hooks";
+import { slowerText } from "../../model/run-groups";
+import { parseTraceback } from "../../model/text/traceback";
 import { ActivityPanels } from "../../widgets/activity-panels";
 import { Empty, Panel } from "../../widgets/basics";
 import { FlamePanel } from "../../widgets/flame/flame-panel";
@@ -10,6 +12,7 @@ import { StreamPanel } from "../../widgets/stream/stream-panel";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { PrefixTable } from "../../widgets/table/prefix-table";
 import { Traceback } from "../../widgets/traceback";
+import { ShowWorkers } from "../answer-line";
 import { EnvironmentView } from "../environment";
 import { FrameContext } from "../views";
 import { TopFailure } from "./overview-failure";
@@ -23,8 +26,10 @@ const EXAMPLE = `with daskscope.performance_report("report.html"):
 export function Overview() {
   const { report } = useModel();
   const activity = useActivity();
-  const { titled, below, answer } = useContext(FrameContext);
+  const { titled, below, history, answer } = useContext(FrameContext);
   const { headline, reason } = answer ?? report.answer;
+  // A lost worker is the more important news.
+  const slower = history && report.totals.workers_lost === 0 ? slowerText(history.run, history.recent) : "";
   return (
     <>
       {!titled && (
@@ -36,7 +41,8 @@ export function Overview() {
         </div>
       )}
       <p class="answer" data-testid="answer">
-        <b>{headline}</b> <span>{reason}</span>
+        <b>{slower ? `${headline.replace(/\.$/, "")}, ${slower}.` : headline}</b> <span>{reason}</span>
+        {report.answer.state === "finished" && <ShowWorkers />}
       </p>
       <TopFailure />
       {report.failure && (
@@ -53,7 +59,7 @@ export function Overview() {
         </Panel>
       )}
       <div class="stack">
-        <MetricStrip metrics={metricsOf(report)} />
+        <MetricStrip metrics={metricsOf(report, history)} />
         <ThreadTime />
       </div>
       <Findings />
@@ -73,33 +79,34 @@ export function Overview() {
       <div class="mt">
         <PrefixTable />
       </div>
-      {report.facts.length > 0 && (
-        <Panel title="About this recording" note={`created by ${report.generator}`} class="mt">
-          <dl class="facts">
-            {report.facts.map((f) => (
-              <div key={f.label}>
-                <dt>{f.label}</dt>
-                <dd title={f.text}>{f.text}</dd>
-              </div>
-            ))}
-          </dl>
-        </Panel>
-      )}
-      <EnvironmentFold />
       {below}
+      <EnvironmentFold />
     </>
   );
 }
 
-/** Package versions and configuration, which are loaded when the reader opens them. */
+/** The recording, and package versions and configuration, which are loaded when the reader opens them. */
 function EnvironmentFold() {
+  const { report } = useModel();
   const [open, setOpen] = useState(false);
   return (
     <div class="folds mt">
       <details data-testid="environment" onToggle={(e) => setOpen(e.currentTarget.open)}>
         <summary>
-          Environment <span class="faint">package versions and configuration of Dask</span>
+          Environment <span class="faint">recording, package versions and configuration of Dask</span>
         </summary>
+        {open && report.facts.length > 0 && (
+          <Panel title="About this recording" note={`created by ${report.generator}`}>
+            <dl class="facts">
+              {report.facts.map((f) => (
+                <div key={f.label}>
+                  <dt>{f.label}</dt>
+                  <dd title={f.text}>{f.text}</dd>
+                </div>
+              ))}
+            </dl>
+          </Panel>
+        )}
         {open && <EnvironmentView />}
       </details>
     </div>
@@ -108,14 +115,6 @@ function EnvironmentFold() {
 
 /** The exception that ended the recorded block. */
 function Failure({ text }: { text: string }) {
-  const last = text.trimEnd().split("\n").at(-1) ?? "";
-  const colon = last.indexOf(": ");
-  return (
-    <Traceback
-      title="Exception in the recorded block"
-      type={colon > 0 ? last.slice(0, colon) : last}
-      message={colon > 0 ? last.slice(colon + 2) : ""}
-      text={text}
-    />
-  );
+  const [cause] = parseTraceback(text);
+  return <Traceback title="Exception in the recorded block" type={cause.error} message="" text={text} />;
 }

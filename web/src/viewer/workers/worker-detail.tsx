@@ -1,6 +1,7 @@
 import type { Worker } from "../../api/schema.gen";
 import { isLost, verdictText } from "../../model/model";
 import { useModel } from "../../model/page/hooks";
+import { quantityOf } from "../../model/quantity";
 import { clock, count, duration, moment, nbytes, percent, UNKNOWN } from "../../model/text/format";
 import { select } from "../../model/time";
 import { Panel } from "../../widgets/basics";
@@ -10,7 +11,7 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
   const model = useModel();
   const { nav, report } = model;
   const stop = model.stopOf(w);
-  const facts: [string, string][] = [
+  const facts: [label: string, text: string, quantity?: string][] = [
     ["Address", w.worker],
     ["Host", w.host || "not recorded"],
     ["Joined", clock(model.since(w.start_us))],
@@ -18,17 +19,18 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
     ["Joined (UTC)", moment(w.start_us)],
     ["Threads", String(w.threads)],
     ["Memory limit", w.memory_limit ? nbytes(w.memory_limit) : "none"],
-    ["Peak memory", w.peak_memory > 0 ? nbytes(w.peak_memory) : UNKNOWN],
+    ["Peak memory", w.peak_memory > 0 ? nbytes(w.peak_memory) : UNKNOWN, model.workerQuantity("peak-memory", w.worker)],
     ["Spilled", nbytes(w.spilled)],
-    ["Tasks", count(w.tasks)],
-    ["Busy", `${duration(w.busy_us)}, ${percent(w.utilisation)}`],
+    ["Task runs", count(w.tasks), model.workerQuantity("task-runs", w.worker)],
+    ["Compute time", duration(w.busy_us)],
+    ["Busy while up", percent(w.busy_share), quantityOf("busy-share", w.worker)],
     ["Unfinished tasks", count(w.processing_count)],
     ["Lost results", count(w.lost_count)],
     ["Recompute time", duration(w.recomputed_us)],
   ];
   return (
     <Panel
-      title={w.name || w.worker}
+      title={model.worker(w.worker)}
       class="detail"
       testid="worker-detail"
       right={
@@ -41,10 +43,10 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
         <WorkerVerdict worker={w} /> {w.evidence}
       </p>
       <dl class="kv">
-        {facts.map(([k, v]) => (
+        {facts.map(([k, v, quantity]) => (
           <>
             <dt>{k}</dt>
-            <dd>{v}</dd>
+            <dd data-quantity={quantity}>{v}</dd>
           </>
         ))}
       </dl>
@@ -94,8 +96,8 @@ export function WorkerDetail({ worker: w }: { worker: Worker }) {
 }
 
 export function WorkerVerdict({ worker }: { worker: Worker }) {
-  if (!worker.verdict) return <Pill state="finished">connected</Pill>;
-  return <Pill state={isLost(worker) ? "lost" : "idle"}>{verdictText(worker)}</Pill>;
+  if (!worker.verdict) return <Pill state="running">connected</Pill>;
+  return <Pill state={isLost(worker) ? "lost" : "finished"}>{verdictText(worker)}</Pill>;
 }
 
 export function PeakBar({ worker: w }: { worker: Worker }) {
@@ -122,8 +124,8 @@ export function Uptime({ worker }: { worker: Worker }) {
       <i style={{ left: `${from * 100}%`, width: `${(to - from) * 100}%` }} />
       <i
         class="fill"
-        style={{ left: `${from * 100}%`, width: `${(to - from) * worker.utilisation * 100}%` }}
-        title={`${percent(worker.utilisation)} busy`}
+        style={{ left: `${from * 100}%`, width: `${(to - from) * worker.busy_share * 100}%` }}
+        title={`${percent(worker.busy_share)} busy while up`}
       />
       {isLost(worker) && <i class="end" style={{ left: `${to * 100}%` }} />}
     </div>

@@ -2,14 +2,17 @@ import { useMemo } from "preact/hooks";
 import type { Worker } from "../../api/schema.gen";
 import { sumBy } from "../../model/cube";
 import { measureText } from "../../model/measures";
-import { isLost, verdictText } from "../../model/model";
+import { verdictText } from "../../model/model";
 import { useAsync, useBinCenters, useCube, useModel, useNav, useSettledSelection } from "../../model/page/hooks";
+import { quantityOf } from "../../model/quantity";
 import { loadSeries, sumWorkers } from "../../model/series";
-import { count, counted, nbytes, percent } from "../../model/text/format";
+import { count, nbytes, percent } from "../../model/text/format";
 import { Loading, Panel, ViewHead } from "../../widgets/basics";
 import { TimePlot } from "../../widgets/plots/plot";
 import { TimeRuler } from "../../widgets/stream/time-ruler";
 import { DataTable } from "../../widgets/table/table";
+import { AnswerLine } from "../answer-line";
+import { workersAnswer } from "../answers";
 import { Events } from "../events";
 import { PeakBar, Uptime, WorkerDetail, WorkerVerdict } from "./worker-detail";
 
@@ -29,11 +32,17 @@ export function Workers() {
     );
   }, [cube, selection.b0, selection.b1]);
   const chosen = report.workers[Number(params.item)];
-  const lost = report.workers.filter(isLost).length;
-  const busyOf = (w: Worker) => (selection.whole ? w.utilisation : (busy?.get(w.worker) ?? Number.NaN));
+  const busyOf = (w: Worker) => (selection.whole ? w.busy_share : (busy?.get(w.worker) ?? Number.NaN));
   return (
     <>
-      <ViewHead title="Workers" note={`${counted(report.workers.length, "worker")}, ${count(lost)} lost`} />
+      <ViewHead title="Workers" />
+      <AnswerLine
+        answer={workersAnswer(
+          report.workers,
+          (address) => model.called(address),
+          (w) => model.stopOf(w) - model.since(w.start_us),
+        )}
+      />
       <TimeRuler />
       <div class={`mt ${chosen ? "detailgrid open" : "detailgrid"}`}>
         <section class="panel" aria-label="Workers">
@@ -47,14 +56,14 @@ export function Workers() {
             rowTestid="worker-row"
             selected={(w) => w === chosen}
             onRow={(w) => nav.set({ item: String(report.workers.indexOf(w)) })}
-            sort={{ id: "start", down: false }}
+            sort={{ id: "name", down: false }}
             columns={[
               {
                 id: "name",
                 head: "Worker",
-                value: (w) => w.name || w.worker,
+                value: (w) => model.worker(w.worker),
                 cell: (w) => (
-                  <span class="cut" style="max-width:16ch" title={`${w.name} ${w.worker}`}>
+                  <span class="cut" style="max-width:16ch" title={`${model.worker(w.worker)} ${w.worker}`}>
                     {model.shortWorker(w.worker)}
                   </span>
                 ),
@@ -84,12 +93,21 @@ export function Workers() {
               },
               {
                 id: "busy",
-                head: selection.whole ? "Busy" : "Busy (selected)",
+                head: "Busy while up",
+                hint: `Share of its thread time ${selection.whole ? "" : "in the selected time "}that was not idle`,
                 num: true,
                 value: (w) => busyOf(w) || 0,
                 cell: (w) => (Number.isNaN(busyOf(w)) ? "" : percent(busyOf(w))),
+                quantity: (w) => (selection.whole ? quantityOf("busy-share", w.worker) : undefined),
               },
-              { id: "tasks", head: "Tasks", num: true, value: (w) => w.tasks, cell: (w) => count(w.tasks) },
+              {
+                id: "tasks",
+                head: "Task runs",
+                num: true,
+                value: (w) => w.tasks,
+                text: count,
+                quantity: (w) => model.workerQuantity("task-runs", w.worker),
+              },
               { id: "threads", head: "Threads", num: true, value: (w) => w.threads },
               {
                 id: "peak",
@@ -97,21 +115,10 @@ export function Workers() {
                 num: true,
                 value: (w) => w.peak_memory,
                 cell: (w) => <PeakBar worker={w} />,
+                quantity: (w) => model.workerQuantity("peak-memory", w.worker),
               },
-              {
-                id: "spilled",
-                head: "Spilled",
-                num: true,
-                value: (w) => w.spilled,
-                cell: (w) => nbytes(w.spilled),
-              },
-              {
-                id: "lost",
-                head: "Lost results",
-                num: true,
-                value: (w) => w.lost_count,
-                cell: (w) => count(w.lost_count),
-              },
+              { id: "spilled", head: "Spilled", num: true, value: (w) => w.spilled, text: nbytes },
+              { id: "lost", head: "Lost results", num: true, value: (w) => w.lost_count, text: count },
             ]}
           />
         </section>

@@ -11,7 +11,7 @@ export interface BarPart {
 export interface BarRow {
   key: string;
   name: ComponentChildren;
-  text: string;
+  text: ComponentChildren;
   parts: BarPart[];
 }
 

@@ -1,3 +1,4 @@
+import { part } from "../../model/quantity";
 import { duration, shares } from "../../model/text/format";
 
 export interface Part {
@@ -15,13 +16,15 @@ interface Props {
   /** The part that filters the page; null for none. */
   chosen?: string | null;
   onChoose?: (key: string) => void;
+  /** Of what the entries of the legend are the time and the share, by activity. */
+  quantity?: string;
 }
 
 /** Thread time as one stacked bar. Thin parts are hard to hit, so that the legend has a button for each part. */
-export function TimeBar({ parts, label, chosen = null, onChoose }: Props) {
+export function TimeBar({ parts, label, chosen = null, onChoose, quantity }: Props) {
   const total = parts.reduce((a, p) => a + p.us, 0);
   const texts = shares(parts.map((p) => p.us));
-  const narrow = innerWidth < 900 ? 2 : 1;
+  const narrow = innerWidth < 900 ? 2.7 : 1;
   return (
     <>
       <div
@@ -59,8 +62,8 @@ export function TimeBar({ parts, label, chosen = null, onChoose }: Props) {
                 {p.label}
               </span>
               <b>
-                {duration(p.us)}
-                <em>{texts[i]}</em>
+                <data data-quantity={quantity && part(`${quantity}-time`, "activity", p.key)}>{duration(p.us)}</data>
+                <em data-quantity={quantity && part(`${quantity}-share`, "activity", p.key)}>{texts[i]}</em>
               </b>
             </>
           );

@@ -56,8 +56,10 @@ export function CommandPalette({ open, onClose, placeholder, query, onQuery, ite
     else return;
     event.preventDefault();
   };
+  // The close event comes late: the palette may be open again by then. Escape cancels at once.
+  const onClosed = () => !ref.current?.open && onClose();
   return (
-    <dialog class="palette" ref={ref} onClose={onClose} aria-label="Search" data-testid="palette">
+    <dialog class="palette" ref={ref} onCancel={onClose} onClose={onClosed} aria-label="Search" data-testid="palette">
       <div class="q">
         <Icon name="search" />
         <input

@@ -48,16 +48,16 @@ export function Popover({ button, label, testid, children, ...rest }: Props) {
   );
 }
 
-/** A menu of the columns to show. */
-export function ColumnMenu({
-  columns,
-  hidden,
-  onChange,
-}: {
+interface TableMenuProps {
   columns: readonly { id: string; head: string }[];
   hidden: ReadonlySet<string>;
   onChange: (next: ReadonlySet<string>) => void;
-}) {
+  /** Buttons above the columns. */
+  children: ComponentChildren;
+}
+
+/** The menu of a table: actions, and the columns to show. */
+export function TableMenu({ columns, hidden, onChange, children }: TableMenuProps) {
   const toggle = (id: string) => {
     const next = new Set(hidden);
     if (!next.delete(id)) next.add(id);
@@ -68,16 +68,19 @@ export function ColumnMenu({
       button={
         <>
           <Icon name="cols" />
-          Columns
+          Options
         </>
       }
     >
-      {columns.map((c) => (
-        <label key={c.id}>
-          <input type="checkbox" checked={!hidden.has(c.id)} onChange={() => toggle(c.id)} />
-          {c.head || c.id}
-        </label>
-      ))}
+      {children}
+      <fieldset aria-label="Columns">
+        {columns.map((c) => (
+          <label key={c.id}>
+            <input type="checkbox" checked={!hidden.has(c.id)} onChange={() => toggle(c.id)} />
+            {c.head || c.id}
+          </label>
+        ))}
+      </fieldset>
     </Popover>
   );
 }
@@ -87,15 +90,17 @@ interface MultiPickProps {
   /** The plural of what is chosen, as in "all prefixes" and "3 prefixes". */
   noun: string;
   options: readonly string[];
+  /** Names an option; without it, an option is its name. */
+  nameOf?: (option: string) => string;
   chosen: readonly string[];
   onChange: (chosen: string[]) => void;
   testid?: string;
 }
 
 /** A choice of several options; none means all. */
-export function MultiPick({ label, noun, options, chosen, onChange, testid }: MultiPickProps) {
+export function MultiPick({ label, noun, options, nameOf = String, chosen, onChange, testid }: MultiPickProps) {
   const text =
-    chosen.length === 0 ? `all ${noun}` : chosen.length === 1 ? chosen[0] : `${count(chosen.length)} ${noun}`;
+    chosen.length === 0 ? `all ${noun}` : chosen.length === 1 ? nameOf(chosen[0]) : `${count(chosen.length)} ${noun}`;
   const toggle = (option: string) =>
     onChange(chosen.includes(option) ? chosen.filter((c) => c !== option) : [...chosen, option]);
   return (
@@ -116,7 +121,7 @@ export function MultiPick({ label, noun, options, chosen, onChange, testid }: Mu
           {options.map((option) => (
             <label key={option} title={option}>
               <input type="checkbox" checked={chosen.includes(option)} onChange={() => toggle(option)} />
-              <span class="cut">{option}</span>
+              <span class="cut">{nameOf(option)}</span>
             </label>
           ))}
         </fieldset>

@@ -1,8 +1,9 @@
 import { useMemo, useState } from "preact/hooks";
-import { sumBy, type Where } from "../../model/cube";
+import { type BinRange, sumBy, type Where } from "../../model/cube";
 import { bottomUp, byLine, type FlameNode, type LineTime, type Stacks, shortFile, topDown } from "../../model/flame";
 import { useAsync, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
-import { duration, percent } from "../../model/text/format";
+import { quantityOf } from "../../model/quantity";
+import { counted, duration, percent } from "../../model/text/format";
 import { Loading, Panel } from "../basics";
 import { Search, Seg } from "../controls/inputs";
 import { FlameGraph } from "./flame-graph";
@@ -19,11 +20,20 @@ export function FlameLegend() {
     <ul class="keylist">
       {CODE_OWNERS.map(([key, text]) => (
         <li key={key}>
-          <i class={`sw f-${key}`} />
+          <i class={`sw edged f-${key}`} />
           {text}
         </li>
       ))}
     </ul>
+  );
+}
+
+/** The self time of a line as a bar, in the colour that its code has in the flame graph. */
+export function LineBar({ line, max }: { line: LineTime; max: number }) {
+  return (
+    <div class="ibar" style={{ width: `${(line.self / (max || 1)) * 100}%` }}>
+      <i class={`edged f-${line.whose}`} style="flex:1" />
+    </div>
   );
 }
 
@@ -35,11 +45,14 @@ export function FlamePanel(props: { class?: string }) {
   const [search, setSearch] = useState("");
   const kind = report.flame.cube.keys.kind?.includes("compute") ? "compute" : "";
   const flame = useFlame({ kind, prefix: "", span: "", worker: "" }, inverted === "up");
+  const isWhole = useSettledSelection().whole;
   const { got, expected, seconds_per_sample } = report.flame;
   const note =
-    flame && got > 0
-      ? `${duration(flame.samples * seconds_per_sample * 1e6)} compute time, ${percent(expected > 0 ? Math.min(1, got / expected) : 1)} of samples`
-      : "";
+    flame && model.isLive
+      ? counted(flame.samples, "sample")
+      : flame && got > 0
+        ? `${duration(flame.samples * seconds_per_sample * 1e6)} sampled${got < 0.99 * expected ? `, ${percent(1 - got / expected)} missed` : ""}`
+        : "";
   const lines = flame?.lines.slice(0, 3) ?? [];
   const max = lines[0]?.self ?? 1;
   return (
@@ -82,7 +95,9 @@ export function FlamePanel(props: { class?: string }) {
       {!flame ? (
         <Loading />
       ) : flame.samples === 0 ? (
-        <p class="callout">{got > 0 ? "No samples in the selected time." : "No samples recorded."}</p>
+        <p class="callout">
+          {got > 0 ? "No samples in the selected time." : model.isLive ? "No samples yet." : "No samples recorded."}
+        </p>
       ) : (
         <>
           <FlameGraph top={flame.top} search={search} perSample={seconds_per_sample} maxRows={10} />
@@ -106,17 +121,18 @@ export function FlamePanel(props: { class?: string }) {
                     </span>
                   </td>
                   <td class="mono faint">
-                    <span class="cut" style="max-width:30ch" title={`${l.file}:${l.line}`}>
-                      {shortFile(l.file)}:{l.line}
+                    <span class="fileline" title={`${l.file}:${l.line}`}>
+                      <span class="cut">{shortFile(l.file)}</span>:{l.line}
                     </span>
                   </td>
-                  <td class="num">{percent(l.self / flame.samples)}</td>
+                  <td
+                    class="num"
+                    data-quantity={isWhole && kind ? quantityOf("line-share", l.file, l.line, l.name) : undefined}
+                  >
+                    {percent(l.self / flame.samples)}
+                  </td>
                   <td>
-                    <div class="ibar" style={{ width: `${(l.self / max) * 100}%` }}>
-                      <i
-                        style={{ flex: "1", background: l.whose === "user" ? "var(--fl-user)" : "var(--line-strong)" }}
-                      />
-                    </div>
+                    <LineBar line={l} max={max} />
                   </td>
                 </tr>
               ))}
@@ -142,10 +158,11 @@ interface FlameResult {
   stacks: Stacks;
 }
 
-/** Return the flame graph of the selected time and filters; null while loading. */
-export function useFlame(filter: FlameFilter, inverted: boolean): FlameResult | null {
+/** Return the flame graph of a range, or else of the selected time, with filters; null while loading. */
+export function useFlame(filter: FlameFilter, inverted: boolean, range?: BinRange): FlameResult | null {
   const model = useModel();
-  const selection = useSettledSelection();
+  const settled = useSettledSelection();
+  const selection = range ?? settled;
   const cube = useCube("flame");
   const { flame } = model.report;
   const columns = useAsync(

@@ -1,31 +1,38 @@
 import { useMemo } from "preact/hooks";
 import type { Group } from "../../api/schema.gen";
-import { ACTIVITY_NAMES } from "../../model/activity";
+import { ACTIVITY_NAMES, categoryOf, groupTime } from "../../model/activity";
 import { layOutGraph } from "../../model/layers";
-import { counted, nbytes } from "../../model/text/format";
+import { useModel } from "../../model/page/hooks";
+import { counted, duration, nbytes } from "../../model/text/format";
 
 /** More groups are unreadable. The table lists all of them. */
 export const MAX_GROUPS = 300;
 const WIDTH = 168;
 const STEP = WIDTH + 56;
-/** Room for two lines of text. */
-const MIN_HEIGHT = 40;
+/** Room for two lines of text and a bar. */
+const MIN_HEIGHT = 44;
 const MAX_HEIGHT = 140;
 const GAP = 12;
 const EDGE = 4;
 
-const maxBytes = (groups: readonly Group[]) => groups.reduce((a, g) => Math.max(a, g.nbytes), 0);
+/** A wide graph shrinks to fit, as long as its text can be read. */
+const SMALLEST = 0.8;
 
-/** Heights in proportion to the bytes, but tall enough for the label. */
+/** Height of the bar of activities below the text. */
+const BAR = 4;
+
+const maxTime = (groups: readonly Group[]) => groups.reduce((a, g) => Math.max(a, groupTime(g)), 0);
+
+/** Heights in proportion to the time, but tall enough for the label. */
 function heightsOf(groups: readonly Group[]): number[] {
-  const top = maxBytes(groups);
-  return groups.map((g) => Math.max(MIN_HEIGHT, top > 0 ? (g.nbytes / top) * MAX_HEIGHT : 0));
+  const top = maxTime(groups);
+  return groups.map((g) => Math.max(MIN_HEIGHT, top > 0 ? (groupTime(g) / top) * MAX_HEIGHT : 0));
 }
 
 export function heightNote(groups: readonly Group[]): string {
-  const top = maxBytes(groups.slice(0, MAX_GROUPS));
-  if (top === 0) return "No result sizes recorded";
-  return `Height: bytes of results, from ${nbytes((top * MIN_HEIGHT) / MAX_HEIGHT)} or less to ${nbytes(top)}`;
+  const top = maxTime(groups.slice(0, MAX_GROUPS));
+  if (top === 0) return "No times recorded";
+  return `Taller: more time, up to ${duration(top)}`;
 }
 
 interface Props {
@@ -34,7 +41,7 @@ interface Props {
   onOpen: (i: number) => void;
 }
 
-/** Task groups and their dependencies. Height shows bytes, colour the activity that took most time. */
+/** Task groups and their dependencies. Height shows time; the stripe is the colour of the prefix, the bar below the text shows the activities. */
 export function GroupGraph({ groups: all, chosen, onOpen }: Props) {
   const groups = useMemo(() => all.slice(0, MAX_GROUPS), [all]);
   const heights = useMemo(() => heightsOf(groups), [groups]);
@@ -50,6 +57,7 @@ export function GroupGraph({ groups: all, chosen, onOpen }: Props) {
   const x = (i: number) => nodes[i].layer * STEP + EDGE;
   const y = (i: number) => nodes[i].y + EDGE;
   const middle = (i: number) => y(i) + heights[i] / 2;
+  const [width, tall] = [(layers - 1) * STEP + WIDTH + 2 * EDGE, height + 2 * EDGE];
   return (
     <div
       class="graph groups"
@@ -58,8 +66,8 @@ export function GroupGraph({ groups: all, chosen, onOpen }: Props) {
       aria-label="Dependency graph of task groups. The table below lists the same groups."
     >
       <svg
-        width={(layers - 1) * STEP + WIDTH + 2 * EDGE}
-        height={height + 2 * EDGE}
+        viewBox={`0 0 ${width} ${tall}`}
+        style={{ width: "100%", minWidth: `${Math.round(width * SMALLEST)}px`, maxWidth: `${width}px` }}
         role="group"
         aria-label={counted(groups.length, "task group")}
       >
@@ -111,12 +119,12 @@ function Node({
   chosen: boolean;
   onOpen: () => void;
 }) {
-  const on = `var(--act-${g.dominant}-on)`;
-  const size = nbytes(g.nbytes);
-  const mostly = Object.values(g.durations_us).some((us) => us > 0) ? `, mostly ${ACTIVITY_NAMES[g.dominant]}` : "";
+  const model = useModel();
+  const time = groupTime(g);
+  const mostly = time > 0 ? `, mostly ${ACTIVITY_NAMES[g.dominant]}` : "";
   const failed = g.errors > 0 ? `${g.errors} failed` : "";
-  const name = cut(g.prefix, failed ? 16 : 23);
-  const tasks = `${counted(g.tasks, "task")}, ${size}`;
+  const name = cut(g.prefix, failed ? 15 : 22);
+  const tasks = `${duration(time)}, ${counted(g.tasks, "task")}`;
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
@@ -133,26 +141,42 @@ function Node({
       onKeyDown={onKey}
       data-testid="group-node"
     >
-      <title>{`${g.group}: ${tasks}${mostly}${failed && `, ${failed}`}`}</title>
-      <rect
-        class="box"
-        width={WIDTH}
-        height={height}
-        rx="3"
-        fill={`var(--act-${g.dominant})`}
-        stroke={chosen ? "var(--text)" : "none"}
-      />
-      <text x="10" y="17" style={{ fill: on, fontWeight: 600 }}>
+      <title>{`${g.group}: ${tasks}, ${nbytes(g.nbytes)}${mostly}${failed && `, ${failed}`}`}</title>
+      <rect class="box" width={WIDTH} height={height} rx="3" />
+      <rect width="4" height={height} rx="2" fill={`var(${model.colour(g.prefix)})`} />
+      <text x="12" y="16" style={{ fontWeight: 600 }}>
         {name}
       </text>
       {failed && (
-        <text x={WIDTH - 8} y="17" text-anchor="end" style={{ fill: on }}>
+        <text x={WIDTH - 8} y="16" text-anchor="end" style={{ fill: "var(--st-erred)" }}>
           {failed}
         </text>
       )}
-      <text x="10" y="32" style={{ fill: on }}>
+      <text x="12" y="30">
         {tasks}
       </text>
+      <Activities group={g} />
     </g>
+  );
+}
+
+/** The time of a group by activity, as a bar that is as wide as its node. */
+function Activities({ group: g }: { group: Group }) {
+  const all = groupTime(g);
+  const width = WIDTH - 20;
+  let at = 12;
+  return (
+    <>
+      {Object.entries(g.durations_us)
+        .filter(([, us]) => us > 0)
+        .map(([action, us]) => {
+          const x = at;
+          at += (us / all) * width;
+          const fill = `var(--act-${categoryOf(action) ?? "noncpu"})`;
+          return (
+            <rect key={action} x={x} y={MIN_HEIGHT - BAR - 3} width={(us / all) * width} height={BAR} fill={fill} />
+          );
+        })}
+    </>
   );
 }

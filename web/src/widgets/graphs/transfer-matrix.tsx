@@ -2,10 +2,11 @@ import { useMemo, useState } from "preact/hooks";
 import { useModel } from "../../model/page/hooks";
 import { counted, nbytes } from "../../model/text/format";
 import { type Pair, rate } from "../../model/transfers";
+import { useWidth } from "../use-canvas";
+import { cutTo, matrixLayout, strength } from "./matrix-layout";
 
 const MAX_WORKERS = 40;
-/** Cells of this size have room for a name above them. */
-const NAMED_CELL = 44;
+const TOP = 18;
 
 interface Cell {
   pair: Pair;
@@ -48,14 +49,11 @@ export function TransferMatrix({ pairs, show }: { pairs: readonly Pair[]; show: 
       .filter((c) => c.x >= 0 && c.y >= 0);
     return { workers, cells, max: cells.reduce((a, c) => Math.max(a, c.value), 0), of: bytes.size };
   }, [pairs, show]);
-  const size = Math.max(10, Math.min(52, Math.floor(420 / Math.max(1, workers.length))));
-  const left = 64;
-  const top = 18;
+  const [box, room] = useWidth<HTMLDivElement>();
+  const names = workers.map((w) => model.shortWorker(w));
+  const { left, width, height: size, isNamed } = matrixLayout(room, names);
+  const shown = (v: number) => `${nbytes(v)}${show === "rate" ? "/s" : ""}`;
   const every = size >= 13 ? 1 : Math.ceil(13 / size);
-  const name = (w: string) => {
-    const text = model.shortWorker(w);
-    return text.length > 9 ? `${text.slice(0, 8)}…` : text;
-  };
   const text = (p: Pair) =>
     `${model.worker(p.source)} to ${model.worker(p.destination)}: ${nbytes(rate(p))}/s, ${nbytes(p.nbytes)} in ${counted(p.count, "transfer")}`;
   const onKey = (event: KeyboardEvent) => {
@@ -74,40 +72,53 @@ export function TransferMatrix({ pairs, show }: { pairs: readonly Pair[]; show: 
       onKeyDown={onKey}
       onBlur={() => setAt(null)}
       data-testid="matrix"
+      ref={box}
     >
       <svg
-        width={left + Math.max(190, workers.length * size) + 2}
-        height={top + workers.length * size + 2}
+        width={left + Math.max(isNamed ? 0 : 90, workers.length * width) + 2}
+        height={TOP + workers.length * size + 2}
         role="img"
-        aria-label={`${show === "rate" ? "Rate" : "Bytes"} between ${workers.length} workers, up to ${nbytes(max)}${show === "rate" ? "/s" : ""}`}
+        aria-label={`${show === "rate" ? "Rate" : "Bytes"} between ${workers.length} workers, up to ${shown(max)}`}
         onPointerLeave={() => setAt(null)}
       >
-        <rect x={left} y={top} width={workers.length * size} height={workers.length * size} fill="var(--bg-sunken)" />
+        <rect x={left} y={TOP} width={workers.length * width} height={workers.length * size} fill="var(--bg-sunken)" />
         {cells.map(({ pair, x, y, value }) => (
           <rect
             key={`${x},${y}`}
-            x={left + x * size}
-            y={top + y * size}
-            width={size - 1}
+            x={left + x * width}
+            y={TOP + y * size}
+            width={width - 1}
             height={size - 1}
             fill="var(--act-transfer)"
-            fill-opacity={max ? 0.08 + 0.92 * (value / max) : 0}
+            fill-opacity={max ? strength(value / max, isNamed) : 0}
             stroke={at === pair ? "var(--brush-line)" : "none"}
             onPointerEnter={() => setAt(pair)}
           />
         ))}
+        {isNamed &&
+          cells.map(({ x, y, value }) => (
+            <text
+              key={`${x},${y}`}
+              x={left + (x + 0.5) * width}
+              y={TOP + (y + 0.5) * size + 4}
+              text-anchor="middle"
+              pointer-events="none"
+            >
+              {shown(value)}
+            </text>
+          ))}
         {workers.map(
           (w, i) =>
             i % every === 0 && (
-              <text key={w} class="faint" x={left - 6} y={top + (i + 0.5) * size + 4} text-anchor="end">
-                {name(w)}
+              <text key={w} class="faint" x={left - 6} y={TOP + (i + 0.5) * size + 4} text-anchor="end">
+                {cutTo(names[i], left - 8)}
               </text>
             ),
         )}
-        {size >= NAMED_CELL ? (
+        {isNamed ? (
           workers.map((w, i) => (
-            <text key={w} class="faint" x={left + (i + 0.5) * size} y={11} text-anchor="middle">
-              {name(w).slice(0, 8)}
+            <text key={w} class="faint" x={left + (i + 0.5) * width} y={11} text-anchor="middle">
+              {cutTo(names[i], width - 6)}
             </text>
           ))
         ) : (
@@ -116,10 +127,10 @@ export function TransferMatrix({ pairs, show }: { pairs: readonly Pair[]; show: 
           </text>
         )}
       </svg>
-      <p class="flamestatus" style="padding:8px 0 0" aria-live="polite">
+      <p class="flamestatus" style="padding:8px 0 0;white-space:normal" aria-live="polite">
         {at
           ? text(at)
-          : `Rows send, columns receive. ${counted(workers.length, "worker")}. Full colour: ${nbytes(max)}${show === "rate" ? "/s" : ""}`}
+          : `Rows send, columns receive. ${counted(workers.length, "worker")}. Strongest colour: ${shown(max)}`}
       </p>
     </div>
   );

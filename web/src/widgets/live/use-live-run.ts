@@ -1,47 +1,61 @@
-import { useEffect, useReducer, useState } from "preact/hooks";
+import { useEffect, useMemo, useReducer, useState } from "preact/hooks";
 import { fetchIncrement } from "../../api/increments";
 import { ApiError } from "../../api/server";
-import { LiveRun } from "../../model/live/live-run";
+import type { PrefixOrder } from "../../model/model";
+import { LiveModel } from "./live-model";
 
 /** How long the server may wait for something new, in seconds. */
 const WAIT_S = 20;
 /** Time between two requests, so that a busy cluster does not keep the page busy. */
 const PAUSE_MS = 20;
+/** How often the picture moves between increments. */
+const MOVE_MS = 500;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
 
 export interface LiveFeed {
-  run: LiveRun;
-  /** Grows with every increment; 0 before the first one. */
-  version: number;
+  live: LiveModel;
   /** Why nothing arrives at the moment; empty while all is well. */
   problem: string;
 }
 
-/** Follow a run: ask for increments one after the other while the page is visible. After a failure, continue where it stopped. */
-export function useLiveRun(urlOf: (cursor: string, wait: number) => string, deps: readonly unknown[]): LiveFeed {
-  const [run, setRun] = useState(() => new LiveRun());
-  const [version, next] = useReducer((n: number, reset: boolean) => (reset ? 0 : n + 1), 0);
+/**
+ * Follow a run, from a moment if there is one: ask for increments one after the other while the page is visible. After a failure, continue
+ * where it stopped.
+ */
+export function useLiveRun(
+  urlOf: (cursor: string, wait: number) => string,
+  order: PrefixOrder,
+  deps: readonly unknown[],
+  startUs = 0,
+): LiveFeed {
+  const [, rerender] = useReducer((n: number) => n + 1, 0);
   const [problem, setProblem] = useState("");
+  // `order` is only the start: the run itself numbers what is new.
+  const live = useMemo(() => new LiveModel(order, () => rerender(0), startUs), deps);
   useEffect(() => {
     const stop = new AbortController();
-    const fresh = new LiveRun();
-    setRun(fresh);
-    next(true);
     setProblem("");
-    void follow(fresh, urlOf, stop.signal, () => next(false), setProblem);
-    return () => stop.abort();
-  }, deps);
-  return { run, version, problem };
+    void follow(live, urlOf, stop.signal, setProblem);
+    // Between increments time goes on.
+    const timer = setInterval(() => {
+      if (live.model && live.run.isLive && !live.isPaused && !document.hidden) live.advance(performance.now());
+    }, MOVE_MS);
+    return () => {
+      stop.abort();
+      clearInterval(timer);
+    };
+  }, [live]);
+  return { live, problem };
 }
 
 async function follow(
-  run: LiveRun,
+  live: LiveModel,
   urlOf: (cursor: string, wait: number) => string,
   signal: AbortSignal,
-  changed: () => void,
   setProblem: (problem: string) => void,
 ): Promise<void> {
+  const { run } = live;
   let delay = FIRST_RETRY_MS;
   while (!signal.aborted && run.isLive) {
     await visible(signal);
@@ -55,7 +69,7 @@ async function follow(
       performance.clearMeasures("daskscope-live-increment");
       performance.measure("daskscope-live-increment", { start: began, end: performance.now() });
       setProblem("");
-      changed();
+      live.advance(performance.now());
       delay = FIRST_RETRY_MS;
       await sleep(PAUSE_MS, signal);
     } catch (error) {

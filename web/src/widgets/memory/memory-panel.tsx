@@ -4,6 +4,7 @@ import { Panel } from "../basics";
 import { MemoryRows } from "./memory-rows";
 
 export function MemoryLegend() {
+  const { isLive } = useModel();
   return (
     <ul class="keylist">
       {[
@@ -16,6 +17,13 @@ export function MemoryLegend() {
           {text}
         </li>
       ))}
+      {/* Of a run that goes on, only the samples are known. */}
+      {!isLive && (
+        <li>
+          <i class="sw" style="background:var(--text-2);height:2px" />
+          peak, at a time between samples
+        </li>
+      )}
     </ul>
   );
 }

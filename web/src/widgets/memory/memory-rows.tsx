@@ -1,8 +1,9 @@
 import { useMemo } from "preact/hooks";
-import { isLost } from "../../model/model";
+import type { Worker } from "../../api/schema.gen";
+import { isLost, type Model } from "../../model/model";
 import { useAsync, useModel, useSettledSelection } from "../../model/page/hooks";
-import { loadSeries, peak, rowOf, type SeriesData } from "../../model/series";
-import { clock, nbytes } from "../../model/text/format";
+import { peak, rowOf, type SeriesData } from "../../model/series";
+import { nbytes } from "../../model/text/format";
 import { Loading } from "../basics";
 
 const W = 300;
@@ -10,7 +11,7 @@ const H = 22;
 /** Up to this many workers get taller rows. */
 const ROOMY = 4;
 
-interface MemoryData {
+export interface MemoryData {
   memory: SeriesData | null;
   managed: SeriesData | null;
   spilled: SeriesData | null;
@@ -18,10 +19,10 @@ interface MemoryData {
 
 export function useMemory(): MemoryData | null {
   const model = useModel();
-  const { report, axis, columns } = model;
-  const load = (name: string) => loadSeries(report.series, name, axis.bins, columns);
   return useAsync(async () => {
-    const [memory, managed, spilled] = await Promise.all(["process", "managed", "spilled"].map(load));
+    const [memory, managed, spilled] = await Promise.all(
+      ["process", "managed", "spilled"].map((name) => model.series(name)),
+    );
     return { memory, managed, spilled };
   }, [model]).value;
 }
@@ -69,22 +70,27 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
       if (!limits.length && top > limit) limit = top;
       return Number.isNaN(top) ? [] : [{ address, i, top }];
     });
+    // Of a live run with very many workers, only the fullest have a series.
+    const of = all.length >= max ? Math.max(all.length, model.connectedIn(selection.t0, selection.t1)) : all.length;
     const least = all.length > max ? [...all].sort((a, b) => b.top - a.top)[max - 1].top : 0;
     return all
       .filter((x) => x.top >= least)
       .slice(0, max)
+      .sort((a, b) => model.compareWorkers(a.address, b.address))
       .map(({ address, i, top }) => {
         const worker = byAddress.get(address);
         const stop = worker ? model.stopOf(worker) : model.axis.length;
         const lost = worker && isLost(worker) && stop >= selection.t0 && stop <= selection.t1;
+        const most = selection.whole ? Math.max(model.peakMemory(address), top) : top;
         return {
           address,
           name: model.worker(address),
           brief: model.shortWorker(address),
-          top: selection.whole ? model.peakMemory(address) || top : top,
-          of: all.length,
+          top: most,
+          peak: most > top && worker ? peakMark(model, worker, most / limit) : "",
+          of,
           end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1,
-          endText: lost ? `lost ${clock(stop, 1e6)}` : "",
+          endText: lost ? ", lost" : "",
           memory: area(rowOf(memory, i), b0, b1, limit, true),
           line: area(rowOf(memory, i), b0, b1, limit, false),
           managed: managed ? area(rowOf(managed, i), b0, b1, limit, true) : "",
@@ -94,7 +100,8 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
   }, [data, selection.b0, selection.b1, max]);
   if (!data) return <Loading />;
   if (rows.length === 0) return <p class="callout">No memory samples in the selected time.</p>;
-  const what = selection.whole ? "peak" : "highest sample";
+  // Of a run that goes on, only the samples are known.
+  const what = selection.whole && !model.isLive ? "peak" : "highest";
   return (
     <div class={rows.length <= ROOMY ? "roomy" : ""} style="padding-bottom:8px">
       {rows.map((r) => (
@@ -123,6 +130,13 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
               stroke-width="1"
               vector-effect="non-scaling-stroke"
             />
+            <path
+              d={r.peak}
+              data-testid="peak-mark"
+              stroke="var(--text-2)"
+              stroke-width="1.5"
+              vector-effect="non-scaling-stroke"
+            />
             <path d={r.spill} stroke="var(--mem-spilled)" stroke-width="3" vector-effect="non-scaling-stroke" />
             {r.end >= 0 && (
               <path
@@ -134,7 +148,13 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
             )}
           </svg>
           <span class="v" style={r.endText ? { color: "var(--st-lost)" } : {}}>
-            {nbytes(r.top)} <em style={r.endText ? { color: "inherit" } : {}}>{r.endText || what}</em>
+            <data data-quantity={selection.whole ? model.workerQuantity("peak-memory", r.address) : undefined}>
+              {nbytes(r.top)}
+            </data>{" "}
+            <em style={r.endText ? { color: "inherit" } : {}}>
+              {what}
+              {r.endText}
+            </em>
           </span>
         </div>
       ))}
@@ -145,6 +165,13 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
       )}
     </div>
   );
+}
+
+/** SVG path at the height of a peak between two samples: only the kernel saw it, and it does not know when. */
+function peakMark(model: Model, worker: Worker, share: number): string {
+  const x = (us: number) => Math.min(W, Math.max(0, (us / model.axis.length) * W)).toFixed(1);
+  const y = (H - Math.min(1, share) * (H - 2)).toFixed(1);
+  return `M${x(model.since(worker.start_us))} ${y}H${x(model.stopOf(worker))}`;
 }
 
 /** SVG path that marks the bins with spilled data. */

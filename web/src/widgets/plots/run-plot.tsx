@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { css, font } from "../../charts/theme";
 import { useThemeVersion, useWidth } from "../use-canvas";
-import { addPlotKeys } from "./plot-keys";
+import { addPlotKeys } from "./plot";
 
 interface Props {
   /** Describes the plot to screen readers. */

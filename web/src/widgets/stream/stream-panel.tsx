@@ -1,13 +1,18 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Report } from "../../api/schema.gen";
+import type { CriticalPath, Report } from "../../api/schema.gen";
 import { sumBy } from "../../model/cube";
-import { useAsync, useCube, useModel, useNav, useSettledSelection } from "../../model/page/hooks";
+import type { Model } from "../../model/model";
+import { useAsync, useCube, useModel, useParam, useSettledSelection } from "../../model/page/hooks";
 import type { TaskDetail } from "../../model/stream";
+import { loadNeighbours, type Neighbours } from "../../model/task-edges";
 import { clock, count, counted, duration, nbytes } from "../../model/text/format";
 import { Loading, Swatch } from "../basics";
 import { Seg } from "../controls/inputs";
+import { Icon } from "../icon";
 import { DataTable } from "../table/table";
-import { TaskStream } from "./task-stream";
+import { FindTask, type Found, useFound } from "./find-task";
+import { TaskDrawer } from "./task-drawer";
+import { type Highlight, type TaskLinks, TaskStream } from "./task-stream";
 
 const MAX_PREFIXES = 7;
 
@@ -15,27 +20,10 @@ const MAX_PREFIXES = 7;
 const MAX_LANE = 24;
 const MAX_LANE_PAGE = 110;
 
-/** What a lane is. Tasks that were killed have no measured start, so they can overlap others and need a lane of their own. */
-export function laneText({ stream, workers }: Pick<Report, "stream" | "workers">): string {
-  const lanes = new Map<number, number>();
-  for (const { worker } of stream.lanes) lanes.set(worker, (lanes.get(worker) ?? 0) + 1);
-  const isExact = [...lanes].every(([worker, n]) => n <= (workers[worker]?.threads ?? n));
-  return isExact ? "1 lane is 1 thread." : "1 lane is 1 thread; tasks of a killed worker can need one more.";
-}
-
 /** The task stream with legend, notes and a table of the same tasks. */
-export function StreamPanel({
-  maxHeight,
-  page = false,
-  onTask,
-}: {
-  maxHeight: number;
-  page?: boolean;
-  /** Opens a task. Without it, tasks open in the task stream view. */
-  onTask?: (task: number) => void;
-}) {
+export function StreamPanel({ maxHeight, page = false }: { maxHeight: number; page?: boolean }) {
   const model = useModel();
-  const { params } = useNav();
+  const [item] = useParam("item");
   const selection = useSettledSelection();
   const { report, nav } = model;
   const [focus, setFocus] = useState(-1);
@@ -48,11 +36,20 @@ export function StreamPanel({
     const by = new Map(cube.keys.prefix.map((name, i) => [name, counts[i]]));
     return report.prefixes.flatMap((p, i) => ((by.get(p.prefix) ?? 0) > 0 ? [i] : []));
   }, [cube, selection.b0, selection.b1]);
-  const open = (task: number) => {
-    if (onTask) onTask(task);
-    else if (page) nav.set({ item: String(task) });
-    else nav.go("stream", { item: String(task) });
-  };
+  const open = (task: number) => nav.set({ item: String(task) });
+  const selected = /^\d+$/.test(item) ? Number(item) : -1;
+  const task = useAsync(
+    () => (selected >= 0 ? model.stream.detail(selected) : Promise.resolve(null)),
+    [selected, model],
+  );
+  const near = useAsync(
+    () => (selected >= 0 ? loadNeighbours(model, selected) : Promise.resolve(null)),
+    [selected, model],
+  ).value;
+  const links = useAsync(async () => near && loadLinks(model, near), [near]).value;
+  const found = useFound().value;
+  const path = useShownPath();
+  const highlight = useHighlight(path, found);
   const max = innerWidth < 900 ? 4 : MAX_PREFIXES;
   const { stream } = report;
   const outside = report.prefixes.length - here.length;
@@ -79,22 +76,26 @@ export function StreamPanel({
           {more > 0 && <li class="faint">{count(more)} more</li>}
           {outside > 0 && <li class="faint">{count(outside)} not in the selection</li>}
         </ul>
-        {page && (
-          <div class="right hide-n">
-            <Seg
-              label="Lane height"
-              options={[
-                ["fit", "All threads"],
-                ["tall", "Full height"],
-              ]}
-              value={tall}
-              onChange={setTall}
-            />
-          </div>
-        )}
+        <div class="right">
+          <FindTask found={found} onTask={open} />
+          <PathToggle />
+          {page && (
+            <span class="hide-n">
+              <Seg
+                label="Lane height"
+                options={[
+                  ["fit", "All threads"],
+                  ["tall", "Full height"],
+                ]}
+                value={tall}
+                onChange={setTall}
+              />
+            </span>
+          )}
+        </div>
       </div>
       {stream.bars === 0 ? (
-        <p class="callout">{report.complete ? "No tasks ran." : "No task can be shown: rows are missing."}</p>
+        <p class="callout">{noBarsText(report)}</p>
       ) : (
         <TaskStream
           maxHeight={maxHeight}
@@ -102,15 +103,24 @@ export function StreamPanel({
           tall={tall === "tall"}
           focus={focus}
           onTask={open}
-          selected={page && /^\d+$/.test(params.item ?? "") ? Number(params.item) : -1}
+          highlight={highlight}
+          open={selected >= 0 ? task.value : null}
+          links={links}
         />
       )}
       <div class="pfoot">
-        <span>{laneText(report)}</span>
+        {path && (
+          <b data-testid="path-foot">
+            Critical path: {counted(path.of, "task")}, {duration(path.length_us)} of{" "}
+            {duration(report.totals.duration_us)}
+          </b>
+        )}
+        <span>1 lane is 1 thread.</span>
         <span class="hide-n">Tall bar: running. Short bar: transfer.</span>{" "}
         <span class="hide-n">
           {" "}
-          <i class="sw a-failed" /> Failed or lost. Hatched: no worker.{" "}
+          <i class="sw a-failed" /> Failed or lost. Hatched: no worker.
+          {report.worker_periods.length > 0 && " Tinted: the worker was paused or starting."}
         </span>
         <button type="button" class="link push" onClick={() => setTable(!table)} data-testid="stream-as-table">
           {table ? "Hide table" : "View as table"}
@@ -120,8 +130,59 @@ export function StreamPanel({
         <div class="pfoot warn">{counted(stream.of - stream.tasks, "task")} not shown; totals include them.</div>
       )}
       {table && <StreamTable onTask={open} />}
+      {selected >= 0 && <TaskDrawer task={selected} detail={task} near={near} />}
     </section>
   );
+}
+
+function noBarsText({ answer, complete, totals }: Report): string {
+  if (answer.state === "running")
+    return totals.tasks > 0 ? "No task has finished in the last minutes." : "No task has finished yet.";
+  return complete ? "No tasks ran." : "No task can be shown: rows are missing.";
+}
+
+/** Lines are drawn to at most this many inputs and outputs. */
+const MAX_LINKS = 12;
+
+async function loadLinks(model: Model, near: Neighbours): Promise<TaskLinks> {
+  const marks = (tasks: readonly number[]) => model.stream.marks(tasks.slice(0, MAX_LINKS));
+  return { inputs: await marks(near.dependencies), outputs: await marks(near.dependents) };
+}
+
+/** Return the critical path, if the reader wants to see it: of the chosen computation, else of the longest one. */
+function useShownPath(): CriticalPath | null {
+  const { report } = useModel();
+  const [shown] = useParam("path");
+  const [chosen] = useParam("computation");
+  if (!shown) return null;
+  const path = report.other_paths.find((p) => p.computation === chosen) ?? report.critical_path;
+  return path.known ? path : null;
+}
+
+function PathToggle() {
+  const { report } = useModel();
+  const [shown, show] = useParam("path");
+  if (!report.critical_path.known) return null;
+  return (
+    <button
+      type="button"
+      class="btn sm hide-n"
+      aria-pressed={shown !== ""}
+      title="Fade all tasks that are not on the critical path"
+      onClick={() => show(shown ? "" : "1")}
+    >
+      <Icon name="path" /> Critical path
+    </button>
+  );
+}
+
+/** Return the tasks that stand out: the critical path, or else the matches of a search. */
+function useHighlight(path: CriticalPath | null, found: Found | null): Highlight | null {
+  const model = useModel();
+  return useAsync(async () => {
+    if (path) return { marks: await model.stream.marks(path.steps.map((step) => step.task)), joined: true };
+    return found && { marks: await model.stream.marks(found.tasks), joined: false };
+  }, [path, found, model]).value;
 }
 
 const MAX_ROWS = 2000;
@@ -140,7 +201,7 @@ function StreamTable({ onTask }: { onTask: (task: number) => void }) {
   const prefix = (r: TaskDetail) => report.prefixes[r.prefix]?.prefix ?? "";
   const worker = (r: TaskDetail) => {
     const w = report.workers[report.stream.lanes[r.lane]?.worker];
-    return w ? w.name || w.worker : "";
+    return w ? model.worker(w.worker) : "";
   };
   return (
     <DataTable
@@ -163,13 +224,7 @@ function StreamTable({ onTask }: { onTask: (task: number) => void }) {
           value: (r) => r.start * tick,
           cell: (r) => clock(r.start * tick, 1000),
         },
-        {
-          id: "duration",
-          head: "Duration",
-          num: true,
-          value: (r) => (r.stop - r.start) * tick,
-          cell: (r) => duration((r.stop - r.start) * tick),
-        },
+        { id: "duration", head: "Duration", num: true, value: (r) => (r.stop - r.start) * tick, text: duration },
         {
           id: "nbytes",
           head: "Output",

@@ -3,17 +3,30 @@ import { surface } from "../../charts/canvas";
 import { drawTicks } from "../../charts/ruler";
 import { drawGutter, losses } from "../../charts/stream/decorations";
 import { type LaneLayout, laneHeight, layOut } from "../../charts/stream/layout";
+import { drawMarks, type Frame, frameOf, laneY, linkPath, type Viewport } from "../../charts/stream/overlay";
 import { sumByTwo } from "../../model/cube";
 import { verdictText } from "../../model/model";
-import { useAsync, useFromCube, useModel, useNav, useSelection, useSettledSelection } from "../../model/page/hooks";
-import type { TaskDetail } from "../../model/stream";
+import { useFromCube, useModel, useNav, useSelection, useSettledSelection } from "../../model/page/hooks";
+import type { TaskDetail, TaskMark } from "../../model/stream";
 import { clock } from "../../model/text/format";
-import type { Selection } from "../../model/time";
 import { useCanvas, useCrosshair, useThemeVersion, useWidth } from "../use-canvas";
 import { TaskTip } from "./task-tip";
 import { useStreamDrawing } from "./use-stream-drawing";
 import { useStreamPointer } from "./use-stream-pointer";
 import { useTaskCursor } from "./use-task-cursor";
+
+/** The inputs and outputs of the open task, as far as lines are drawn to them. */
+export interface TaskLinks {
+  inputs: readonly TaskMark[];
+  outputs: readonly TaskMark[];
+}
+
+/** Tasks that stand out while all others are faded. */
+export interface Highlight {
+  marks: readonly TaskMark[];
+  /** Whether each leads to the next one. */
+  joined: boolean;
+}
 
 interface Props {
   maxHeight: number;
@@ -24,11 +37,13 @@ interface Props {
   /** Rank of the highlighted prefix; -1 for all. */
   focus: number;
   onTask: (task: number) => void;
-  /** The task that is open beside the stream; -1 for none. */
-  selected: number;
+  highlight: Highlight | null;
+  /** The task that is open below the stream. */
+  open: TaskDetail | null;
+  links: TaskLinks | null;
 }
 
-export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, selected }: Props) {
+export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, highlight, open, links }: Props) {
   const model = useModel();
   const { selection } = useNav();
   const { report } = model;
@@ -37,6 +52,7 @@ export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, se
   const canvas = useRef<HTMLCanvasElement>(null);
   const backdrop = useRef<HTMLCanvasElement>(null);
   const gutter = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
   const [scroll, setScroll] = useState(0);
   const theme = useThemeVersion();
@@ -61,7 +77,17 @@ export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, se
     [selection],
   );
 
-  useStreamDrawing(canvas, backdrop, { width, height, scroll, layout, focus });
+  const view: Viewport = { layout, selection, tick: report.stream.tick_us, width, scroll };
+  useStreamDrawing(canvas, backdrop, { width, height, scroll, layout, focus, faded: highlight !== null });
+  useLayoutEffect(() => {
+    if (!overlay.current || width < 2) return;
+    // Without marks the canvas takes no memory: a page that follows a run draws 20 times a second.
+    if (!highlight) overlay.current.width = 0;
+    const shown = highlight
+      ? drawMarks(overlay.current, height, view, highlight.marks, highlight.joined, model.rankColours)
+      : 0;
+    overlay.current.dataset.shown = String(shown);
+  }, [width, height, selection, layout, scroll, theme, highlight]);
 
   useLayoutEffect(() => {
     if (gutter.current && gutterWidth > 0) drawGutter(gutter.current, gutterWidth, height, layout, model, busy, scroll);
@@ -75,12 +101,8 @@ export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, se
     if (row !== null && view && (row < view.scrollTop || row + layout.rowHeight > view.scrollTop + height))
       view.scrollTop = row - height / 2;
   }, [cursor.detail]);
-  const reached = cursor.detail && taskFrame(cursor.detail, layout, selection, report.stream.tick_us, width, scroll);
-  const open = useAsync(
-    () => (selected >= 0 ? model.stream.detail(selected) : Promise.resolve(null)),
-    [selected],
-  ).value;
-  const mark = open && taskFrame(open, layout, selection, report.stream.tick_us, width, scroll);
+  const reached = cursor.detail && taskFrame(cursor.detail, view);
+  const mark = open && taskFrame(open, view);
   const total = layout.height + 4;
   const body = (
     <div class="streambody" style={{ height: tall ? `${total}px` : undefined }}>
@@ -103,6 +125,8 @@ export function TaskStream({ maxHeight, maxLane, tall = false, focus, onTask, se
           onKeyDown={cursor.onKey}
           onBlur={cursor.clear}
         />
+        <canvas ref={overlay} class="backdrop" data-testid="stream-highlight" aria-hidden="true" />
+        {open && links && <Links open={open} links={links} view={view} />}
         <div class="xhair" ref={line} />
         {mark && <div class="taskmark" style={frameStyle(mark)} />}
         {reached && <div class="taskmark cursor" style={frameStyle(reached)} />}
@@ -179,7 +203,7 @@ function LossLabels({ layout, width, scroll }: { layout: LaneLayout; width: numb
             }}
           >
             {x < width - 240
-              ? `${worker.name || worker.worker} ${verdictText(worker)} at ${clock(model.stopOf(worker))}`
+              ? `${model.worker(worker.worker)} ${verdictText(worker)} at ${clock(model.stopOf(worker))}`
               : "lost"}
           </span>
         ) : null,
@@ -188,15 +212,15 @@ function LossLabels({ layout, width, scroll }: { layout: LaneLayout; width: numb
   );
 }
 
-interface Frame {
-  left: number;
-  top: number;
-  width: number;
-  height: number;
-}
+const PAD = 2;
 
-const frameStyle = (frame: Frame) =>
-  Object.fromEntries(Object.entries(frame).map(([name, value]) => [name, `${value}px`]));
+/** The position of a frame around a bar. */
+const frameStyle = ({ left, top, width, height }: Frame) => ({
+  left: `${left - PAD}px`,
+  top: `${top - PAD}px`,
+  width: `${Math.max(2, width) + PAD + 1}px`,
+  height: `${height + PAD + 1}px`,
+});
 
 /** Screen position of the tooltip: below the frame. */
 function tooltipPosition(canvas: HTMLCanvasElement | null, frame: Frame): { x: number; y: number } {
@@ -207,26 +231,24 @@ function tooltipPosition(canvas: HTMLCanvasElement | null, frame: Frame): { x: n
   };
 }
 
-/** Return the y position of a lane, -1 if it has no row. */
-function laneY(layout: LaneLayout, lane: number): number {
-  const rows = layout.rows;
-  for (let r = 0; r < rows.length; r += 3) if (lane >= rows[r + 1] && lane < rows[r + 1] + rows[r + 2]) return rows[r];
-  return -1;
+/** Return the frame around all bars of a task, null if they are out of view. */
+function taskFrame(task: TaskDetail, view: Viewport): Frame | null {
+  const start = Math.min(...task.parts.map((p) => p.start));
+  const stop = Math.max(...task.parts.map((p) => p.stop));
+  return frameOf({ lane: task.lane, start, stop }, view);
 }
 
-/** Return the frame around the bars of a task, null if they are out of view. */
-function taskFrame(
-  task: TaskDetail,
-  layout: LaneLayout,
-  s: Selection,
-  tick: number,
-  width: number,
-  scroll: number,
-): Frame | null {
-  const y = laneY(layout, task.lane);
-  const x = (t: number) => Math.max(0, Math.min(width, ((t * tick - s.t0) / (s.t1 - s.t0)) * width));
-  const from = x(Math.min(...task.parts.map((p) => p.start)));
-  const to = x(Math.max(...task.parts.map((p) => p.stop)));
-  if (y < 0 || (to <= 0 && from <= 0) || from >= width) return null;
-  return { left: from - 2, width: Math.max(2, to - from) + 3, top: y - scroll - 2, height: layout.rowHeight + 3 };
+/** Lines from the inputs of the open task, and to its outputs. */
+function Links({ open, links, view }: { open: TaskDetail; links: TaskLinks; view: Viewport }) {
+  const line = (kind: "input" | "output", from: Span, to: Span, key: number) => (
+    <path key={`${kind}${key}`} class={kind} data-testid={`link-${kind}`} d={linkPath(from, to, view)} />
+  );
+  return (
+    <svg class="streamlinks" aria-hidden="true">
+      {links.inputs.map((mark) => line("input", mark, open, mark.task))}
+      {links.outputs.map((mark) => line("output", open, mark, mark.task))}
+    </svg>
+  );
 }
+
+type Span = Pick<TaskMark, "lane" | "start" | "stop">;

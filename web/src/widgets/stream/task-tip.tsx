@@ -5,7 +5,8 @@ import { Swatch } from "../basics";
 
 /** Tooltip of a task. */
 export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: number }) {
-  const { report, colour } = useModelParts();
+  const model = useModel();
+  const { report } = model;
   const tick = report.stream.tick_us;
   const prefix = report.prefixes[detail.prefix]?.prefix ?? "";
   const lane = report.stream.lanes[detail.lane];
@@ -16,7 +17,7 @@ export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: nu
   return (
     <div class="tip" style={{ left: `${Math.max(4, left)}px`, top: `${top}px` }}>
       <h4>
-        <Swatch colour={colour(prefix)} />
+        <Swatch colour={model.colour(prefix)} />
         {prefix}
       </h4>
       <dl>
@@ -29,16 +30,12 @@ export function TaskTip({ detail, x, y }: { detail: TaskDetail; x: number; y: nu
         ))}
         <TipRow label="Started" text={clock(detail.start * tick, 1000)} />
         {detail.nbytes >= 0 && <TipRow label="Output" text={nbytes(detail.nbytes)} />}
-        {worker && <TipRow label="Worker" text={worker.name || worker.worker} />}
+        {worker && <TipRow label="Worker" text={model.worker(worker.worker)} />}
         {status && status !== "ok" && <TipRow label="Status" text={status} />}
+        {detail.isLost && <TipRow label="Result" text="lost later" />}
       </dl>
     </div>
   );
-}
-
-function useModelParts() {
-  const model = useModel();
-  return { report: model.report, colour: (prefix: string) => model.colour(prefix) };
 }
 
 function TipRow({ label, text }: { label: string; text: string }) {

@@ -1,18 +1,20 @@
 import { useMemo, useRef } from "preact/hooks";
 import { CATEGORIES } from "../../api/schema.gen";
 import { drawRuler, type RulerData } from "../../charts/ruler";
-import { overTime, total } from "../../model/cube";
+import { type CubeData, overTime, sumBy, total } from "../../model/cube";
 import { isLost } from "../../model/model";
-import { useActivity, useCube, useModel, useSelection } from "../../model/page/hooks";
+import { useActivity, useCube, useModel, useSelection, useSteadySelection } from "../../model/page/hooks";
 import { setHover } from "../../model/page/hover";
+import { isFailure } from "../../model/stream";
 import { clock, count, duration } from "../../model/text/format";
-import { pan, type Selection, select, wholeRun, zoom } from "../../model/time";
+import { pan, reaching, type Selection, select, wholeRun, zoom } from "../../model/time";
 import { ActivityChip } from "../activity-panels";
 import { Icon, type IconName } from "../icon";
 import { useCanvas, useCrosshair } from "../use-canvas";
 
 const LEGEND = [
-  ["cpu", "compute"],
+  ["cpu", "CPU"],
+  ["noncpu", "waiting"],
   ["transfer", "transfer"],
   ["disk", "disk"],
   ["serialize", "serialize"],
@@ -20,14 +22,21 @@ const LEGEND = [
   ["idle", "idle"],
 ] as const;
 
+/** The legend of the ruler. Of a run that goes on, compute time is not split yet: its tasks may be waiting. */
+export function legendOf(isLive: boolean): readonly (readonly [string, string])[] {
+  return isLive ? [["cpu", "compute (CPU and waiting)"], ...LEGEND.slice(2)] : LEGEND;
+}
+
 type Drag = { kind: "new" | "left" | "right" | "move"; from: number; at: Selection };
 
 /** The whole run in one strip. Drag to select time, drag the handles to adjust it, double-click to select the whole run. */
 export function TimeRuler({ joined = false }: { joined?: boolean }) {
   const model = useModel();
+  // As the task stream below does, it follows every move: otherwise the same time is at two places.
   const selection = useSelection();
   const activity = useActivity();
-  const { axis, nav } = model;
+  const { nav } = model;
+  const axis = reaching(model.axis, selection);
   const data = useRulerData();
   const [box, canvas, width] = useCanvas(
     (c, w) => data && drawRuler(c, w, data, axis, selection, activity ? CATEGORIES.indexOf(activity) : -1),
@@ -106,7 +115,7 @@ export function TimeRuler({ joined = false }: { joined?: boolean }) {
         <SelectionText />
         <ActivityChip />
         <span class="right">
-          {LEGEND.map(([key, text]) => (
+          {legendOf(model.isLive).map(([key, text]) => (
             <span key={key} class="hide-n">
               <i class={`sw a-${key}`} />
               {text}
@@ -165,28 +174,49 @@ function useRulerData(): RulerData | null {
         series.reduce((sum, s) => sum + s[b], 0),
       );
     const marks = model.report.workers.filter(isLost).map((w) => ({ t: model.stopOf(w), colour: "--st-lost" }));
-    return { series, capacity, marks };
+    return { series, capacity, marks, knownUntil: model.knownUntil };
   }, [cube, model]);
+}
+
+/** Sums over the task runs that ended in the selected time. */
+function sumsIn(cube: CubeData, selection: Selection, all: number): { tasks: number; us: number; failed: number } {
+  const failed = sumBy(cube, "status", "count", selection);
+  return {
+    tasks: selection.whole ? all : total(cube, "count", selection),
+    us: total(cube, "us", selection),
+    failed: failed.reduce((sum, n, i) => (isFailure(cube.keys.status[i]) ? sum + n : sum), 0),
+  };
+}
+
+function rangeText({ t0, t1, whole, isNow }: Selection, step: number): string {
+  if (isNow) return `${clock(t0, 1e6)} to now`;
+  return whole ? "Whole run" : `${clock(t0, step)} to ${clock(t1, step)}`;
 }
 
 /** The selection as text: range, duration and number of tasks. */
 function SelectionText() {
   const model = useModel();
-  const selection = useSelection();
+  const selection = useSteadySelection();
   const cube = useCube("counts");
   const inside = useMemo(
-    () => (cube && !selection.whole ? total(cube, "count", selection) : model.report.totals.tasks),
+    () => (cube ? sumsIn(cube, selection, model.report.totals.tasks) : null),
     [cube, selection.b0, selection.b1, selection.whole],
   );
   const step = Math.min(100_000, Math.max(1, (selection.t1 - selection.t0) / 20));
   const coarse = !selection.whole && selection.t1 - selection.t0 < 4 * model.axis.width;
   return (
     <span data-testid="selection-text" style="display:flex;gap:12px;flex-wrap:wrap">
-      <b>{selection.whole ? "Whole run" : `${clock(selection.t0, step)} to ${clock(selection.t1, step)}`}</b>
-      <span>{duration(selection.t1 - selection.t0)}</span>
+      <b>{rangeText(selection, step)}</b>
       <span>
-        {count(inside)} of {count(model.report.totals.tasks)} tasks
+        {duration(
+          selection.isNow ? Math.round((selection.t1 - selection.t0) / 1e6) * 1e6 : selection.t1 - selection.t0,
+        )}
       </span>
+      <span>
+        {count(inside?.tasks ?? model.report.totals.tasks)} of {count(model.report.totals.tasks)} task runs
+      </span>
+      {inside && <span class="hide-n">{duration(inside.us)} in tasks</span>}
+      {inside && inside.failed > 0 && <span class="bad">{count(inside.failed)} failed or killed</span>}
       {coarse && (
         <span title="Totals are stored in bins of this duration">accurate to {duration(model.axis.width)}</span>
       )}

@@ -13,6 +13,8 @@ interface StreamSize {
   layout: LaneLayout;
   /** Rank of the highlighted prefix; -1 for all. */
   focus: number;
+  /** Whether all bars are faded. */
+  faded: boolean;
 }
 
 let firstPaint = true;
@@ -21,7 +23,7 @@ let firstPaint = true;
 export function useStreamDrawing(
   canvas: RefObject<HTMLCanvasElement | null>,
   backdrop: RefObject<HTMLCanvasElement | null>,
-  { width, height, scroll, layout, focus }: StreamSize,
+  { width, height, scroll, layout, focus, faded }: StreamSize,
 ): void {
   const model = useModel();
   const selection = useSelection();
@@ -49,7 +51,7 @@ export function useStreamDrawing(
           height: h,
           rows,
           rowHeight: Math.max(1, Math.round(layout.rowHeight * ratio)),
-          palette: palette(focus, activity),
+          palette: palette(model.rankColours, focus, activity, faded),
           gap: ratio,
         });
         if (target.width !== w || target.height !== h) Object.assign(target, { width: w, height: h });
@@ -71,7 +73,7 @@ export function useStreamDrawing(
     };
     if (drawing.current) next.current = () => void draw();
     else void draw();
-  }, [width, height, selection, layout, scroll, theme, focus, activity]);
+  }, [width, height, selection, layout, scroll, theme, focus, faded, activity, model]);
 }
 
 /** Set the performance marks that benchmarks and tests read. */

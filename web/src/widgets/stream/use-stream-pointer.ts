@@ -39,7 +39,7 @@ export function useStreamPointer(
       event.preventDefault();
       const share = event.offsetX / Math.max(1, element.clientWidth);
       const now = nav.state.selection;
-      nav.select(zoom(axis, now, Math.exp(event.deltaY * 0.004), now.t0 + share * (now.t1 - now.t0)));
+      nav.select(zoom(nav.axis, now, Math.exp(event.deltaY * 0.004), now.t0 + share * (now.t1 - now.t0)));
     };
     element.addEventListener("wheel", wheel, { passive: false });
     return () => element.removeEventListener("wheel", wheel);

@@ -65,7 +65,7 @@ export function useTaskCursor(onTask: (task: number) => void): TaskCursor {
 }
 
 /** Move the selection so that it contains the task, without changing its length. */
-function moveSelectionTo(model: Model, task: TaskDetail): void {
+export function moveSelectionTo(model: Model, task: Pick<TaskDetail, "start" | "stop">): void {
   const { axis, nav, report } = model;
   const { t0, t1, whole } = nav.state.selection;
   const from = task.start * report.stream.tick_us;
@@ -86,7 +86,7 @@ function describe(model: Model, task: TaskDetail): string {
     report.prefixes[task.prefix]?.prefix ?? "",
     duration((task.stop - task.start) * tick),
     `started ${clock(task.start * tick, 1000)}`,
-    worker ? `worker ${worker.name || worker.worker}` : "",
+    worker ? model.called(worker.worker) : "",
     task.nbytes >= 0 ? `output ${nbytes(task.nbytes)}` : "",
     status === "ok" ? "" : `status ${status}`,
     `task ${task.task + 1} of ${report.stream.tasks}`,

@@ -48,3 +48,55 @@ export function CardTable({ children, ...rest }: Props) {
     </table>
   );
 }
+
+/** A column of a short table: its head, the content of a cell, and the classes of its cells. */
+export type ShortColumn<R> = readonly [
+  head: ComponentChildren,
+  cell: (row: R) => ComponentChildren,
+  kind?: "num" | "num wide" | "num mono" | "mono" | "wrap" | "acts",
+];
+
+interface ShortTableProps<R> {
+  rows: readonly R[];
+  columns: readonly ShortColumn<R>[];
+  keyOf: (row: R) => string | number;
+  class?: string;
+  /** The name of the region that scrolls if the table is wider than the window. */
+  label?: string;
+  /** Of each row. */
+  testid?: string;
+}
+
+/** A table of a few rows, in the order in which they come. */
+export function ShortTable<R>({ rows, columns, keyOf, class: kind, label, testid }: ShortTableProps<R>) {
+  const table = (
+    <CardTable class={kind}>
+      <thead>
+        <tr>
+          {columns.map(([head, , cells], i) => (
+            <th key={i} class={cells?.startsWith("num") ? "num" : undefined}>
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)} data-testid={testid}>
+            {columns.map(([, cell, cells], i) => (
+              <td key={i} class={cells}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </CardTable>
+  );
+  if (!label) return table;
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      {table}
+    </div>
+  );
+}

@@ -1,8 +1,9 @@
 import { useMemo } from "preact/hooks";
 import { CATEGORIES, type Prefix } from "../../api/schema.gen";
 import { ACTIVITY_NAMES, capital } from "../../model/activity";
-import { sumBy, sumByTwo } from "../../model/cube";
+import { prefixTimes, sumBy, sumByTwo } from "../../model/cube";
 import { useActivity, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
+import { part } from "../../model/quantity";
 import { count, duration, nbytes, percent } from "../../model/text/format";
 import { Loading } from "../basics";
 import { PrefixName } from "./prefix-name";
@@ -27,26 +28,21 @@ export function PrefixTable() {
   const { report } = model;
   const rows = useMemo(() => {
     if (!time || !counts) return null;
-    const parts = sumByTwo(time, "prefix", "category", "us", selection);
-    const order = CATEGORIES.map((c) => time.keys.category.indexOf(c));
-    const timeAt = new Map(time.keys.prefix.map((p, i) => [p, i]));
+    const parts = prefixTimes(time, report.prefixes, selection, activity);
     const countAt = new Map(counts.keys.prefix.map((p, i) => [p, i]));
     const n = sumBy(counts, "prefix", "count", selection);
     const bytes = sumBy(counts, "prefix", "nbytes", selection);
     const byStatus = sumByTwo(counts, "prefix", "status", "count", selection);
-    const bad = counts.keys.status.map((s) => s === "error" || s === "retried");
+    const bad = counts.keys.status.map((s) => s === "error" || s === "failed");
     return report.prefixes
-      .map((p): Row => {
-        const t = timeAt.get(p.prefix) ?? -1;
+      .map((p, i): Row => {
         const c = countAt.get(p.prefix) ?? -1;
-        const times = Float64Array.from(order, (o, i) =>
-          activity && CATEGORIES[i] !== activity ? 0 : (parts[t]?.[o] ?? 0),
-        );
+        const times = parts[i];
         const us = times.reduce((a, b) => a + b, 0);
         if (selection.whole)
           return {
             ...p,
-            tasks: p.count,
+            tasks: p.count + p.killed,
             us: us || (activity ? 0 : p.total_us),
             parts: times,
             output: p.nbytes,
@@ -71,6 +67,8 @@ export function PrefixTable() {
     );
   const all = rows.reduce((a, r) => a + r.us, 0);
   const max = rows.reduce((a, r) => Math.max(a, r.us), 1);
+  const ofPrefix = (whole: string, r: Row) =>
+    selection.whole && !activity ? part(whole, "prefix", r.prefix) : undefined;
   const us = (id: string, head: string, value: (r: Row) => number, hint: string): ViewColumn<Row> => ({
     id,
     head,
@@ -79,9 +77,22 @@ export function PrefixTable() {
     hint,
     cell: (r) => duration(value(r)),
   });
+  const scope = model.isLive ? "Tasks in the timeline" : "Whole run";
+  const note = model.isLive
+    ? "prefixes; mean to max are for the tasks in the timeline"
+    : selection.whole
+      ? "prefixes"
+      : "prefixes; mean to max are for the whole run";
   const columns: ViewColumn<Row>[] = [
     { id: "prefix", head: "Prefix", value: (r) => r.prefix, cell: (r) => <PrefixName prefix={r.prefix} /> },
-    { id: "tasks", head: "Tasks", num: true, value: (r) => r.tasks, cell: (r) => count(r.tasks) },
+    {
+      id: "tasks",
+      head: "Task runs",
+      num: true,
+      value: (r) => r.tasks,
+      text: count,
+      quantity: (r) => ofPrefix("task-runs", r),
+    },
     us(
       "total",
       activity ? capital(ACTIVITY_NAMES[activity]) : "Total time",
@@ -91,6 +102,7 @@ export function PrefixTable() {
     {
       id: "split",
       head: "Activities",
+      hint: model.isLive ? "CPU and waiting have one colour until the run has ended" : undefined,
       value: (r) => r.us,
       width: "22%",
       cell: (r) => <SplitBar parts={r.parts} max={max} />,
@@ -101,18 +113,21 @@ export function PrefixTable() {
       num: true,
       value: (r) => (all ? r.us / all : 0),
       cell: (r) => percent(all ? r.us / all : 0),
+      quantity: (r) => ofPrefix("prefix-share", r),
     },
-    us("mean", "Mean", (r) => r.mean_us, "Whole run"),
-    us("p50", "Median", (r) => r.p50_us, "Whole run"),
-    us("p95", "p95", (r) => r.p95_us, "Whole run: 95 % of executions were shorter"),
-    us("max", "Max", (r) => r.max_us, "Whole run"),
-    { id: "output", head: "Output", num: true, value: (r) => r.output, cell: (r) => nbytes(r.output) },
+    us("mean", "Mean", (r) => r.mean_us, scope),
+    us("p50", "Median", (r) => r.p50_us, scope),
+    us("p95", "p95", (r) => r.p95_us, `${scope}: 95 % of executions were shorter`),
+    us("max", "Max", (r) => r.max_us, scope),
+    { id: "output", head: "Output", num: true, value: (r) => r.output, text: nbytes },
     {
       id: "errors",
-      head: "Errors",
+      // Whether a task is retried is known once it has run again.
+      head: model.isLive ? "Exceptions" : "Errors",
       num: true,
       value: (r) => r.failed,
       cell: (r) => <span class={r.failed ? "bad" : ""}>{count(r.failed)}</span>,
+      quantity: (r) => ofPrefix("failed-tasks", r),
     },
   ];
   // Most runs lose no result, and the table is wide.
@@ -120,10 +135,10 @@ export function PrefixTable() {
     columns.push({
       id: "recomputed",
       head: "Recomputed",
+      hint: "Whole run: time spent recomputing lost results",
       num: true,
       value: (r) => r.recomputed_us,
-      hint: "Whole run: time spent recomputing lost results",
-      cell: (r) => duration(r.recomputed_us),
+      text: duration,
     });
   return (
     <section class="panel" aria-label="By task prefix">
@@ -133,13 +148,20 @@ export function PrefixTable() {
         name="prefixes"
         rows={rows}
         of={report.prefixes.length}
-        note={selection.whole ? "prefixes" : "prefixes; mean to max are for the whole run"}
-        columns={columns}
+        note={note}
+        // The size of results is not known while the run goes on.
+        columns={model.isLive ? columns.filter(({ id }) => id !== "output") : columns}
         sort={{ id: "total", down: true }}
         rowKey={(r) => r.prefix}
         rowTestid="prefix-row"
         onRow={(r) => model.nav.go("profile", { prefix: r.prefix })}
-        empty={activity ? `No ${ACTIVITY_NAMES[activity]} time in the selected time` : "No tasks ran"}
+        empty={
+          activity
+            ? `No ${ACTIVITY_NAMES[activity]} time in the selected time`
+            : selection.whole
+              ? "No tasks ran"
+              : "No tasks ran in the selected time"
+        }
       />
     </section>
   );

@@ -1,12 +1,17 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Column, Sort } from "../../model/rows";
+import { count } from "../../model/text/format";
 import { Icon } from "../icon";
 import { CardTable, PlainTable } from "./card-table";
 
 export interface ViewColumn<R> extends Column<R> {
   cell?: (row: R) => ComponentChildren;
+  /** Shows the number of a cell, if it has nothing else. */
+  text?: (value: number) => string;
   width?: string;
+  /** Names the quantity in a cell: one that is shown in several places must have one value. */
+  quantity?: (row: R) => string | undefined;
 }
 
 export interface TableProps<R> {
@@ -36,6 +41,9 @@ const COMPACT = 24;
 /** Tables with more rows render only the visible ones. */
 const VIRTUAL_FROM = 200;
 
+/** Rows that a phone shows as cards at first, as in cards.css: a card is five times as high as a row. */
+const FIRST_CARDS = 6;
+
 /** Tables with more rows scroll in a box. */
 const SCROLL_FROM = 40;
 
@@ -58,6 +66,7 @@ export function TableRows<R>({
   compact,
 }: Omit<TableRowsProps<R>, "sort"> & { sort: Sort | null }) {
   const [top, setTop] = useState(0);
+  const [all, setAll] = useState(false);
   const height = compact ? COMPACT : ROW;
   const virtual = found.length > VIRTUAL_FROM;
   const long = found.length > SCROLL_FROM;
@@ -65,6 +74,7 @@ export function TableRows<R>({
   // Cards have no fixed height, so that a part of them cannot stand for all.
   const Table = virtual ? PlainTable : CardTable;
   const last = virtual ? Math.min(found.length, first + 70) : found.length;
+  const few = !virtual && !all && found.length > FIRST_CARDS;
   return (
     <div
       class={long ? "tablebox long scroll" : "tablebox scroll"}
@@ -73,7 +83,7 @@ export function TableRows<R>({
       aria-label={label}
       onScroll={virtual ? (e) => setTop(e.currentTarget.scrollTop) : undefined}
     >
-      <Table class={compact ? "compact" : ""} rowCount={found.length}>
+      <Table class={`${compact ? "compact" : ""} ${few ? "few" : ""}`} rowCount={found.length}>
         <thead>
           <tr>
             {shown.map((c) => (
@@ -120,9 +130,10 @@ export function TableRows<R>({
                 <td
                   key={c.id}
                   class={c.num ? (c.value(row) === 0 ? "num zero" : "num") : ""}
-                  title={c.cell ? undefined : String(c.value(row))}
+                  title={c.cell || c.text ? undefined : String(c.value(row))}
+                  data-quantity={c.quantity?.(row)}
                 >
-                  {c.cell ? c.cell(row) : c.value(row)}
+                  {c.cell ? c.cell(row) : c.text ? c.text(Number(c.value(row))) : c.value(row)}
                 </td>
               ))}
             </tr>
@@ -134,6 +145,11 @@ export function TableRows<R>({
           )}
         </tbody>
       </Table>
+      {few && (
+        <button type="button" class="link allcards" onClick={() => setAll(true)}>
+          Show all {count(found.length)}
+        </button>
+      )}
     </div>
   );
 }

@@ -4,8 +4,7 @@ import { type Column, filterRows, type Sort, sortRows, toCsv, toJson } from "../
 import { count } from "../../model/text/format";
 import { copy, download } from "../clipboard";
 import { Search } from "../controls/inputs";
-import { ColumnMenu } from "../controls/popover";
-import { Icon } from "../icon";
+import { TableMenu } from "../controls/popover";
 import { type TableProps, TableRows } from "./table-rows";
 
 /** Sort order in the URL: the column ID, with a minus for descending. */
@@ -43,30 +42,32 @@ export function DataTable<R>(props: TableProps<R>) {
           <div class="right">
             {props.tools}
             <Search label="Filter" value={filter} onInput={setFilter} testid={`filter-${props.name}`} />
-            <span class="hide-n" style="display:flex;gap:8px">
-              <ColumnMenu columns={columns.slice(1)} hidden={hidden} onChange={setHidden} />
-              <button
-                type="button"
-                class="btn sm"
-                onClick={() => copy(toCsv(found, shown).replaceAll("\r\n", "\n"), `${count(found.length)} rows copied`)}
-              >
-                Copy
-              </button>
-              <button
-                type="button"
-                class="btn sm"
-                onClick={() => download(`${props.name}.csv`, toCsv(found, shown), "text/csv")}
-              >
-                <Icon name="down" />
-                CSV
-              </button>
-              <button
-                type="button"
-                class="btn sm"
-                onClick={() => download(`${props.name}.json`, toJson(found, shown), "application/json")}
-              >
-                JSON
-              </button>
+            <span class="hide-n">
+              <TableMenu columns={columns.slice(1)} hidden={hidden} onChange={setHidden}>
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() =>
+                    copy(toCsv(found, shown).replaceAll("\r\n", "\n"), `${count(found.length)} rows copied`)
+                  }
+                >
+                  Copy
+                </button>
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => download(`${props.name}.csv`, toCsv(found, shown), "text/csv")}
+                >
+                  Download CSV
+                </button>
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => download(`${props.name}.json`, toJson(found, shown), "application/json")}
+                >
+                  Download JSON
+                </button>
+              </TableMenu>
             </span>
           </div>
         </div>

@@ -1,0 +1,1 @@
+"""Programs with a known answer, and the score of what daskscope says about them."""
