@@ -31,6 +31,12 @@ def total(slept: list[float]) -> float:
     return sum(slept)
 
 
+def delay_s(dask_worker: Any) -> float:
+    """Return the difference of the scheduler's clock that the worker estimates, and adds to the times of its tasks."""
+    delay: float = abs(dask_worker.scheduler_delay)
+    return delay
+
+
 @pytest.fixture
 def client() -> Iterator[Any]:
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
@@ -41,10 +47,12 @@ def client() -> Iterator[Any]:
 def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.daskscope"
     client.submit(rest, 0).result()
+    delays = list(client.run(delay_s).values())
     with daskscope.record(path):
         began = time.perf_counter()
         slept = client.submit(total, client.map(rest, [ASKED_S] * TASKS, pure=False)).result()
         waited = time.perf_counter() - began
+        delays += client.run(delay_s).values()
 
     found = daskscope.what_if(path, workers=[1, 3, 12, 24])
 
@@ -54,7 +62,8 @@ def test_a_real_computation_is_predicted(client: Any, tmp_path: Path) -> None:
         assert waited > 1.15 * slept
         return
     assert (found.workers, found.threads) == (1, 1)
-    assert found.wall_us / 1e6 <= waited
+    # Both clocks are the same one here. On a busy machine, the estimate is some tens of milliseconds off.
+    assert found.wall_us / 1e6 <= waited + sum(delays)
     # Not the measured sleep: on a busy machine it has waits for a core, which a prediction may leave out. They are sampled, so a
     # twentieth of the time may be left out too much.
     bounds = {workers: 0.95 * TASKS * ASKED_S / min(workers, TASKS) for workers in (1, 3, 12, 24)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.cubes import cube_rows
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.profiles import HotLine, Profile, collapsed, hottest_line, owner, profile, tree
+from daskscope.analysis.profiles import HotLine, Profile, collapsed, hottest_line, owner, profile, sampled_seconds, tree
 from daskscope.model.tables import TABLES
 from daskscope.testing import make_recording
 from daskscope.wire.file import read_recording
@@ -39,8 +39,8 @@ def small() -> Profile:
                 stack("ab", 1, 10, prefix="add", source="dask", worker="u", ticks=0),
             ],
             "tasks": [
-                {"start_us": T, "stop_us": T + 9, "status": "ok"},
-                {"start_us": T + 14, "stop_us": T + 40, "status": "error"},
+                {"prefix": "add", "start_us": T, "stop_us": T + 9, "status": "ok"},
+                {"prefix": "mul", "start_us": T + 14, "stop_us": T + 40, "status": "error"},
             ],
         }
     )
@@ -61,8 +61,10 @@ def test_stacks_share_a_tree() -> None:
     assert (found.parents < np.arange(len(found.parents))).all()
     assert sorted(found.frames) == [("/a.py", "a", 97), ("/b.py", "b", 98), ("/c.py", "c", 99)]
     assert (found.got, found.expected) == (5 * 4, 6 * 4)
-    # 9 µs and the part of the second execution inside the bins, over 15 samples.
-    assert found.seconds_per_sample == pytest.approx((9 + 6) / 1e6 / 15)
+    # add ran 9 µs and has 10 samples; of mul, 6 µs are inside the bins, and it has 5 samples.
+    weights = dict(zip(found.cube.keys["prefix"], found.seconds_per_sample.tolist(), strict=True))
+    assert weights["add"] == pytest.approx(9e-6 / 10)
+    assert weights["mul"] == pytest.approx(6e-6 / 5)
     cells = {
         (kind, prefix, worker, paths(found)[int(at)], bin_): n
         for kind, prefix, _, worker, at, bin_, n in cube_rows(found.cube)
@@ -168,3 +170,24 @@ def test_any_recording_has_a_profile() -> None:
         for kind in (None, "compute"):
             own, _ = tree(found, kind)
             assert len(collapsed(found, own)) <= 2
+
+
+def test_seconds_are_of_the_tasks_of_a_prefix_however_many_samples_were_missed() -> None:
+    """Half of the samples of hold were missed: its native code held the GIL."""
+    ran = {"start_us": T, "stop_us": T + 1_000_000, "status": "ok"}
+    recording = make_recording(
+        {
+            "profiles": [stack("s", 100, prefix="spin"), stack("h", 50, prefix="hold")],
+            "tasks": [ran | {"prefix": "spin"}, ran | {"prefix": "hold"}],
+        }
+    )
+    found = profile(recording, Bins(T, 1_000_000, 1))
+
+    seconds = sampled_seconds(found)
+
+    assert seconds is not None
+    assert dict(zip(paths(found), seconds.tolist(), strict=True)) == {"s": pytest.approx(1.0), "h": pytest.approx(1.0)}
+
+
+def test_a_profile_without_samples_of_tasks_has_no_seconds() -> None:
+    assert sampled_seconds(profile(make_recording({}), Bins(T, 1, 1))) is None

@@ -12,6 +12,7 @@ from tests.helpers.samples import write_frames
 
 import daskscope
 from daskscope.analysis.cost import Prices
+from daskscope.analysis.what_if.from_recording import recorded_graph
 from daskscope.analysis.what_if.predict import Options, Prediction, WhatIf, knee, what_if
 from daskscope.cli.main import main
 from daskscope.errors import DaskscopeError
@@ -432,3 +433,11 @@ def test_the_command_refuses_arguments_that_make_no_sense(path: Path, arguments:
 def test_times_of_a_million_years_are_not_replayed() -> None:
     tasks = [{**one, "stop_us": 2**62} if one["id"] == 3 else one for one in eight_task_rows()["tasks"]]
     assert what_if(eight_tasks(tasks=tasks), workers=[1_000]).reason.startswith("The tasks take too long in total")
+
+
+def test_a_task_from_a_broken_clock_is_replayed_too() -> None:
+    """The last submission has all tasks that are left, also those at the largest time that fits into a column."""
+    task = {"id": 1, "key": "a", "computation": "c", "status": "ok", "worker": "w", "start_us": 2**63 - 1, "stop_us": T}
+    rows = {"tasks": [task], "workers": [{"worker": "w", "nthreads": 1}]}
+
+    assert recorded_graph(make_recording(rows)).graph.submissions[-1].roots == [0]

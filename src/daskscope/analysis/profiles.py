@@ -39,8 +39,9 @@ class Profile:
     #: Samples taken, and samples due.
     got: int
     expected: int
-    #: Weight of a ``compute`` sample, such that all of them add up to the recorded compute time.
-    seconds_per_sample: float
+    #: Weight of a ``compute`` sample by code of its prefix. The sampler misses some prefixes more often than others (those with
+    #: native code that holds the GIL), so the samples of each add up to its recorded compute time. Empty without samples.
+    seconds_per_sample: Array
     bins: Bins
 
 
@@ -61,8 +62,9 @@ def profile(recording: Recording, bins: Bins) -> Profile:
     keys = {name: list(map(str, column.values)) for name, column in zip(KEYS, columns, strict=True)}
     codes = [*(column.codes[rows] for column in columns), ends[rows]]
     cube = make_cube({**keys, "stack": []}, codes, bins.of(table["start_us"])[rows], bins.count, {"count": counts})
-    computing = int(counts[where(table.strings("kind"), "compute")[rows]].sum())
     got, expected = _sample_counts(table)
+    computing = where(table.strings("kind"), "compute")[rows]
+    samples = sums(codes[KEYS.index("prefix")], np.where(computing, counts, 0), len(keys["prefix"]))
     return Profile(
         frames=[parse_frame(text) for text in texts.values],
         nodes=nodes,
@@ -70,7 +72,7 @@ def profile(recording: Recording, bins: Bins) -> Profile:
         cube=cube,
         got=got,
         expected=expected,
-        seconds_per_sample=_compute_us(recording["tasks"], bins) / 1e6 / computing if computing else 0.0,
+        seconds_per_sample=_seconds_per_sample(recording["tasks"], bins, keys["prefix"], samples),
         bins=bins,
     )
 
@@ -111,6 +113,16 @@ def tree(
         kept &= cube.bin * bins.width_us + bins.start_us < stop_us
     own = sums(cube.codes["stack"][kept], cube.measures["count"][kept], len(profile.nodes))
     return own, _totals(own, profile.parents)
+
+
+def sampled_seconds(profile: Profile) -> Array | None:
+    """Return the compute time at each node itself, in seconds; None without samples of it."""
+    if not len(profile.seconds_per_sample):
+        return None
+    cube = profile.cube
+    kept = cube.codes["kind"] == cube.keys["kind"].index("compute")
+    weights = cube.measures["count"][kept] * profile.seconds_per_sample[cube.codes["prefix"][kept]]
+    return np.bincount(cube.codes["stack"][kept], weights, minlength=len(profile.nodes))
 
 
 def collapsed(profile: Profile, counts: Array) -> list[str]:
@@ -241,10 +253,21 @@ def _sample_counts(table: Table) -> tuple[int, int]:
     return int(got.sum()), int(expected.sum())
 
 
-def _compute_us(tasks: Table, bins: Bins) -> int:
-    ran = where(tasks.strings("status"), *EXECUTED)
-    lengths = bins.clip(tasks["stop_us"][ran]) - bins.clip(tasks["start_us"][ran])
-    return int(np.maximum(lengths, 0).sum())
+def _seconds_per_sample(tasks: Table, bins: Bins, prefixes: Sequence[str], samples: Array) -> Array:
+    """Return the weight of a sample of each prefix. A prefix without recorded tasks gets the mean weight."""
+    ran = np.flatnonzero(where(tasks.strings("status"), *EXECUTED))
+    lengths = np.maximum(bins.clip(tasks["stop_us"][ran]) - bins.clip(tasks["start_us"][ran]), 0)
+    names = tasks.strings("prefix")
+    by_name = dict(
+        zip(map(str, names.values), sums(names.codes[ran], lengths, len(names.values)).tolist(), strict=True)
+    )
+    total = int(samples.sum())
+    if not total:
+        return np.zeros(0)
+    own_us = np.array([by_name.get(prefix, 0) for prefix in prefixes], dtype=np.float64)
+    mean = float(lengths.sum()) / total
+    weights: Array = np.where(own_us > 0, own_us / np.maximum(samples, 1), mean) / 1e6
+    return weights
 
 
 def parse_frame(text: str) -> Frame:

@@ -394,7 +394,7 @@ def _flame(recording: Recording, bins: Bins, blocks: Blocks) -> schema.Flame:
         "parents": blocks.codes("flame.parents", np.asarray(profile.parents) + 1),
         "nodes": blocks.codes("flame.nodes", np.asarray(profile.nodes)),
         "cube": _cube("flame", profile.cube, blocks),
-        "seconds_per_sample": profile.seconds_per_sample,
+        "seconds_per_sample": profile.seconds_per_sample.tolist(),
         "got": profile.got,
         "expected": profile.expected,
         "note": profiles.loops_note(recording),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.profiles import Profile, collapsed, profile, tree
+from daskscope.analysis.profiles import Profile, collapsed, profile, sampled_seconds, tree
 from daskscope.analysis.summary import extent
 from daskscope.errors import MissingExtra
 from daskscope.model.recording import Array, Lists, Recording, Strings, Table
@@ -201,14 +201,14 @@ def _profile(recording: Recording) -> Profile:
 
 
 def _sampled(merged: Profile, kind: str) -> dict[str, Any]:
-    counts, _ = tree(merged, kind=kind)
-    ends = np.flatnonzero(counts)
-    seconds = kind == "compute" and merged.seconds_per_sample > 0
-    weights = counts[ends] * (merged.seconds_per_sample if seconds else 1)
+    seconds = sampled_seconds(merged) if kind == "compute" else None
+    values = tree(merged, kind=kind)[0] if seconds is None else seconds
+    ends = np.flatnonzero(values)
+    weights = values[ends]
     return {
         "type": "sampled",
         "name": kind,
-        "unit": "seconds" if seconds else "none",
+        "unit": "none" if seconds is None else "seconds",
         "startValue": 0,
         "endValue": float(weights.sum()),
         "samples": [_stack(merged, int(node)) for node in ends],

@@ -365,15 +365,15 @@ class Flame(TypedDict):
     """Stacks as a tree of nodes (parents before children; a parent is a node plus one, 0 means none), and samples by node.
 
     ``frames`` are file, function, line and owner of the code. The cube's ``stack`` codes are nodes. ``seconds_per_sample``
-    scales counts of ``compute`` samples to the recorded compute time. ``got`` of ``expected`` samples were taken. ``note`` says
-    why there are no stacks of event loops.
+    scales counts of ``compute`` samples to the recorded compute time of their prefix, by its code; it is empty without such
+    samples. ``got`` of ``expected`` samples were taken. ``note`` says why there are no stacks of event loops.
     """
 
     frames: list[tuple[str, str, int, Literal["user", "lib", "native", "dask"]]]
     parents: Block
     nodes: Block
     cube: Cube
-    seconds_per_sample: float
+    seconds_per_sample: list[float]
     got: int
     expected: int
     note: str

@@ -48,7 +48,7 @@ function matcher(cube: CubeData, range: BinRange | null, where: Where): (row: nu
   };
 }
 
-/** Sum a measure by the codes of a key. */
+/** Sum a measure by the codes of a key; ``weights`` multiplies each row by the weight of its code of another key. */
 export function sumBy(
   cube: CubeData,
   key: string,
@@ -56,13 +56,16 @@ export function sumBy(
   range: BinRange | null,
   where: Where = {},
   size = cube.keys[key]?.length ?? 0,
+  weights?: { key: string; byCode: readonly number[] },
 ): Float64Array {
   const out = new Float64Array(size);
   const codes = cube.codes[key];
   const values = cube.measures[measure];
   if (!codes || !values) return out;
   const ok = matcher(cube, range, where);
-  for (let row = 0; row < cube.rows; row++) if (ok(row)) out[codes[row]] += values[row];
+  const of = weights && cube.codes[weights.key];
+  for (let row = 0; row < cube.rows; row++)
+    if (ok(row)) out[codes[row]] += of ? values[row] * (weights.byCode[of[row]] ?? 0) : values[row];
   return out;
 }
 

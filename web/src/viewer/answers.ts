@@ -52,15 +52,15 @@ export function timelineAnswer(times: readonly { name: string; us: number }[], t
 /** `lines` are sorted by self time. `file` shortens a path. */
 export function profileAnswer(
   lines: readonly LineTime[],
-  samples: number,
+  total: number,
   file: (path: string) => string,
   missed: number,
 ): ViewAnswer {
   const [line] = lines;
-  if (!line || samples === 0) return only("No samples of tasks.");
+  if (!line || total === 0) return only("No samples of tasks.");
   return {
     fact: [
-      figure(percent(line.self / samples), quantityOf("line-share", line.file, line.line, line.name)),
+      figure(percent(line.self / total), quantityOf("line-share", line.file, line.line, line.name)),
       " of compute time is in ",
       code(line.name),
       `, ${file(line.file)}:${line.line}.`,

@@ -2,11 +2,11 @@ import { useState } from "preact/hooks";
 import { type LineTime, shortFile } from "../model/flame";
 import { useModel, useParam, useSettledSelection } from "../model/page/hooks";
 import { quantityOf } from "../model/quantity";
-import { count, duration, percent } from "../model/text/format";
+import { counted, percent } from "../model/text/format";
 import { wholeRun } from "../model/time";
 import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { Pick, Search, Seg } from "../widgets/controls/inputs";
-import { FlameGraph } from "../widgets/flame/flame-graph";
+import { FlameGraph, flameAmount } from "../widgets/flame/flame-graph";
 import { CODE_OWNERS, FlameLegend, LineBar, useFlame } from "../widgets/flame/flame-panel";
 import { TimeRuler } from "../widgets/stream/time-ruler";
 import { DataTable } from "../widgets/table/table";
@@ -29,16 +29,13 @@ export function Profile() {
   const whole = useFlame({ kind: "compute", prefix: "", span: "", worker: "" }, false, wholeRun(model.axis));
   const isWhole = useSettledSelection().whole && kind === "compute" && !prefix && !span && !worker;
   const spanName = new Map(model.report.spans.map((s) => [s.span, s.name]));
-  const perSample = kind === "compute" ? data.seconds_per_sample : 0;
-  const sampleTime = (samples: number) =>
-    perSample > 0 ? duration(samples * perSample * 1e6) : `${count(samples)} samples`;
   const names = (key: string) => (data.cube.keys[key] ?? []).filter((v) => v !== "");
   const filtered = Boolean(prefix || span || worker);
   const quality = data.expected > 0 ? data.got / data.expected : 1;
   return (
     <>
       <ViewHead title="Profile" />
-      <AnswerLine answer={whole && profileAnswer(whole.lines, whole.samples, shortFile, 1 - quality)} />
+      <AnswerLine answer={whole && profileAnswer(whole.lines, whole.top.total, shortFile, 1 - quality)} />
       <TimeRuler />
       <Panel class="mt">
         <div class="filters">
@@ -103,9 +100,10 @@ export function Profile() {
         ) : (
           <>
             <p class="callout" style="border:0">
-              {sampleTime(flame.samples)} in {count(flame.samples)} samples
+              {flame.unit === "seconds" && `${flameAmount(flame.top.total, flame.unit)} in `}
+              {counted(flame.samples, "sample")}
             </p>
-            <FlameGraph top={flame.top} search={search} perSample={perSample} />
+            <FlameGraph top={flame.top} search={search} unit={flame.unit} />
           </>
         )}
         <div class="pfoot">
@@ -143,12 +141,18 @@ export function Profile() {
                 ),
               },
               { id: "whose", head: "Code", value: (l) => CODE_OWNERS.find(([k]) => k === l.whose)?.[1] ?? l.whose },
-              { id: "self", head: "Self time", num: true, value: (l) => l.self, text: sampleTime },
+              {
+                id: "self",
+                head: "Self time",
+                num: true,
+                value: (l) => l.self,
+                text: (self) => flameAmount(self, flame.unit),
+              },
               {
                 id: "share",
                 head: "Share",
                 num: true,
-                value: (l) => l.self / flame.samples,
+                value: (l) => l.self / flame.top.total,
                 text: percent,
                 quantity: (l) => (isWhole ? quantityOf("line-share", l.file, l.line, l.name) : undefined),
               },

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.profiles import Owner, owner, profile, tree
+from daskscope.analysis.profiles import Owner, owner, profile, sampled_seconds
 from daskscope.model.recording import Recording
 
 #: Smaller parts of the larger side are added to their callers: a pixel of a wide screen.
@@ -36,8 +36,9 @@ class Side:
         """Add the stacks of one run."""
         before = sum(self.seconds)
         found = profile(recording, Bins.over(start_us, stop_us, 1))
-        own, parents = tree(found)[0].tolist(), found.parents.tolist()
-        has_samples = [count > 0 for count in own]
+        seconds, parents = sampled_seconds(found), found.parents.tolist()
+        own = [0.0] * len(parents) if seconds is None else seconds.tolist()
+        has_samples = [value > 0 for value in own]
         for node in range(len(own) - 1, -1, -1):
             if has_samples[node] and parents[node] >= 0:
                 has_samples[parents[node]] = True
@@ -46,7 +47,7 @@ class Side:
             if has_samples[node]:
                 file, function, _ = found.frames[frame]
                 place = places[node] = self._place(places[max(parents[node], -1)], (file, function))
-                self.seconds[place] += max(0, own[node]) * found.seconds_per_sample
+                self.seconds[place] += own[node]
         self.runs.append(sum(self.seconds) - before)
 
     def _place(self, caller: int, name: Name) -> int:

@@ -367,9 +367,9 @@ def _submissions(tasks: Table, rows: Array, is_root: Array, released: Array) -> 
             begins.append(at)
             pauses.append(max(0, at - int(ended[place])))
     roots = order[is_root[order]]
-    cuts = np.searchsorted(released[roots], np.array([*begins[1:], np.iinfo(np.int64).max]))
+    cuts = np.searchsorted(released[roots], np.array(begins[1:], dtype=np.int64)).tolist()
     found, start = [], 0
-    for begin, pause, stop in zip(begins, pauses, cuts.tolist()):
+    for begin, pause, stop in zip(begins, pauses, [*cuts, len(roots)]):
         part = roots[start:stop]
         found.append(Submission(float(pause), part.tolist(), (released[part] - begin).astype(float).tolist()))
         start = stop

@@ -57,7 +57,7 @@ export function AllStacks({ answer }: { answer: CurrentStacks }) {
         <Ago at={answer.items[0]?.time ?? answer.asked_at} now="just now" />
       </p>
       <Search label="Find function" value={search} onInput={setSearch} testid="stack-search" />
-      <FlameGraph top={top} search={search} perSample={0} />
+      <FlameGraph top={top} search={search} unit="samples" />
       <ShortTable
         label="Current lines"
         class="compact"

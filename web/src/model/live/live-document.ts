@@ -292,7 +292,7 @@ function flameOf({ stacks }: LiveRun, bins: Bins, source: MemorySource): Flame {
     parents: source.add("flame.parents", Float64Array.from(stacks.parents)),
     cube: rows.cube("flame", source),
     // How long a sample stands for is known when the compute time is.
-    seconds_per_sample: 0,
+    seconds_per_sample: [],
     got,
     ...unknown("expected"),
     note: "",

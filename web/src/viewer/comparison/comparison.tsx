@@ -167,7 +167,7 @@ function ChangedFlame({ comparison }: { comparison: Comparison }) {
       }
     >
       {top.total > 0 ? (
-        <FlameGraph top={top} search={search} perSample={1} />
+        <FlameGraph top={top} search={search} unit="seconds" />
       ) : (
         <p class="callout">No samples were recorded in these runs.</p>
       )}

@@ -2,14 +2,21 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { drawFlame, FLAME_ROW, flameAt, layOutFlame } from "../../charts/flame";
 import { changeText } from "../../model/comparison";
 import { type FlameNode, flatten, shortFile } from "../../model/flame";
-import { count, duration, percent } from "../../model/text/format";
+import { counted, duration, percent } from "../../model/text/format";
 import { useCanvas } from "../use-canvas";
+
+export type FlameUnit = "seconds" | "samples";
+
+/** Return the total of a frame in words. */
+export function flameAmount(total: number, unit: FlameUnit): string {
+  return unit === "seconds" ? duration(total * 1e6) : counted(total, "sample");
+}
 
 interface Props {
   top: FlameNode;
   search: string;
-  /** Seconds per sample; 0 if samples cannot be converted to time. */
-  perSample: number;
+  /** What totals count: seconds, or samples where they cannot be converted to time. */
+  unit: FlameUnit;
   maxRows?: number;
 }
 
@@ -20,7 +27,7 @@ function sidesText({ before, after }: { before: number; after: number }): string
 }
 
 /** A flame graph. A click zooms into a frame, a click on a frame above it zooms out. */
-export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
+export function FlameGraph({ top, search, unit, maxRows = 200 }: Props) {
   const [focusPath, setFocusPath] = useState<string[]>([]);
   const [hovered, setHovered] = useState<FlameNode | null>(null);
   const focus = useMemo(() => {
@@ -72,7 +79,7 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
     event.preventDefault();
   };
   const shown = hovered ?? focus;
-  const time = perSample > 0 && !shown.sides ? `${duration(shown.total * perSample * 1e6)}, ` : "";
+  const time = unit === "seconds" && !shown.sides ? `${duration(shown.total * 1e6)}, ` : "";
   return (
     <>
       <div class="flame" ref={box}>
@@ -82,7 +89,7 @@ export function FlameGraph({ top, search, perSample, maxRows = 200 }: Props) {
           tabIndex={0}
           role="img"
           style={{ height: `${rows * FLAME_ROW}px` }}
-          aria-label={`${top.sides ? "Differential flame graph" : `Flame graph of ${count(top.total)} samples`}${top.children[0] ? `; hottest: ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms. The table below lists the same samples.`}
+          aria-label={`${top.sides ? "Differential flame graph" : `Flame graph of ${flameAmount(top.total, unit)}`}${top.children[0] ? `; hottest: ${top.children[0].name}` : ""}. Arrow keys move, Enter zooms. The table below lists the same samples.`}
           onPointerMove={(e) => setHovered(flameAt(boxes, e.offsetX, e.offsetY))}
           onPointerLeave={() => setHovered(null)}
           onClick={(e) => zoom(flameAt(boxes, e.offsetX, e.offsetY))}

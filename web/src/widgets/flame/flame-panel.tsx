@@ -1,12 +1,12 @@
 import { useMemo, useState } from "preact/hooks";
-import { type BinRange, sumBy, type Where } from "../../model/cube";
+import { type BinRange, sumBy, total, type Where } from "../../model/cube";
 import { bottomUp, byLine, type FlameNode, type LineTime, type Stacks, shortFile, topDown } from "../../model/flame";
 import { useAsync, useCube, useModel, useSettledSelection } from "../../model/page/hooks";
 import { quantityOf } from "../../model/quantity";
-import { counted, duration, percent } from "../../model/text/format";
+import { counted, percent } from "../../model/text/format";
 import { Loading, Panel } from "../basics";
 import { Search, Seg } from "../controls/inputs";
-import { FlameGraph } from "./flame-graph";
+import { FlameGraph, type FlameUnit, flameAmount } from "./flame-graph";
 
 export const CODE_OWNERS = [
   ["user", "your code"],
@@ -46,12 +46,12 @@ export function FlamePanel(props: { class?: string }) {
   const kind = report.flame.cube.keys.kind?.includes("compute") ? "compute" : "";
   const flame = useFlame({ kind, prefix: "", span: "", worker: "" }, inverted === "up");
   const isWhole = useSettledSelection().whole;
-  const { got, expected, seconds_per_sample } = report.flame;
+  const { got, expected } = report.flame;
   const note =
     flame && model.isLive
       ? counted(flame.samples, "sample")
       : flame && got > 0
-        ? `${duration(flame.samples * seconds_per_sample * 1e6)} sampled${got < 0.99 * expected ? `, ${percent(1 - got / expected)} missed` : ""}`
+        ? `${flameAmount(flame.top.total, flame.unit)} sampled${got < 0.99 * expected ? `, ${percent(1 - got / expected)} missed` : ""}`
         : "";
   const lines = flame?.lines.slice(0, 3) ?? [];
   const max = lines[0]?.self ?? 1;
@@ -100,7 +100,7 @@ export function FlamePanel(props: { class?: string }) {
         </p>
       ) : (
         <>
-          <FlameGraph top={flame.top} search={search} perSample={seconds_per_sample} maxRows={10} />
+          <FlameGraph top={flame.top} search={search} unit={flame.unit} maxRows={10} />
           <table class="selft">
             <thead>
               <tr>
@@ -129,7 +129,7 @@ export function FlamePanel(props: { class?: string }) {
                     class="num"
                     data-quantity={isWhole && kind ? quantityOf("line-share", l.file, l.line, l.name) : undefined}
                   >
-                    {percent(l.self / flame.samples)}
+                    {percent(l.self / flame.top.total)}
                   </td>
                   <td>
                     <LineBar line={l} max={max} />
@@ -154,6 +154,7 @@ interface FlameFilter {
 interface FlameResult {
   top: FlameNode;
   lines: LineTime[];
+  unit: FlameUnit;
   samples: number;
   stacks: Stacks;
 }
@@ -176,10 +177,13 @@ export function useFlame(filter: FlameFilter, inverted: boolean, range?: BinRang
     for (const key of ["kind", "prefix", "span", "worker"] as const) {
       if (filter[key] !== "") where[key] = cube.keys[key]?.indexOf(filter[key]) ?? -1;
     }
-    const self = sumBy(cube, "stack", "count", selection, where, nodes.length);
+    const byCode = filter.kind === "compute" ? flame.seconds_per_sample : [];
+    const weights = byCode.length > 0 ? { key: "prefix", byCode } : undefined;
+    const self = sumBy(cube, "stack", "count", selection, where, nodes.length, weights);
     const stacks = { frames: flame.frames, nodes, parents };
     const name = filter.kind ? `all ${filter.kind}` : "all samples";
     const top = inverted ? bottomUp(stacks, self, name) : topDown(stacks, self, name);
-    return { top, lines: byLine(stacks, self), samples: top.total, stacks };
+    const samples = total(cube, "count", selection, where);
+    return { top, lines: byLine(stacks, self), unit: weights ? "seconds" : "samples", samples, stacks };
   }, [cube, columns, selection.b0, selection.b1, filter.kind, filter.prefix, filter.span, filter.worker, inverted]);
 }
