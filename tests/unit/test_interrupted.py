@@ -91,6 +91,24 @@ def test_a_killed_execution_did_not_begin_before_it_was_assigned() -> None:
     assert task_columns(bench.recorder.rotate(), Scrubber())["start_us"].gaps == [250_000]
 
 
+def test_a_task_of_higher_priority_that_came_later_was_not_executing() -> None:
+    """Tasks of another graph may have a higher priority, but the thread was taken when the worker got this one."""
+    bench = Bench()
+    add_worker(bench)
+    early, late = bench.task("load-1"), bench.task("sum-1")
+    early.priority, late.priority = (1,), (0,)
+    bench.recorder.executions.transition(early.key, "waiting", "processing", "s")
+    bench.now_ns += 100_000_000
+    finish(bench, "done-1", computed(0.1))
+    bench.now_ns += 1_000_000
+    bench.recorder.executions.transition(late.key, "waiting", "processing", "s")
+    bench.now_ns += 300_000_000
+    remove_worker(bench, [early.key, late.key])
+    columns = task_columns(bench.recorder.rotate(), Scrubber())
+    assert columns["key"][-1:] == ["load-1"]
+    assert columns["start_us"].gaps[-1:] == [301_000]
+
+
 @pytest.mark.parametrize(
     "interval", [{}, {"stop": "now"}, {"stop": None}, {"stop": float("inf")}, {"stop": float("nan")}], ids=str
 )

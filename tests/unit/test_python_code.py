@@ -56,6 +56,14 @@ def test_a_loop_is_reported_with_its_line() -> None:
     )
 
 
+def test_loops_of_failed_runs_are_not_saved_twice() -> None:
+    """Half of the loop's time was in runs that failed and were retried, which is a saving of its own."""
+    rows = [task(0, 20, prefix="Dimuon", id=1), task(20, 40, prefix="Dimuon", id=2, status="retried")]
+    found = by_rule(tasks=rows, profiles=[profile((USER,), 150, 140)])["python-loops"]
+    assert found.gain is not None
+    assert found.gain.us == 20 * S
+
+
 class TestLoopStalls:
     def log(self, seconds: float) -> list[dict[str, Any]]:
         text = f"Event loop was unresponsive in Worker for {seconds:.2f}s.  This is often caused by long-running GIL-holding"

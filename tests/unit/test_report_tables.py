@@ -49,6 +49,22 @@ def test_waiting_inside_of_tasks_is_not_computing() -> None:
     assert found["dominant"] == "noncpu"
 
 
+def test_a_group_has_the_time_of_its_failed_runs() -> None:
+    run = {"group": "load", "prefix": "load", "computation": "c", "start_us": T}
+    tables = {
+        "groups": [group("load", 1, computation="c", durations_us='{"compute": 1000}')],
+        "tasks": [
+            run | {"stop_us": T + 1000, "status": "ok"},
+            run | {"stop_us": T + 300, "status": "retried"},
+            run | {"stop_us": T + 200, "status": "error"},
+            run | {"stop_us": T + 40, "status": "killed"},
+            run | {"stop_us": T + 5, "status": "error", "computation": "other"},
+        ],
+    }
+    (found,) = groups(make_recording(tables))
+    assert found["durations_us"] == {"cpu": 1000, "failed": 540}
+
+
 def test_failures_count_after_dask_forgot_the_task() -> None:
     failure = {"group": "divide", "computation": "c", "time_us": T, "count": 2, "key": "other"}
     tables = {

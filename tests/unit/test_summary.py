@@ -176,7 +176,7 @@ def test_a_worker_from_joining_to_leaving() -> None:
     ).workers
 
     left = (50, "memory kill", "95 %", 2, 10, 7, ("k1", "k2"), 5, 3)
-    assert found == (Worker("tcp://a", "W1", "one", 2, 8, T, T + 50, *left, host="h", spilled=70, recomputed_us=0),)
+    assert found == (Worker("tcp://a", "W1", "one", 2, 8, T, T + 50, *left, host="h", peak_us=T, spilled=70),)
 
 
 def test_a_connected_worker_counts_until_the_end() -> None:

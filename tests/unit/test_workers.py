@@ -40,6 +40,30 @@ def test_lost_results_are_attributed_to_their_worker() -> None:
     assert [(w.worker, w.busy_us, w.recomputed_us) for w in found] == [("a", 15, 10), ("b", 25, 0)]
 
 
+def test_a_result_that_was_moved_is_lost_with_the_worker_that_had_it() -> None:
+    """Dask dropped the copy on b, which computed k, and a was killed with the only other one. That b leaves later is no reason."""
+    there = {"nthreads": 1, "start_us": T}
+    recording = make_recording(
+        {
+            "workers": [
+                {**there, "worker": "a", "server_id": "1", "end_us": T + 50},
+                {**there, "worker": "b", "server_id": "2", "end_us": T + 90},
+                {**there, "worker": "c", "server_id": "3", "end_us": T + 5},
+            ],
+            "tasks": [
+                task("b", 0, 10, "k", computation="c"),
+                task("b", 60, 75, "k", computation="c"),
+                # Nobody left in between.
+                task("b", 61, 62, "m", computation="c"),
+                task("b", 63, 64, "m", computation="c"),
+            ],
+        }
+    )
+
+    found = workers(recording, T + 100)
+    assert {w.worker: (w.recomputed, w.recomputed_us) for w in found} == {"a": (1, 10), "b": (0, 0), "c": (0, 0)}
+
+
 def test_workers_are_sorted_by_name() -> None:
     names = ("w-10", "w-2", "", "w-02", "9", "10", "1" * 5_000)
     table = [
@@ -83,3 +107,20 @@ def test_a_failure_lists_workers_and_some_keys() -> None:
     assert found.workers == ("w0", "w1", "w2")
     assert found.keys == tuple(f"k{i}" for i in range(14, 14 - MAX_KEYS, -1))
     assert (found.count, found.first_us, found.last_us) == (31, T + 71, T + 200)
+
+
+def test_a_peak_has_the_time_at_which_it_was_first_measured() -> None:
+    joined = {"nthreads": 1, "start_us": T}
+    rows = {
+        "workers": [{**joined, "worker": name, "server_id": name} for name in "abc"],
+        "samples": [
+            {"worker": "a", "time_us": T + 1, "memory": 5},
+            {"worker": "a", "time_us": T + 2, "memory": 9},
+            {"worker": "a", "time_us": T + 3, "memory": 9},
+            {"worker": "b", "time_us": T + 1, "memory": 5},
+        ],
+        # Between two samples of b, the kernel saw more.
+        "processes": [{"worker": "b", "time_us": T + 4, "peak_memory": 7}],
+    }
+    found = {worker.worker: (worker.peak_memory, worker.peak_us) for worker in workers(make_recording(rows), T + 9)}
+    assert found == {"a": (9, T + 2), "b": (7, T + 4), "c": (0, 0)}

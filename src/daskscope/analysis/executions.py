@@ -104,16 +104,22 @@ def _look_up(position: Array, numbers: Array) -> Array:
 
 
 def recomputed_rows(recording: Recording) -> Array:
-    """Return a mask of successful executions that were recomputed: the same key succeeded again later.
+    """Return a mask of successful executions that were recomputed."""
+    found = np.zeros(recording["tasks"].rows, dtype=bool)
+    found[recomputed_pairs(recording)[0]] = True
+    return found
+
+
+def recomputed_pairs(recording: Recording) -> tuple[Array, Array]:
+    """Return the successful executions whose key succeeded again later, and the later ones.
 
     A user who computes the same thing twice gets the same keys, and wants both. So in different computations, an execution counts
     only if its worker left before the next one, and the result with it.
     """
     tasks = recording["tasks"]
-    found = np.zeros(tasks.rows, dtype=bool)
     rows, keys = tasks.strings("key").repeated
     if not len(rows) or has_hidden_keys(tasks, tasks.rows - len(rows) + len(np.unique(keys))):
-        return found
+        return rows[:0], rows[:0]
     ok = (where(tasks.strings("status"), "ok") & ~tasks.strings("key").is_empty)[rows]
     rows, keys = rows[ok], keys[ok]
     computations = tasks.strings("computation").codes
@@ -122,8 +128,7 @@ def recomputed_rows(recording: Recording) -> Array:
     same_key = np.diff(keys[order]) == 0
     earlier, later = earlier[same_key], later[same_key]
     lost = (computations[earlier] == computations[later]) | _left_between(recording, earlier, later)
-    found[earlier[lost]] = True
-    return found
+    return earlier[lost], later[lost]
 
 
 def _left_between(recording: Recording, earlier: Array, later: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskscope.analysis.columns.grouping import counts, renumber, steps, sums, where
 from daskscope.analysis.columns.intervals import task_intervals
-from daskscope.analysis.executions import EXECUTED, recomputed_rows
+from daskscope.analysis.executions import EXECUTED, recomputed_pairs
 from daskscope.model.recording import Array, Recording, Strings, Table
 
 #: Verdicts of workers that left unexpectedly, and a suggestion for each.
@@ -63,6 +63,8 @@ class Worker:
     processing_count: int
     lost_count: int
     host: str = ""
+    #: When it was first measured; 0 if it was not.
+    peak_us: int = 0
     #: Peak of the bytes spilled to disk.
     spilled: int = 0
     #: Compute time and number of results that were lost with it and recomputed.
@@ -96,13 +98,20 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
     # A killed run has no measured duration.
     task_counts = counts(owners[owners >= 0], table.rows)
     owners[~where(tasks.strings("status"), *EXECUTED)] = -1
-    busy, recomputed, recomputed_us = _work(tasks, owners, recomputed_rows(recording), table.rows)
+    busy = _busy_us(tasks, owners, table.rows)
+    again, lost_with = _lost_with(recording)
+    recomputed = counts(lost_with, table.rows)
+    recomputed_us = sums(lost_with, np.maximum(tasks["stop_us"] - tasks["start_us"], 0)[again], table.rows)
     sampled = worker_rows(samples.strings("worker"), samples["time_us"], table)
     memory, spilled = (_peaks(sampled, samples[name], table.rows) for name in ("memory", "spilled"))
     # Samples are seconds apart; the agent reads the kernel's high-water mark.
     processes = recording["processes"]
     read = worker_rows(processes.strings("worker"), processes["time_us"], table)
     memory = np.maximum(memory, _peaks(read, processes["peak_memory"], table.rows))
+    peak_us = np.minimum(
+        _first_times(sampled, samples["memory"], samples["time_us"], memory),
+        _first_times(read, processes["peak_memory"], processes["time_us"], memory),
+    )
     found = []
     for i, values in enumerate(table.records(*_COLUMNS)):
         row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
@@ -115,10 +124,11 @@ def workers(recording: Recording, end_us: int) -> tuple[Worker, ...]:
                 tasks=int(task_counts[i]),
                 busy_us=int(busy[i]),
                 peak_memory=int(memory[i]),
+                peak_us=int(peak_us[i]) if memory[i] else 0,
                 processing=tuple(row.pop("processing")),
                 spilled=int(spilled[i]),
-                recomputed_us=int(recomputed_us[i]) if end else 0,
-                recomputed=int(recomputed[i]) if end else 0,
+                recomputed_us=int(recomputed_us[i]),
+                recomputed=int(recomputed[i]),
                 **row,
             )
         )
@@ -181,18 +191,34 @@ def worker_rows(addresses: Strings, times: Array, table: Table) -> Array:
     return found
 
 
-def _work(tasks: Table, owners: Array, again: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return for each worker the time of its executions, and the recomputed ones and their time; -1 is no owner."""
-    busy, recomputed, recomputed_us = (np.zeros(size, dtype=np.int64) for _ in range(3))
+def _busy_us(tasks: Table, owners: Array, size: int) -> Array:
+    """Return for each worker the time of its executions; -1 is no owner."""
+    busy = np.zeros(size, dtype=np.int64)
     for some in steps(tasks.rows):
         known = owners[some] >= 0
-        mine = owners[some][known]
-        durations = (tasks["stop_us"][some] - tasks["start_us"][some])[known]
-        lost = again[some][known]
-        busy += sums(mine, durations, size)
-        recomputed += counts(mine[lost], size)
-        recomputed_us += sums(mine[lost], np.maximum(durations[lost], 0), size)
-    return busy, recomputed, recomputed_us
+        busy += sums(owners[some][known], (tasks["stop_us"][some] - tasks["start_us"][some])[known], size)
+    return busy
+
+
+def _lost_with(recording: Recording) -> tuple[Array, Array]:
+    """Return the executions whose result was lost with a worker, and the row of that worker.
+
+    Dask moves results: it fetches them to where they are needed, and drops other copies. So the worker that had a result last is
+    not always the one that computed it. If that one was still there, the last worker that left before the next execution counts.
+    """
+    table, tasks = recording["workers"], recording["tasks"]
+    again, later = recomputed_pairs(recording)
+    made_us, needed_us = tasks["stop_us"][again], tasks["start_us"][later]
+    has_left = np.flatnonzero((table["end_us"] > 0) & ~where(table.strings("verdict"), "restarted"))
+    has_left = has_left[np.argsort(table["end_us"][has_left], kind="stable")]
+    ends = table["end_us"][has_left]
+    last = np.searchsorted(ends, needed_us, side="right") - 1
+    found = np.where(last >= 0, has_left[last] if len(has_left) else -1, -1)
+    found[(last < 0) | (table["end_us"][found] < made_us if table.rows else True)] = -1
+    own = worker_rows(tasks.strings("worker").take(again), made_us, table)
+    ended = np.where(own >= 0, table["end_us"][own] if table.rows else 0, 0)
+    found = np.where((ended >= made_us) & (ended <= needed_us) & (ended > 0), own, found)
+    return again[found >= 0], found[found >= 0]
 
 
 def _peaks(groups: Array, values: Array, size: int) -> Array:
@@ -200,6 +226,15 @@ def _peaks(groups: Array, values: Array, size: int) -> Array:
     known = groups >= 0
     np.maximum.at(peaks, groups[known], values[known])
     return peaks
+
+
+def _first_times(groups: Array, values: Array, times: Array, wanted: Array) -> Array:
+    """Return the first time at which each group has its wanted value; the largest time if it never has."""
+    found = np.full(len(wanted), np.iinfo(np.int64).max)
+    rows = np.flatnonzero(groups >= 0)
+    rows = rows[values[rows] == wanted[groups[rows]]]
+    np.minimum.at(found, groups[rows], times[rows])
+    return found
 
 
 def _active_times(tasks: Table, of_tasks: Array, size: int) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from typing import Protocol
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
 from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.columns.grouping import sums
 from daskscope.analysis.cost import recorded_cost
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.summary import Prefix, inside_block, is_open, prefixes
@@ -185,6 +186,18 @@ class Facts:
         """Return a saving as a share of thread time, by shorter tasks. A replay with the change bounds the wall time."""
         low = us * self.run_us // self.split.thread_us if self.split.thread_us else 0
         return self._bounded(gain(us, self.split.thread_us, "threads", how, low, min(us, self.run_us)), change)
+
+    def useful_us(self, prefix: Prefix) -> int:
+        """Return the compute time of a prefix whose results were used. The rest is wasted whatever the code does."""
+        return max(0, prefix.total_us - self._wasted_us.get(prefix.prefix, 0))
+
+    @cached_property
+    def _wasted_us(self) -> dict[str, int]:
+        cube = self.split.by_prefix
+        names = cube.keys["prefix"]
+        rows = cube.codes["category"] == cube.keys["category"].index("failed")
+        found = sums(cube.codes["prefix"][rows], cube.measures["us"][rows], len(names))
+        return dict(zip(names, found.tolist(), strict=True))
 
     @cached_property
     def sampled_waits(self) -> SampledWaits:

@@ -53,7 +53,7 @@ def _python_loops(facts: Facts) -> Iterator[Finding]:
     frames = _frames(flat_strings(facts.recording["profiles"].lists("stack")).values)
     by_prefix = _by_prefix(facts, frames)
     for one in facts.longest_prefixes:
-        prefix, us, samples = one.prefix, one.total_us, by_prefix.get(one.prefix)
+        prefix, us, samples = one.prefix, facts.useful_us(one), by_prefix.get(one.prefix)
         if samples is None or samples.total < MIN_SAMPLES or not facts.is_relevant(us):
             continue
         line = _hottest_line(facts, prefix)

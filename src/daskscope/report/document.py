@@ -280,6 +280,7 @@ def _worker(worker: Worker, stop_us: int, busy_share: float) -> schema.Worker:
         "busy_us": worker.busy_us,
         "busy_share": busy_share,
         "peak_memory": worker.peak_memory,
+        "peak_us": worker.peak_us,
         "spilled": worker.spilled,
         "processing": list(worker.processing),
         "processing_count": worker.processing_count,

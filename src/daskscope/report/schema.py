@@ -166,6 +166,8 @@ class Worker(TypedDict):
     #: Share of its thread time while it was up that was not idle; the same for all workers that had its address.
     busy_share: float
     peak_memory: int
+    #: When the peak was first measured; 0 if it was not.
+    peak_us: int
     spilled: int
     processing: list[str]
     processing_count: int

@@ -16,8 +16,10 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, event_rate
 from daskscope.analysis.columns.bins import Bins
+from daskscope.analysis.columns.grouping import combine, sums, where
 from daskscope.analysis.columns.intervals import overlaps_us
 from daskscope.analysis.failures import final_failures
+from daskscope.analysis.time.breakdown import WASTED
 from daskscope.analysis.time.waiting import cpu_share
 from daskscope.insights.facts import Facts
 from daskscope.model.recording import Completeness, Recording, Table
@@ -174,11 +176,13 @@ def groups(recording: Recording) -> list[Group]:
     anywhere = {rows[i][0]: at for at, i in enumerate(order)}
     failed = final_failures(recording, "group", "computation")
     recorded = final_failures(recording, "computation")
-    shares = _cpu_shares(recording)
+    shares, wasted = _cpu_shares(recording), _wasted_us(recording["tasks"])
     found: list[Group] = []
     for i in order:
         group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
         durations_us = _by_category(durations, shares.get(prefix, 1.0))
+        if (group, computation) in wasted:
+            durations_us["failed"] = wasted[group, computation]
         counts = {name: n for name, n in parse_object(states).items() if isinstance(n, int) and abs(n) <= LARGEST}
         at = (positions.get((name, computation), anywhere.get(name)) for name in needs)
         found.append(
@@ -199,6 +203,14 @@ def groups(recording: Recording) -> list[Group]:
             }
         )
     return found
+
+
+def _wasted_us(tasks: Table) -> dict[tuple[str, ...], int]:
+    """Return the time of runs without a result by group and computation: Dask's counters leave these runs out."""
+    rows = np.flatnonzero(where(tasks.strings("status"), *WASTED))
+    codes, labels = combine([tasks.strings(name).take(rows) for name in ("group", "computation")])
+    us = np.clip(tasks["stop_us"][rows] - tasks["start_us"][rows], 0, LARGEST)
+    return {label: total for label, total in zip(labels, sums(codes, us, len(labels)).tolist(), strict=True) if total}
 
 
 def _cpu_shares(recording: Recording) -> dict[str, float]:

@@ -293,6 +293,7 @@ export interface Worker {
   busy_us: number;
   busy_share: number;
   peak_memory: number;
+  peak_us: number;
   spilled: number;
   processing: string[];
   processing_count: number;

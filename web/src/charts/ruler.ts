@@ -59,9 +59,18 @@ export function drawRuler(
   if (!s) return;
   const { g } = s;
   const x = (t: number) => (t / axis.length) * width;
-  hatch(g, 0, 4, Math.min(width, x(data.knownUntil)), BASE - 4);
   const columns = rulerColumns(axis, width, data.knownUntil);
   const top = new Float64Array(columns.length);
+  // Idle threads are hatched. Threads of workers that were not there are neither busy nor idle.
+  g.save();
+  g.beginPath();
+  columns.forEach((column) => {
+    const h = (BASE - 4) * data.series.reduce((sum, s) => sum + shareOf(s, column, axis, data.capacity), 0);
+    g.rect(x(column.t0), BASE - h, x(column.t1) - x(column.t0) + 0.3, h);
+  });
+  g.clip();
+  hatch(g, 0, 4, Math.min(width, x(data.knownUntil)), BASE - 4);
+  g.restore();
   COLOURS.forEach((colour, k) => {
     g.fillStyle = css(colour);
     g.globalAlpha = only < 0 || only === k ? 1 : FADED;

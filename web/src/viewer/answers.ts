@@ -98,7 +98,12 @@ export function timeAnswer(split: readonly Share[]): ViewAnswer {
 /** Names a worker in a sentence, as in “worker 2”. */
 type Named = (address: string) => string;
 
-export function memoryAnswer(workers: readonly Worker[], spilled: number, name: Named): ViewAnswer {
+export function memoryAnswer(
+  workers: readonly Worker[],
+  spilled: number,
+  name: Named,
+  at: (us: number) => string,
+): ViewAnswer {
   const most = largest(workers, (w) => w.peak_memory);
   if (!most) return only("No memory recorded.");
   const [peak, limit] = nbytesOf(most.peak_memory, most.memory_limit);
@@ -107,7 +112,7 @@ export function memoryAnswer(workers: readonly Worker[], spilled: number, name: 
     fact: [
       "Peak ",
       figure(most.memory_limit > 0 ? `${peak} of ${limit}` : nbytes(most.peak_memory), quantity),
-      ` on ${name(most.worker)}.`,
+      ` on ${name(most.worker)}${most.peak_us > 0 ? `, measured at ${at(most.peak_us)}` : ""}.`,
     ],
     context: spilled > 0 ? ["Up to ", figure(nbytes(spilled), "spilled"), " spilled at once."] : ["Nothing spilled."],
   };
@@ -192,10 +197,7 @@ export function graphAnswer(groups: readonly Group[]): ViewAnswer {
   if (!most) return { fact: [`${counted(groups.length, "task group")} without recorded times.`], context: where };
   const share = percent(groupTime(most) / sum(groups, groupTime));
   return {
-    fact: [
-      code(most.prefix),
-      ` takes ${share} of the compute, transfer and disk time of ${counted(groups.length, "task group")}.`,
-    ],
+    fact: [code(most.prefix), ` takes ${share} of the time of ${counted(groups.length, "task group")}.`],
     context: where,
   };
 }

@@ -3,7 +3,7 @@ import { BYTES, measureName, measureText } from "../model/measures";
 import type { Model } from "../model/model";
 import { useAsync, useBinCenters, useModel, useParam, useSettledSelection } from "../model/page/hooks";
 import { peak, sumWorkers } from "../model/series";
-import { count, nbytes } from "../model/text/format";
+import { clock, count, nbytes } from "../model/text/format";
 import { Loading, Panel, ViewHead } from "../widgets/basics";
 import { Pick } from "../widgets/controls/inputs";
 import { limitNote, MemoryLegend } from "../widgets/memory/memory-panel";
@@ -35,7 +35,14 @@ export function Memory() {
           testid="measure"
         />
       </ViewHead>
-      <AnswerLine answer={memoryAnswer(report.workers, report.totals.spilled, (address) => model.called(address))} />
+      <AnswerLine
+        answer={memoryAnswer(
+          report.workers,
+          report.totals.spilled,
+          (address) => model.called(address),
+          (us) => clock(model.since(us)),
+        )}
+      />
       <TimeRuler />
       <AllWorkers measure={measure} />
       {measure === "process" && (

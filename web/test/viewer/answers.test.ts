@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Error as Failure, Group, Report, Share, Worker } from "../../src/api/schema.gen";
+import { clock } from "../../src/model/text/format";
 import {
   failuresAnswer,
   graphAnswer,
@@ -39,6 +40,7 @@ const worker = (name: string, more: Partial<Worker> = {}): Worker => ({
   busy_us: 0,
   busy_share: 0,
   peak_memory: 0,
+  peak_us: 0,
   spilled: 0,
   processing: [],
   processing_count: 0,
@@ -107,14 +109,18 @@ describe("thread time", () => {
 describe("memory", () => {
   test("has the worker with the highest peak", () => {
     const workers = [worker("0", { peak_memory: 361 * MIB }), worker("1", { peak_memory: 300 * MIB })];
-    expect(text(memoryAnswer(workers, 0, nameOf))).toBe("Peak 361 of 700 MiB on worker 0. Nothing spilled.");
-    expect(text(memoryAnswer(workers, 5 * MIB, nameOf))).toContain("Up to 5 MiB spilled at once.");
+    expect(text(memoryAnswer(workers, 0, nameOf, clock))).toBe("Peak 361 of 700 MiB on worker 0. Nothing spilled.");
+    expect(text(memoryAnswer(workers, 5 * MIB, nameOf, clock))).toContain("Up to 5 MiB spilled at once.");
+  });
+  test("says when the peak was measured", () => {
+    const workers = [worker("0", { peak_memory: 361 * MIB, peak_us: 12_000_000 })];
+    expect(text(memoryAnswer(workers, 0, nameOf, clock))).toContain("on worker 0, measured at 0:12.0.");
   });
   test("may have no limit", () => {
     const workers = [worker("0", { peak_memory: MIB, memory_limit: 0 })];
-    expect(text(memoryAnswer(workers, 0, nameOf))).toContain("Peak 1 MiB on worker 0.");
+    expect(text(memoryAnswer(workers, 0, nameOf, clock))).toContain("Peak 1 MiB on worker 0.");
   });
-  test("may be missing", () => expect(text(memoryAnswer([worker("0")], 0, nameOf))).toBe("No memory recorded."));
+  test("may be missing", () => expect(text(memoryAnswer([worker("0")], 0, nameOf, clock))).toBe("No memory recorded."));
 });
 
 describe("the network", () => {
@@ -201,7 +207,7 @@ describe("the graph", () => {
   });
   test("has the group with most time", () => {
     expect(text(graphAnswer([group("load", 1), group("sum", 3)]))).toBe(
-      "sum takes 75 % of the compute, transfer and disk time of 2 task groups. No task failed.",
+      "sum takes 75 % of the time of 2 task groups. No task failed.",
     );
     expect(text(graphAnswer([group("load", 1, 2)]))).toContain("Most failures: load, 2 tasks.");
   });

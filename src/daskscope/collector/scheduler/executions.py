@@ -115,6 +115,8 @@ class Executions:
     total: Callable[[], int]
     #: When executions of a worker stopped after a time, ascending, in microseconds; of the latest since the last ``rotate``.
     stops_since: Callable[[str, int], list[int]]
+    #: When a task that is processing was assigned to its worker, in microseconds; 0 if that is not known.
+    assigned_us: Callable[[Any], int]
 
 
 def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures share cells)
@@ -246,7 +248,10 @@ def build_executions(  # noqa: C901, PLR0915 (one scope on purpose: its closures
         stops = (_stop_us(intervals) for address, intervals in rows if address == worker)
         return sorted(stop for stop in stops if stop > since_us)
 
-    return Executions(transition, add, set_computation, rotate, lambda: chunk.rows, lambda: total, stops_since)
+    return Executions(
+        transition, add, set_computation, rotate, lambda: chunk.rows, lambda: total, stops_since,
+        lambda key: max(0, -get_live(key, 0)) // 1000,
+    )  # fmt: skip
 
 
 def _until(start_us: int, now_ns: int) -> tuple[dict[str, Any], ...]:

@@ -25,6 +25,7 @@ from ..aliases import PLAIN, Aliases
 from ..compat import runs_again
 from ..fingerprint import from_text
 from ..privacy import Scrubber, bounded, without_arguments
+from .executions import Executions
 from .members import Member
 
 # A worker never reports executions that ended with its death or were cancelled.
@@ -41,19 +42,18 @@ MAX_ASSIGNED = 200
 class Interrupted:
     """Records interrupted executions.
 
-    ``record`` takes key, task, message, status and start in microseconds; ``stops_since`` returns when executions of a worker
-    stopped after a time.
+    ``record`` takes key, task, message, status and start in microseconds.
     """
 
     def __init__(
         self,
         scheduler: Any,
         record: Callable[[Any, Any, Mapping[str, Any], str, int], None],
-        stops_since: Callable[[str, int], list[int]],
+        executions: Executions,
     ) -> None:
         self.scheduler = scheduler
         self.record = record
-        self.stops_since = stops_since
+        self.executions = executions
         #: Worker, key and task of executions that failed for good with their worker, until its removal is logged.
         self.died: list[tuple[str, Any, Any]] = []
         #: The last request that cancelled tasks, and the tasks that were executing then.
@@ -71,8 +71,9 @@ class Interrupted:
         failed = {key for address, key, _ in self.died if address == worker}
         member = members.get(worker)
         state = member.state if member else None
-        stops = self.stops_since(worker, heartbeat_us(state))
-        for key, start_us in executing_at_end(state, tasks.values(), stops).items():
+        stops = self.executions.stops_since(worker, heartbeat_us(state))
+        assigned_us = {key: self.executions.assigned_us(key) for key in tasks}
+        for key, start_us in executing_at_end(state, tasks.values(), stops, assigned_us).items():
             if key in failed:
                 self.record(key, tasks[key], {"worker": worker}, "error", start_us)
             elif runs_again(self.scheduler, tasks[key], message):
@@ -101,20 +102,25 @@ class Interrupted:
         return bool(worker) or key in self._begun
 
 
-def executing_at_end(worker: Any, tasks: Iterable[Any], stops: Sequence[int]) -> dict[Any, int]:
+def executing_at_end(
+    worker: Any, tasks: Iterable[Any], stops: Sequence[int], assigned_us: Mapping[Any, int]
+) -> dict[Any, int]:
     """Return which of its assigned ``tasks`` a removed worker was executing, with the start of each in microseconds.
 
-    Tasks in the last heartbeat are certain. The other threads had begun the tasks of highest priority since then, when the last
-    executions there stopped; ``stops`` are these times since the heartbeat, ascending.
+    Tasks in the last heartbeat are certain. Each other thread became free since then, when the last executions there stopped
+    (``stops`` are these times since the heartbeat, ascending), and began the task of highest priority that the worker had by then.
+    A task that was assigned later may have a higher priority, but waits for the next thread.
     """
     seen_us = heartbeat_us(worker)
     reported = reported_tasks(worker)
     started = {task: seen_us - int(1e6 * reported[task]) for task in tasks if task in reported}
-    free = max(0, int(getattr(worker, "nthreads", 0)) - len(started))
     others = sorted((task for task in tasks if task not in started), key=_priority)
-    begun = others[:free]
-    starts = [seen_us] * max(0, len(begun) - len(stops)) + list(stops)[-len(begun) :]
-    started.update(zip(begun, starts, strict=False))
+    free = min(len(others), max(0, int(getattr(worker, "nthreads", 0)) - len(started)))
+    for since in [seen_us] * max(0, free - len(stops)) + list(stops)[len(stops) - min(free, len(stops)) :]:
+        there = (task for task in others if assigned_us[task.key] <= since)
+        begun = next(there, None) or min(others, key=lambda task: assigned_us[task.key])
+        others.remove(begun)
+        started[begun] = since
     return {task.key: start for task, start in started.items()}
 
 

@@ -104,7 +104,7 @@ class Recorder:
         self._wanted = -1
         self._stall = Stall(scheduler)
         self._heartbeats = Heartbeats()
-        self.interrupted = Interrupted(scheduler, self._execution, self.executions.stops_since)
+        self.interrupted = Interrupted(scheduler, self._execution, self.executions)
 
     # -- lifecycle -------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,27 @@ import { useCan, useTeam } from "../shell/context";
 import { Loaded } from "../shell/loaded";
 import { useResource } from "../shell/resources";
 
-const NUMBERS: readonly (readonly [keyof AccountPreferences, string, string])[] = [
-  ["core_hour", "Price per core hour ($)", "0.01"],
-  ["gib_hour", "Price per GiB hour of memory ($)", "0.001"],
-  ["keep_rows_days", "Keep task data for (days; 0 = server default)", "1"],
-  ["keep_sums_days", "Keep totals for (days; 0 = server default)", "1"],
-  ["keep_rows_nbytes", "Maximum storage for task data (bytes; 0 = unlimited)", "1000000"],
+interface NumberField {
+  name: "core_hour" | "gib_hour" | "keep_rows_days" | "keep_sums_days" | "keep_rows_nbytes";
+  label: string;
+  unit: string;
+  step: string;
+  /** What one of the unit is in the setting. */
+  each: number;
+}
+
+const NUMBERS: readonly NumberField[] = [
+  { name: "core_hour", label: "Price per core hour", unit: "$", step: "0.01", each: 1 },
+  { name: "gib_hour", label: "Price per GiB hour of memory", unit: "$", step: "0.001", each: 1 },
+  { name: "keep_rows_days", label: "Keep task data for", unit: "days; 0 = server default", step: "1", each: 1 },
+  { name: "keep_sums_days", label: "Keep totals for", unit: "days; 0 = server default", step: "1", each: 1 },
+  {
+    name: "keep_rows_nbytes",
+    label: "Maximum storage for task data",
+    unit: "GB; 0 = unlimited",
+    step: "any",
+    each: 1e9,
+  },
 ];
 
 export function Preferences() {
@@ -38,10 +53,12 @@ export function Preferences() {
           const now = { ...p, ...changes };
           return (
             <dl class="kv form">
-              {NUMBERS.map(([name, label, step]) => (
+              {NUMBERS.map(({ name, label, unit, step, each }) => (
                 <>
                   <dt key={name}>
-                    <label for={name}>{label}</label>
+                    <label for={name}>
+                      {label} ({unit})
+                    </label>
                   </dt>
                   <dd>
                     <input
@@ -50,9 +67,15 @@ export function Preferences() {
                       type="number"
                       min="0"
                       step={step}
-                      value={String(now[name])}
+                      value={String(now[name] / each)}
                       disabled={!canAdmin}
-                      onInput={(e) => set({ ...changes, [name]: Number(e.currentTarget.value) })}
+                      onInput={(e) =>
+                        set({
+                          ...changes,
+                          [name]:
+                            each > 1 ? Math.round(each * e.currentTarget.valueAsNumber) : e.currentTarget.valueAsNumber,
+                        })
+                      }
                     />
                   </dd>
                 </>

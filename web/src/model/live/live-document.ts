@@ -253,7 +253,7 @@ function workerOf({ samples, last, ...worker }: LiveWorker): Worker {
     "recomputed_us",
   );
   // Without a peak, panels take the highest sample.
-  return { ...worker, ...counts, host: "", evidence: "", peak_memory: 0, processing: [] };
+  return { ...worker, ...counts, host: "", evidence: "", peak_memory: 0, peak_us: 0, processing: [] };
 }
 
 function memorySeries(workers: readonly LiveWorker[], bins: Bins, source: MemorySource): Series {
