@@ -28,7 +28,6 @@ from daskscope.analysis.summary import extent
 from daskscope.analysis.what_if.predict import what_if
 from daskscope.insights.facts import Facts, Gain
 from daskscope.insights.rules import findings
-from daskscope.model.recording import Recording
 
 #: Odd seeds from 1.
 SEEDS = range(1, 401, 2)
@@ -92,7 +91,7 @@ def score(seed: int, scores: Scores, keep: str) -> None:
 
 
 def _score_saving(seed: int, problem: Observed, cause: Cause, scores: Scores) -> None:
-    gain = promised(problem.recording, cause)
+    gain = promised(problem, cause)
     if gain is None:
         return
     twin = observe(make(seed, fixed=cause.name))
@@ -116,10 +115,14 @@ def _is_predictable(program: Program) -> bool:
     return not is_lost and len({task.batch for task in program.tasks}) == 1
 
 
-def promised(recording: Recording, cause: Cause) -> Gain | None:
-    """Return the saving that the first finding about a cause promises."""
-    found = findings(Facts.of(recording, *extent(recording)))
-    return next((one.gain for one in found if one.rule in cause.rules and one.gain), None)
+def promised(observed: Observed, cause: Cause) -> Gain | None:
+    """Return the saving that the first finding about a cause promises.
+
+    If all tasks sleep, the cause is only a part of what "off-cpu" is about, and the rest is not removed.
+    """
+    found = findings(Facts.of(observed.recording, *extent(observed.recording)))
+    rules = cause.rules - ({"off-cpu"} if observed.timers.program.base == "sleep" else set())
+    return next((one.gain for one in found if one.rule in rules and one.gain), None)
 
 
 def _score_prediction(seed: int, problem: Observed, scores: Scores) -> None:

@@ -15,8 +15,9 @@ from daskscope.model.recording import Recording
 
 #: A figure is false if it differs by more than this share of the truth and this share of the whole.
 TOLERANCE, OF_THE_WHOLE = 0.15, 0.05
-#: What a task takes outside of its timers: it writes them to a file, and Dask calls it.
-UNTIMED_S = 0.0003
+#: What a task takes outside of its timers: it writes them to a file, and Dask calls it. Where another thread holds the interpreter
+#: lock, it waits for up to one switch interval of 5 ms before and after them.
+UNTIMED_S, UNTIMED_WITH_GIL_S = 0.0003, 0.01
 #: A cause below this share of the time need not be named.
 MIN_SHARE = 0.1
 #: Causes within this factor are equally large: either may stand first.
@@ -89,6 +90,25 @@ def truths(timers: Timers) -> dict[str, float]:
 
 #: Rules whose saving is a time of the run, not of its threads.
 OF_RUN = frozenset({"stragglers", "serial-sections", "large-graphs"})
+
+
+def untimed_s(timers: Timers) -> float:
+    """Return what all executions took outside of their timers."""
+    has_gil = timers.program.threads > 1 and timers.wall_s("held") + timers.wall_s("loop") > 0
+    return (UNTIMED_WITH_GIL_S if has_gil else UNTIMED_S) * len(timers.executions)
+
+
+def asked_s(timers: Timers) -> float:
+    """Return the time that the server was asked to take, at least. Threads may wait for a core or a lock after its answer."""
+    steps = {task.number: task.steps for task in timers.program.tasks}
+    return sum(
+        step.seconds
+        for one in timers.executions
+        for step in (steps[one.number] if one.ended == "ok" else ())
+        if step.kind == "http" or (step.kind == "pool" and step.variant == 1)
+    )
+
+
 #: Rules whose figure is the measured time itself, so that too little is as false as too much.
 EXACT = frozenset({"locks", "network-reads", "file-reads", "subprocesses", "nothing-submitted", "retried-failures"})
 
@@ -162,8 +182,9 @@ def _false_figures(found: tuple[Finding, ...], true_s: dict[str, float], timers:
             continue
         truth = true_s[rule]
         whole = timers.run_s if rule in OF_RUN else timers.thread_s
-        allowed = TOLERANCE * truth + OF_THE_WHOLE * whole + UNTIMED_S * len(timers.executions)
-        if value > truth + allowed or (rule in EXACT and value < truth - allowed):
+        least = min(truth, asked_s(timers)) if rule == "network-reads" else truth
+        allowed = TOLERANCE * truth + OF_THE_WHOLE * whole + untimed_s(timers)
+        if value > truth + allowed or (rule in EXACT and value < least - allowed):
             false.append(f"{rule}: {value:.2f} s, measured {truth:.2f} s")
     return false
 
@@ -185,7 +206,7 @@ def _false_headline(reason: str, timers: Timers) -> list[str]:
     good = [one for one in timers.executions if one.ended == "ok"]
     cpu, wall = sum(one.cpu for one in good), sum(one.wall for one in good)
     whole = timers.thread_s
-    allowed = POINTS + 100 * UNTIMED_S * len(timers.executions) / whole
+    allowed = POINTS + 100 * untimed_s(timers) / whole
     truth = {
         "computing": (said["computing"], cpu / whole),
         "waiting": (said["waiting"], (wall - cpu) / whole),

@@ -65,6 +65,16 @@ def test_a_group_has_the_time_of_its_failed_runs() -> None:
     assert found["durations_us"] == {"cpu": 1000, "failed": 540}
 
 
+def test_runs_that_were_recomputed_are_wasted() -> None:
+    run = {"group": "load", "prefix": "load", "computation": "c", "key": "load-1", "status": "ok"}
+    tables = {
+        "groups": [group("load", 1, durations_us='{"compute": 1000, "transfer": 50}')],
+        "tasks": [run | {"start_us": T, "stop_us": T + 400}, run | {"start_us": T + 900, "stop_us": T + 1500}],
+    }
+    (found,) = groups(make_recording(tables))
+    assert found["durations_us"] == {"cpu": 600, "transfer": 50, "failed": 400}
+
+
 def test_failures_count_after_dask_forgot_the_task() -> None:
     failure = {"group": "divide", "computation": "c", "time_us": T, "count": 2, "key": "other"}
     tables = {

@@ -9,7 +9,7 @@ from benchmarks.accuracy_page import write_section
 from benchmarks.truth.behaviour import Step
 from benchmarks.truth.bench import Scores, report, section
 from benchmarks.truth.program import CAUSES, Planned, Program, make
-from benchmarks.truth.score import Verdict, headline_shares
+from benchmarks.truth.score import Verdict, asked_s, headline_shares, untimed_s
 from benchmarks.truth.timers import Execution, Timers
 
 from daskscope.insights.facts import Facts
@@ -61,6 +61,19 @@ def test_lost_and_failed_executions_are_wasted() -> None:
     found = timers([task(0), task(1)], [*runs, execution(1, 2, 4)], 4.0)
     assert found.failed_s == pytest.approx(1.0)
     assert found.wasted_s == pytest.approx(3.0)
+
+
+def test_a_server_takes_at_least_what_it_was_asked_to() -> None:
+    asks = Planned(0, "load", (Step("http", 1.0), Step("pool", 0.5, 1), Step("pool", 0.25, 2), Step("sleep", 4.0)))
+    found = timers([asks], [execution(0, 0, 6), execution(0, 6, 12, "error")], 12.0)
+    assert asked_s(found) == 1.5
+
+
+def test_executions_wait_outside_of_their_timers_where_another_thread_holds_the_interpreter() -> None:
+    runs = [execution(0, 0, 1), execution(1, 0, 1)]
+    assert untimed_s(timers([task(0), task(1)], runs, 1.0)) == pytest.approx(0.0006)
+    loop = Execution(1, 0.0, 1.0, 0.5, "ok", (("loop", 1.0, 0.5, 0.0),))
+    assert untimed_s(timers([task(0), task(1)], [runs[0], loop], 1.0)) == pytest.approx(0.02)
 
 
 def test_the_shares_of_the_headline_are_read() -> None:

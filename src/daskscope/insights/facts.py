@@ -244,13 +244,16 @@ class Facts:
     def limited_by_cores(self, found: Gain) -> Gain:
         """Return a saving of waits for cores as wall time: tasks need as much CPU time without them.
 
-        At least, what other programs took is saved if they are gone.
+        Fewer threads need it, too, and may save nothing. If other programs took most of the CPU time, what they took is saved
+        at least.
         """
         if not self.cores:
             return found
         most_us = max(0, self.run_us - self.split.split["cpu"] // self.cores)
         high = min(found.wall_high_us, most_us)
-        low = min(found.wall_low_us, high, self.other_cpu_us // self.cores)
+        own_us = int(self.recording["processes"]["cpu_us"].sum())
+        by_others = self.other_cpu_us // self.cores if self.other_cpu_us > own_us else 0
+        low = min(found.wall_low_us, high, by_others)
         return replace(found, wall_low_us=low, wall_high_us=high, cost_high=high * self.cost_per_us)
 
     def sharing_threads(self, prefix: str, start_us: int, stop_us: int) -> int:

@@ -18,11 +18,12 @@ from daskscope.analysis.coffea import CoffeaRun, event_rate
 from daskscope.analysis.columns.bins import Bins
 from daskscope.analysis.columns.grouping import combine, sums, where
 from daskscope.analysis.columns.intervals import overlaps_us
+from daskscope.analysis.executions import recomputed_pairs
 from daskscope.analysis.failures import final_failures
 from daskscope.analysis.time.breakdown import WASTED
 from daskscope.analysis.time.waiting import cpu_share
 from daskscope.insights.facts import Facts
-from daskscope.model.recording import Completeness, Recording, Table
+from daskscope.model.recording import Array, Completeness, Recording, Table
 from daskscope.model.untrusted import LARGEST, parse_object
 from daskscope.report.blocks import Blocks
 from daskscope.report.coffea_schema import CoffeaRun as RunInReport
@@ -176,13 +177,17 @@ def groups(recording: Recording) -> list[Group]:
     anywhere = {rows[i][0]: at for at, i in enumerate(order)}
     failed = final_failures(recording, "group", "computation")
     recorded = final_failures(recording, "computation")
-    shares, wasted = _cpu_shares(recording), _wasted_us(recording["tasks"])
+    shares, tasks = _cpu_shares(recording), recording["tasks"]
+    # Dask's counters leave out runs without a result, and have those that were recomputed.
+    no_result = _times_us(tasks, np.flatnonzero(where(tasks.strings("status"), *WASTED)))
+    recomputed = _times_us(tasks, recomputed_pairs(recording)[0])
     found: list[Group] = []
     for i in order:
         group, prefix, computation, span, start, stop, states, durations, nbytes, needs = rows[i]
-        durations_us = _by_category(durations, shares.get(prefix, 1.0))
-        if (group, computation) in wasted:
-            durations_us["failed"] = wasted[group, computation]
+        again_us = recomputed.get((group, computation), 0)
+        durations_us = _by_category(durations, shares.get(prefix, 1.0), again_us)
+        if wasted_us := no_result.get((group, computation), 0) + again_us:
+            durations_us["failed"] = wasted_us
         counts = {name: n for name, n in parse_object(states).items() if isinstance(n, int) and abs(n) <= LARGEST}
         at = (positions.get((name, computation), anywhere.get(name)) for name in needs)
         found.append(
@@ -205,12 +210,11 @@ def groups(recording: Recording) -> list[Group]:
     return found
 
 
-def _wasted_us(tasks: Table) -> dict[tuple[str, ...], int]:
-    """Return the time of runs without a result by group and computation: Dask's counters leave these runs out."""
-    rows = np.flatnonzero(where(tasks.strings("status"), *WASTED))
+def _times_us(tasks: Table, rows: Array) -> dict[tuple[str, ...], int]:
+    """Return the time of these task runs by group and computation."""
     codes, labels = combine([tasks.strings(name).take(rows) for name in ("group", "computation")])
     us = np.clip(tasks["stop_us"][rows] - tasks["start_us"][rows], 0, LARGEST)
-    return {label: total for label, total in zip(labels, sums(codes, us, len(labels)).tolist(), strict=True) if total}
+    return dict(zip(labels, sums(codes, us, len(labels)).tolist(), strict=True))
 
 
 def _cpu_shares(recording: Recording) -> dict[str, float]:
@@ -219,13 +223,13 @@ def _cpu_shares(recording: Recording) -> dict[str, float]:
     return dict(zip(prefixes.values.tolist(), cpu_share(recording, prefixes).tolist(), strict=True))
 
 
-def _by_category(durations: str, cpu: float) -> dict[str, int]:
-    """Return the time of a task group by category. Dask counts waiting inside of tasks as computing."""
+def _by_category(durations: str, cpu: float, recomputed_us: int) -> dict[str, int]:
+    """Return the useful time of a task group by category. Dask counts waiting inside of tasks as computing."""
     found: dict[str, int] = {}
     for action, value in parse_object(durations).items():
         if not isinstance(value, (int, float)) or not abs(value) <= LARGEST:
             continue
-        us = int(value)
+        us = max(0, int(value) - recomputed_us) if action == "compute" else int(value)
         on_cpu = round(us * cpu) if action == "compute" else 0
         rest = ACTIONS.get(action, "noncpu")
         for category, part in (("cpu", on_cpu), (rest, us - on_cpu)):

@@ -112,7 +112,7 @@ export function memoryAnswer(
     fact: [
       "Peak ",
       figure(most.memory_limit > 0 ? `${peak} of ${limit}` : nbytes(most.peak_memory), quantity),
-      ` on ${name(most.worker)}${most.peak_us > 0 ? `, measured at ${at(most.peak_us)}` : ""}.`,
+      ` on ${name(most.worker)}${most.peak_us > 0 ? `, reached by ${at(most.peak_us)}` : ""}.`,
     ],
     context: spilled > 0 ? ["Up to ", figure(nbytes(spilled), "spilled"), " spilled at once."] : ["Nothing spilled."],
   };

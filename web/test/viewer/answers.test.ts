@@ -112,9 +112,9 @@ describe("memory", () => {
     expect(text(memoryAnswer(workers, 0, nameOf, clock))).toBe("Peak 361 of 700 MiB on worker 0. Nothing spilled.");
     expect(text(memoryAnswer(workers, 5 * MIB, nameOf, clock))).toContain("Up to 5 MiB spilled at once.");
   });
-  test("says when the peak was measured", () => {
+  test("says by when the peak was reached", () => {
     const workers = [worker("0", { peak_memory: 361 * MIB, peak_us: 12_000_000 })];
-    expect(text(memoryAnswer(workers, 0, nameOf, clock))).toContain("on worker 0, measured at 0:12.0.");
+    expect(text(memoryAnswer(workers, 0, nameOf, clock))).toContain("on worker 0, reached by 0:12.0.");
   });
   test("may have no limit", () => {
     const workers = [worker("0", { peak_memory: MIB, memory_limit: 0 })];
