@@ -73,18 +73,35 @@ def test_tasks_wait_at_the_scheduler_because_it_or_a_worker_is_busy(cpu: list[fl
     assert by_rule(tasks=tasks, samples=samples)["scheduler-queue"].advice.startswith(advice)
 
 
+#: A first task that started at once, so that nothing had to be imported for the next ones.
+BEFORE = task(1, 1.5, id=0, key="fit-0", thread=1, assigned_us=T + S)
+
+
 @pytest.mark.parametrize(
     ("seconds", "advice"),
     [
         ("20.50", "Event loops of workers were blocked, the one of worker a for 20.5 s."),
-        ("3.10", "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+        ("3.10", "Workers were busy deserializing inputs, or their event loops were blocked. Look at worker logs."),
     ],
 )
 def test_tasks_that_start_late_on_a_worker_whose_event_loop_was_blocked(seconds: str, advice: str) -> None:
     message = f"Event loop was unresponsive in Worker for {seconds}s.  This is often caused by long-running GIL-holding functions"
     log = {"worker": "a", "time_us": T + 25 * S, "message": message, "repeats": 1}
     tasks = [task(25, 60, id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
-    assert by_rule(tasks=tasks, logs=[log])["slow-starts"].advice.startswith(advice)
+    assert by_rule(tasks=[BEFORE, *tasks], logs=[log])["slow-starts"].advice.startswith(advice)
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_workers_import_what_their_first_tasks_need(moved: int) -> None:
+    """Two threads wait for 24 s each: in the first row before the first task of their worker, in the second after one."""
+    tasks = [task(25, 60, id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
+    transfers = [{"source": "b", "destination": "a", "start_us": T + S, "stop_us": T + S + 1, "nbytes": 1}] * moved
+    first = by_rule(tasks=tasks)["slow-starts"].advice
+    later = by_rule(tasks=[BEFORE, *tasks], transfers=transfers)["slow-starts"].advice
+    assert first.startswith(
+        "48.0 s of it passed before the first task of each worker, which imports what its tasks need."
+    )
+    assert later.endswith("Look at transfers and worker logs." if moved else "blocked. Look at worker logs.")
 
 
 @pytest.mark.parametrize(
@@ -95,9 +112,9 @@ def test_tasks_that_start_late_on_a_worker_whose_event_loop_was_blocked(seconds:
             99.0,
             "The hosts were 99 % busy. 60 % of that was other programs than workers. Event loops wait for a core",
         ),
-        (40.0, 80.0, "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+        (40.0, 80.0, "Workers were busy deserializing inputs, or their event loops were blocked. Look at worker logs."),
         # Tasks that sleep do not show whether an event loop waits for a core.
-        (5.0, 99.0, "Workers were busy fetching or deserializing inputs, or their event loops were blocked."),
+        (5.0, 99.0, "Workers were busy deserializing inputs, or their event loops were blocked. Look at worker logs."),
     ],
     ids=["full", "not full", "tasks do not wait"],
 )
@@ -115,5 +132,5 @@ def test_tasks_that_start_late_on_full_hosts(waited: float, host: float, advice:
     times = {"wall_us": 70 * S, "cpu_us": 10 * S, "runqueue_us": round(waited * S), "start_us": T, "count": 1}
     profile = {"kind": "compute", "prefix": "fit", "worker": "a", "stack": ["/home/me/work.py\tcall\t1"], **times}
     tasks = [task(25, 60, "fit", id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
-    found = by_rule(tasks=tasks, workers=workers, processes=readings, activities=metrics, profiles=[profile])
+    found = by_rule(tasks=[BEFORE, *tasks], workers=workers, processes=readings, activities=metrics, profiles=[profile])
     assert found["slow-starts"].advice.startswith(advice)

@@ -13,7 +13,8 @@ from daskscope.analysis.columns.intervals import Spread, merge, spread, spread_a
 from daskscope.analysis.executions import cancelled_until_us, recomputed_rows, seceded_at_us, with_actor_calls
 from daskscope.analysis.time.idle import Idle
 from daskscope.analysis.time.idle import idle as explain_idle
-from daskscope.analysis.time.waiting import Waits, cpu_share, p2p_shares, processes, waiting_us
+from daskscope.analysis.time.processes import processes
+from daskscope.analysis.time.waiting import Waits, cpu_share, p2p_shares, waiting_us
 from daskscope.analysis.workers import Lifetimes, lifetimes
 from daskscope.model.recording import Array, Recording, Strings, Table
 

@@ -13,6 +13,7 @@ from daskscope.analysis.columns.intervals import task_intervals
 from daskscope.analysis.executions import EXECUTED, edge_rows, seceded_at_us
 from daskscope.analysis.time.critical_path import longest_computation
 from daskscope.analysis.time.idle import sending_us
+from daskscope.analysis.time.processes import processes
 from daskscope.analysis.time.waiting import (
     BLOCKED,
     CORE,
@@ -21,7 +22,6 @@ from daskscope.analysis.time.waiting import (
     NATIVE,
     cpu_share,
     mutex_shares,
-    processes,
     python_loop_shares,
     waiting_shares,
 )
