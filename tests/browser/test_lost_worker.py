@@ -14,7 +14,10 @@ T = 1_700_000_000_000_000
 S = 1_000_000
 MIB = 2**20
 FIRST, SECOND = "tcp://10.0.0.1:1", "tcp://10.0.0.1:2"
-GONE = {"end_us": T + 4 * S, "verdict": "vanished", "evidence": "the connection dropped", "lost_count": 2}
+GONE = {
+    "end_us": T + 4 * S, "verdict": "vanished", "evidence": "the connection dropped", "lost_count": 2,
+    "processing": ["load-1"], "processing_count": 1,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,9 @@ def test_failures_say_what_was_lost_with_the_worker(visit: Visit, restarted: Rep
     page = visit(restarted)
     shown = go(page, "errors")
     expect(shown).to_contain_text("No task failed. 1 task run was killed with worker 2. No result was recomputed.")
+    (lost,) = page.get_by_test_id("lost-worker").all()
+    cells = ["2", "0:03.0", "The connection dropped", "load-1", "2", "0 s"]
+    assert [cell.inner_text() for cell in lost.get_by_role("cell").all()] == cells
     shown.get_by_role("button", name="Show workers").click()
     expect(page.get_by_test_id("view-workers")).to_be_visible()
 
@@ -63,7 +69,7 @@ def test_results_for_a_client_are_not_transfers_between_workers(visit: Visit, re
 
 def test_memory_draws_the_peak_and_the_last_sample_until_the_loss(visit: Visit, restarted: ReportFile) -> None:
     shown = go(visit(restarted), "memory")
-    expect(shown).to_contain_text("Peak 240 of 1,000 MiB on worker 2 (restarted).")
+    expect(shown).to_contain_text("Peak 240 of 1,000 MiB on worker 2 (restarted), reached by 0:08.0.")
     lost, current = shown.locator(".mem").all()
     expect(lost).to_contain_text("80 MiB peak, lost")
     expect(current.locator(".n")).to_have_text("2 (restarted)")

@@ -24,7 +24,7 @@ export function surface(canvas: HTMLCanvasElement, width: number, height: number
   return { g, width, height, ratio };
 }
 
-/** Fill a rectangle with diagonal lines, which mean "no worker" or "idle". */
+/** Fill a rectangle with diagonal lines, which mean "idle". */
 export function hatch(g: CanvasRenderingContext2D, x: number, y: number, w: number, h: number): void {
   if (w <= 0 || h <= 0) return;
   g.save();

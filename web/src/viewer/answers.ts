@@ -1,6 +1,6 @@
 /** The first line of each view: its largest thing, for the whole run. */
 
-import type { Error as Failure, Group, Report, Share, Worker } from "../api/schema.gen";
+import type { Category, Error as Failure, Group, Report, Share, Worker } from "../api/schema.gen";
 import { capital, groupTime } from "../model/activity";
 import type { LineTime } from "../model/flame";
 import { isLost } from "../model/model";
@@ -77,17 +77,33 @@ function threadShare(split: readonly Share[], ...categories: readonly string[]):
   return whole > 0 ? `${whole} %` : percent(part / sum(split, (s) => s.us));
 }
 
+const inShare = (category: Category): string => part("thread-share", "activity", category);
+
+/** Activities between computing and idle, as in the headline of the run. */
+const OTHERS: readonly (readonly [Category, string, string])[] = [
+  ["noncpu", "waiting in tasks", "thread-share:waiting"],
+  ["serialize", "serializing", inShare("serialize")],
+  ["disk", "on disk", inShare("disk")],
+  ["transfer", "on transfers", inShare("transfer")],
+  ["failed", "lost or failed", inShare("failed")],
+];
+
 export function timeAnswer(split: readonly Share[]): ViewAnswer {
   if (sum(split, (s) => s.us) === 0) return only("No thread time recorded.");
   const idle = split.find((s) => s.category === "idle");
   const reason = largest(idle?.reasons ?? [], (r) => r.us);
-  const waits = split.some((s) => s.category === "noncpu" && s.us > 0);
-  const waiting = waits ? [figure(threadShare(split, "noncpu"), "thread-share:waiting"), " waiting in tasks, "] : [];
+  const texts = shares(split.map((s) => s.us));
+  // What rounds to nothing is left out, except for waiting, which every run has.
+  const others = OTHERS.flatMap(([category, words, quantity]): Piece[] => {
+    const at = split.findIndex((s) => s.category === category);
+    const isShown = at >= 0 && split[at].us > 0 && (category === "noncpu" || /^[1-9]/.test(texts[at]));
+    return isShown ? [figure(threadShare(split, category), quantity), ` ${words}, `] : [];
+  });
   return {
     fact: [
       figure(threadShare(split, "cpu"), "thread-share:computing"),
       " of thread time is computing, ",
-      ...waiting,
+      ...others,
       figure(threadShare(split, "idle"), part("thread-share", "activity", "idle")),
       " idle.",
     ],

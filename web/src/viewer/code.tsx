@@ -76,7 +76,7 @@ function Source({ excerpt: { code, time } }: { excerpt: Excerpt }) {
       {lines.map((line, i) => (
         <span key={i} style={time.has(i) ? "background:var(--accent-soft);box-shadow:inset 3px 0 0 var(--accent)" : ""}>
           <i>{time.has(i) ? "▸" : ""}</i> {line}
-          {time.has(i) && <b class="faint">{`  ${duration(time.get(i) ?? 0)}`}</b>}
+          {time.has(i) && <b class="faint">{`  took ${duration(time.get(i) ?? 0)}`}</b>}
         </span>
       ))}
     </pre>

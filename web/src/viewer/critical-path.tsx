@@ -130,7 +130,7 @@ export function CriticalPath() {
             text: (
               <>
                 <data data-quantity={part(part(whole, "step", "compute"), "prefix", prefix)}>{duration(us)}</data>
-                {`  ${percent(path.length_us ? us / path.length_us : 0)}`}
+                {`  ${percent(path.compute_us ? us / path.compute_us : 0)}`}
               </>
             ),
             parts: [{ key: "us", value: us, colour: model.colour(prefix), title: duration(us) }],

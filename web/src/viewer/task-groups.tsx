@@ -80,7 +80,14 @@ export function TaskGroups() {
             },
             { id: "prefix", head: "Prefix", value: (g) => g.prefix, cell: (g) => <PrefixName prefix={g.prefix} /> },
             { id: "tasks", head: "Tasks", num: true, value: (g) => g.tasks, text: count },
-            { id: "total", head: "Time", num: true, value: groupTime, cell: (g) => duration(groupTime(g)) },
+            {
+              id: "total",
+              head: "Time",
+              hint: "Compute, transfer and disk time, also of lost and failed runs. Transfers at the same time count each",
+              num: true,
+              value: groupTime,
+              cell: (g) => duration(groupTime(g)),
+            },
             { id: "dominant", head: "Main activity", value: mainActivity },
             { id: "nbytes", head: "Output", num: true, value: (g) => g.nbytes, text: nbytes },
             {

@@ -139,6 +139,8 @@ describe("money", () => {
     expect(dollarParts([999.6, 400.3])).toEqual(["$1,000", "$400.00"]);
     expect(dollarParts([0, 0.3])).toEqual(["$0", "$0.30"]);
     expect(dollarParts([])).toEqual([]);
+    // Equal halves are equal, although together they are a cent.
+    expect(dollarParts([0.0043, 0.0042])).toEqual(["<$0.01", "<$0.01"]);
   });
 
   test.each([

@@ -94,7 +94,7 @@ describe("thread time", () => {
   test("is computing and idle", () => {
     const found = timeAnswer(split(["cpu", 46], ["noncpu", 5], ["transfer", 15], ["idle", 34]));
     expect(text(found)).toBe(
-      "46 % of thread time is computing, 5 % waiting in tasks, 34 % idle. Most idle time: too few tasks.",
+      "46 % of thread time is computing, 5 % waiting in tasks, 15 % on transfers, 34 % idle. Most idle time: too few tasks.",
     );
   });
   test("is rounded as in the bar, whose parts add up to 100", () => {

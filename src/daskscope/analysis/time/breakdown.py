@@ -317,13 +317,14 @@ def _divide(atoms: Atoms, category: int, other: int, shares: Array, prefixes: St
 
 
 def _fully_idle(tasks: Table, lived: Lifetimes, bins: Bins) -> int:
-    """Return the time inside the bins that no execution and no other activity covers."""
+    """Return the time inside the bins with workers that no execution and no other activity covers."""
     owners, _, starts, stops = task_intervals(tasks)
     covered = [
         *_covered(tasks["start_us"], tasks["stop_us"], lived.of_tasks, lived, bins),
         *_covered(starts, stops, lived.of_tasks[owners], lived, bins),
     ]
-    return bins.stop_us - bins.start_us - union_us(*map(np.concatenate, zip(*covered, strict=True)))
+    there_us = union_us(bins.clip(lived.start_us), bins.clip(lived.stop_us))
+    return there_us - union_us(*map(np.concatenate, zip(*covered, strict=True)))
 
 
 def _covered(

@@ -82,7 +82,7 @@ export function FailedPanel({ o }: { o: Overview }) {
       title="Failed since midnight"
       icon="errors"
       tone="--st-erred"
-      note={`${count(o.n_failed)} of ${counted(o.n_finished, "computation")}`}
+      note={`${count(o.n_failed)} of ${counted(o.n_finished, "computation")} that ended`}
       empty="No failed computations."
       testid="failed"
     >

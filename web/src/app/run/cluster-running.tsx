@@ -58,7 +58,7 @@ export function ClusterRunning({ id, tasks }: Props) {
       title="Running now"
       note={
         longest.length > 0 && longest.length < total
-          ? `longest ${count(longest.length)} of ${counted(total, "task")}`
+          ? `${count(longest.length)} of ${counted(total, "task")} for more than a second`
           : counted(total, "task")
       }
       right={

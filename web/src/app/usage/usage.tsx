@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { Usage } from "../../api/server.gen";
 import { capital } from "../../model/activity";
 import { useParam } from "../../model/page/hooks";
-import { count, dollarParts, dollars, duration, money, shares } from "../../model/text/format";
+import { count, counted, dollarParts, dollars, duration, money, shares } from "../../model/text/format";
 import { type UsageBars, usageBars, usageTicks } from "../../model/usage";
 import { BarRows } from "../../widgets/bars/bar-rows";
 import { Panel } from "../../widgets/basics";
@@ -102,7 +102,7 @@ function UsageChart({ used }: { used: Usage }) {
   return (
     <Panel
       title={title}
-      note={data.bars.length < used.items.length && used.by === "day" ? "without the days before the first run" : ""}
+      note={data.bars.length < used.items.length && used.by === "day" ? `last ${counted(data.bars.length, "day")}` : ""}
       class="mt"
       testid="usage-chart"
       right={

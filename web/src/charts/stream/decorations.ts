@@ -4,7 +4,7 @@ import { isLost } from "../../model/model";
 import { BAR_STYLE } from "../../model/stream";
 import { percent } from "../../model/text/format";
 import type { Selection } from "../../model/time";
-import { hatch, surface, truncate } from "../canvas";
+import { surface, truncate } from "../canvas";
 import { drawTicks } from "../ruler";
 import { css, font, pixelOf } from "../theme";
 import type { LaneLayout } from "./layout";
@@ -38,10 +38,11 @@ export function drawBackdrop(
       g.fillStyle = css(PERIOD_COLOURS[period.state]);
       g.fillRect(left, y, Math.min(width, x(model.since(period.stop_us))) - left, group.height - 1);
     }
-    if (from > 1.5) hatch(g, 0, y, Math.min(from, width), group.height - 1);
+    g.fillStyle = css("--act-idle");
+    if (from > 1.5) g.fillRect(0, y, Math.min(from, width), group.height - 1);
     // A worker that is there until the end of what is known has not left.
     const hasLeft = model.stopOf(worker) < model.since(model.report.stop_us);
-    if (hasLeft && to < width - 1.5) hatch(g, Math.max(0, to), y, width - Math.max(0, to), group.height - 1);
+    if (hasLeft && to < width - 1.5) g.fillRect(Math.max(0, to), y, width - Math.max(0, to), group.height - 1);
   }
   g.restore();
 }

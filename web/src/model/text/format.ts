@@ -79,7 +79,7 @@ export function dollarParts(parts: readonly number[]): string[] {
   );
   // A part below half a cent is "<$0.01", although its neighbour has the whole cent.
   const small = (x: number) => dollars(unit < 1 ? Math.min(x, 0.004) : x);
-  return whole.map((n, i) => (n > 0 ? dollars(n * unit) : small(parts[i])));
+  return whole.map((n, i) => (n > 0 && parts[i] >= unit / 2 ? dollars(n * unit) : small(parts[i])));
 }
 
 /** Round numbers so that they add up to `total`: the largest remainders are rounded up. */

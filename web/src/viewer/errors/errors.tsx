@@ -7,6 +7,7 @@ import { DataTable } from "../../widgets/table/table";
 import { AnswerLine, ShowWorkers } from "../answer-line";
 import { failuresAnswer } from "../answers";
 import { ErrorDetail } from "./error-detail";
+import { LostWorkers } from "./lost-workers";
 
 export function Errors() {
   const model = useModel();
@@ -21,6 +22,7 @@ export function Errors() {
         <AnswerLine answer={answer}>
           <ShowWorkers />
         </AnswerLine>
+        <LostWorkers />
       </>
     );
   }
@@ -108,6 +110,7 @@ export function Errors() {
         />
       </section>
       <ErrorDetail error={chosen} />
+      <LostWorkers />
     </>
   );
 }

@@ -47,7 +47,10 @@ export function FineMetrics() {
       <AnswerLine answer={timeAnswer(report.split)} />
       <TimeRuler />
       <ThreadTimeInSelection />
-      <SectionHead title="Measured by workers" note="sums of all tasks and transfers, many at once" />
+      <SectionHead
+        title="Measured by workers"
+        note="sums of all task runs, lost ones too, and of transfers at the same time"
+      />
       <Panel foot={rows && <MetricLegend rows={rows} hits={hits} />}>
         <FilterBar filters={filters} activities={activities} />
       </Panel>

@@ -76,7 +76,7 @@ export function ThreadTimeInSelection() {
         <p class="callout">No thread time in the selected time.</p>
       ) : (
         <BarRows
-          max={Math.max(...shown.map((r) => r.us))}
+          max={all}
           rows={shown.map((r) => ({
             key: r.key,
             name: r.label,

@@ -51,7 +51,7 @@ export function FlamePanel(props: { class?: string }) {
     flame && model.isLive
       ? counted(flame.samples, "sample")
       : flame && got > 0
-        ? `${flameAmount(flame.top.total, flame.unit)} sampled${got < 0.99 * expected ? `, ${percent(1 - got / expected)} missed` : ""}`
+        ? `${flameAmount(flame.top.total, flame.unit)}${got < 0.99 * expected ? `, ${percent(1 - got / expected)} of samples missed` : " sampled"}`
         : "";
   const lines = flame?.lines.slice(0, 3) ?? [];
   const max = lines[0]?.self ?? 1;

@@ -4,6 +4,7 @@ import { isLost, type Model } from "../../model/model";
 import { useAsync, useModel, useSettledSelection } from "../../model/page/hooks";
 import { peak, rowOf, type SeriesData } from "../../model/series";
 import { nbytes } from "../../model/text/format";
+import type { Selection } from "../../model/time";
 import { Loading } from "../basics";
 
 const W = 300;
@@ -88,6 +89,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
           brief: model.shortWorker(address),
           top: most,
           peak: most > top && worker ? peakMark(model, worker, most / limit) : "",
+          limit: limitLine(model, address, selection),
           of,
           end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1,
           endText: lost ? ", lost" : "",
@@ -115,12 +117,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
             role="img"
             aria-label={`Memory of ${r.name}, ${what} ${nbytes(r.top)}`}
           >
-            <path
-              d={`M0 1.500H${W}`}
-              stroke="var(--line-strong)"
-              stroke-dasharray="2 3"
-              vector-effect="non-scaling-stroke"
-            />
+            <path d={r.limit} stroke="var(--line-strong)" stroke-dasharray="2 3" vector-effect="non-scaling-stroke" />
             <path d={r.memory} fill="var(--mem-unmanaged)" />
             <path d={r.managed} fill="var(--mem-managed)" />
             <path
@@ -165,6 +162,15 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
       )}
     </div>
   );
+}
+
+/** SVG path of the limit, while a worker had the address. */
+function limitLine(model: Model, address: string, { t0, t1 }: Selection): string {
+  const x = (us: number) => (Math.min(1, Math.max(0, (us - t0) / Math.max(1, t1 - t0))) * W).toFixed(1);
+  return model.report.workers
+    .filter((w) => w.worker === address)
+    .map((w) => `M${x(model.since(w.start_us))} 1.500H${x(model.stopOf(w))}`)
+    .join("");
 }
 
 /** SVG path at the height of a peak between two samples: only the kernel saw it, and it does not know when. */

@@ -119,7 +119,7 @@ export function StreamPanel({ maxHeight, page = false }: { maxHeight: number; pa
         <span class="hide-n">Tall bar: running. Short bar: transfer.</span>{" "}
         <span class="hide-n">
           {" "}
-          <i class="sw a-failed" /> Failed or lost. Hatched: no worker.
+          <i class="sw a-failed" /> Lost or failed. Gray: no worker.
           {report.worker_periods.length > 0 && " Tinted: the worker was paused or starting."}
         </span>
         <button type="button" class="link push" onClick={() => setTable(!table)} data-testid="stream-as-table">

@@ -203,7 +203,7 @@ function LossLabels({ layout, width, scroll }: { layout: LaneLayout; width: numb
             }}
           >
             {x < width - 240
-              ? `${model.worker(worker.worker)} ${verdictText(worker)} at ${clock(model.stopOf(worker))}`
+              ? `${model.called(worker.worker)} ${verdictText(worker)} at ${clock(model.stopOf(worker))}`
               : "lost"}
           </span>
         ) : null,
