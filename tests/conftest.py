@@ -33,7 +33,7 @@ atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No example fails because the machine is busy. Every run has the same examples, so that a change fails for what it changes;
-# new ones are tried with DASKSCOPE_HYPOTHESIS=random.
+# scripts/test with arguments, such as -m slow, tries new ones.
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None)
 settings.load_profile(os.environ.get("DASKSCOPE_HYPOTHESIS", "same"))

@@ -61,7 +61,7 @@ def test_a_lost_worker() -> None:
         Finding(
             kind="lost worker",
             title="Worker w-5 was killed at 95 % of its memory limit",
-            evidence="Its nanny stopped it; 3 results lost with it, 1 of them recomputed; 50.0 s of compute time was wasted.",
+            evidence="Its nanny stopped it; 3 results lost with it, 1 recomputed; 50.0 s of compute time was wasted.",
             advice="Use smaller chunks, or workers with more memory or fewer threads.",
             view="workers",
             start_us=T + 60 * S,
@@ -95,7 +95,7 @@ def test_several_workers_that_were_lost_for_one_reason() -> None:
     ended = {"verdict": "vanished", "end_us": T + 60 * S, "lost_count": 3}
     workers = [{**WORKER, **ended}, {**WORKER, **ended, "worker": "b", "server_id": "2"}]
     (lost,) = found(workers=workers)
-    assert (lost.title, lost.evidence) == ("2 workers were lost", "6 results lost with them, 0 of them recomputed.")
+    assert (lost.title, lost.evidence) == ("2 workers were lost", "6 results lost with them, 0 recomputed.")
 
 
 def test_final_and_retried_errors() -> None:

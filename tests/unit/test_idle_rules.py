@@ -95,12 +95,13 @@ def test_tasks_that_start_late_on_a_worker_whose_event_loop_was_blocked(seconds:
 def test_workers_import_what_their_first_tasks_need(moved: int) -> None:
     """Two threads wait for 24 s each: in the first row before the first task of their worker, in the second after one."""
     tasks = [task(25, 60, id=n, key=f"fit-{n}", thread=n, assigned_us=T + S) for n in (1, 2)]
-    transfers = [{"source": "b", "destination": "a", "start_us": T + S, "stop_us": T + S + 1, "nbytes": 1}] * moved
+    fetch = {"source": "b", "destination": "a", "start_us": T + 2 * S, "stop_us": T + 24 * S, "nbytes": 1}
+    transfers = [fetch] * moved
     first = by_rule(tasks=tasks)["slow-starts"].advice
     later = by_rule(tasks=[BEFORE, *tasks], transfers=transfers)["slow-starts"].advice
-    assert first.startswith(
-        "48.0 s of it passed before the first task of each worker, which imports what its tasks need."
-    )
+    assert first.startswith("48.0 s of it passed before the first recorded task of each worker. A worker imports what")
+    # A worker that fetched something meanwhile did not only import.
+    assert by_rule(tasks=tasks, transfers=[fetch])["slow-starts"].advice.startswith("Workers were busy fetching")
     assert later.endswith("Look at transfers and worker logs." if moved else "blocked. Look at worker logs.")
 
 

@@ -189,5 +189,36 @@ def test_seconds_are_of_the_tasks_of_a_prefix_however_many_samples_were_missed()
     assert dict(zip(paths(found), seconds.tolist(), strict=True)) == {"s": pytest.approx(1.0), "h": pytest.approx(1.0)}
 
 
+def test_killed_tasks_have_seconds_like_the_others() -> None:
+    """They have no measured time. If no other task has one either, there are samples and no seconds."""
+    killed = {"prefix": "hang", "start_us": T, "stop_us": T + 9, "status": "killed"}
+    ran = {"prefix": "spin", "start_us": T, "stop_us": T + 1_000_000, "status": "ok"}
+    samples = [stack("s", 100, prefix="spin"), stack("h", 50, prefix="hang")]
+    found = profile(make_recording({"profiles": samples, "tasks": [ran, killed]}), Bins(T, 1_000_000, 1))
+    seconds = sampled_seconds(found)
+    assert seconds is not None
+    assert dict(zip(paths(found), seconds.tolist(), strict=True)) == {"s": pytest.approx(1.0), "h": pytest.approx(0.5)}
+
+    assert sampled_seconds(profile(make_recording({"profiles": samples[1:], "tasks": [killed]}), Bins(T, 9, 1))) is None
+
+
+def test_calls_of_an_actor_have_their_own_seconds() -> None:
+    call = {"worker": "w", "prefix": "Counter", "method": "add", "start_us": T + 9, "stop_us": T + 60, "status": "ok"}
+    recording = make_recording(
+        {
+            "profiles": [stack("i", 1, prefix="Counter"), stack("a", 3, prefix="Counter.add")],
+            "tasks": [{"worker": "w", "prefix": "Counter", "start_us": T, "stop_us": T + 9, "status": "ok"}],
+            "actor_calls": [call],
+        }
+    )
+    found = profile(recording, Bins(T, 60, 1))
+    seconds = sampled_seconds(found)
+    assert seconds is not None
+    assert dict(zip(paths(found), seconds.tolist(), strict=True)) == {
+        "i": pytest.approx(9e-6),
+        "a": pytest.approx(51e-6),
+    }
+
+
 def test_a_profile_without_samples_of_tasks_has_no_seconds() -> None:
     assert sampled_seconds(profile(make_recording({}), Bins(T, 1, 1))) is None

@@ -62,6 +62,11 @@ def test_loops_of_failed_runs_are_not_saved_twice() -> None:
     found = by_rule(tasks=rows, profiles=[profile((USER,), 150, 140)])["python-loops"]
     assert found.gain is not None
     assert found.gain.us == 20 * S
+    # The time of killed runs is not in the time of the prefix either.
+    rows[1] |= {"status": "killed"}
+    gain = by_rule(tasks=rows, profiles=[profile((USER,), 150, 140)])["python-loops"].gain
+    assert gain is not None
+    assert gain.us == 20 * S
 
 
 class TestLoopStalls:

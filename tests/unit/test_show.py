@@ -100,7 +100,7 @@ Failed after 1 min 35 s: OSError: disk. It was raised 12 times in sum. 1 of 1,20
 Findings
 --------
 1. Worker one was killed for exceeding its memory limit
-   At 95 % of its limit; 1 result lost with it, 0 of them recomputed.
+   At 95 % of its limit; 1 result lost with it, 0 recomputed.
    Use smaller chunks, or workers with more memory or fewer threads.
 2. Threads were idle for 99 % of their time: nothing was submitted
    12 min 30 s of 12 min 40 s of thread time.

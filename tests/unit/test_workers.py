@@ -46,9 +46,11 @@ def test_a_result_that_was_moved_is_lost_with_the_worker_that_had_it() -> None:
     recording = make_recording(
         {
             "workers": [
-                {**there, "worker": "a", "server_id": "1", "end_us": T + 50},
-                {**there, "worker": "b", "server_id": "2", "end_us": T + 90},
-                {**there, "worker": "c", "server_id": "3", "end_us": T + 5},
+                {**there, "worker": "a", "server_id": "1", "end_us": T + 50, "lost_count": 1},
+                {**there, "worker": "b", "server_id": "2", "end_us": T + 90, "lost_count": 1},
+                {**there, "worker": "c", "server_id": "3", "end_us": T + 5, "lost_count": 1},
+                # It left last before k was needed again, but had no result that was nowhere else.
+                {**there, "worker": "d", "server_id": "4", "end_us": T + 55},
             ],
             "tasks": [
                 task("b", 0, 10, "k", computation="c"),
@@ -61,7 +63,9 @@ def test_a_result_that_was_moved_is_lost_with_the_worker_that_had_it() -> None:
     )
 
     found = workers(recording, T + 100)
-    assert {w.worker: (w.recomputed, w.recomputed_us) for w in found} == {"a": (1, 10), "b": (0, 0), "c": (0, 0)}
+    assert {w.worker: (w.recomputed, w.recomputed_us) for w in found} == {
+        "a": (1, 10), "b": (0, 0), "c": (0, 0), "d": (0, 0),
+    }  # fmt: skip
 
 
 def test_workers_are_sorted_by_name() -> None:

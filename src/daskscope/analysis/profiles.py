@@ -11,7 +11,7 @@ import numpy as np
 
 from daskscope.analysis.columns.bins import Bins, Cube, make_cube
 from daskscope.analysis.columns.grouping import flat_strings, renumber, sums, where
-from daskscope.analysis.executions import EXECUTED
+from daskscope.analysis.executions import EXECUTED, with_actor_calls
 from daskscope.model.recording import Array, Recording, Table
 from daskscope.model.untrusted import clean, clean_name, parse_object
 
@@ -72,7 +72,7 @@ def profile(recording: Recording, bins: Bins) -> Profile:
         cube=cube,
         got=got,
         expected=expected,
-        seconds_per_sample=_seconds_per_sample(recording["tasks"], bins, keys["prefix"], samples),
+        seconds_per_sample=_seconds_per_sample(with_actor_calls(recording)["tasks"], bins, keys["prefix"], samples),
         bins=bins,
     )
 
@@ -254,19 +254,23 @@ def _sample_counts(table: Table) -> tuple[int, int]:
 
 
 def _seconds_per_sample(tasks: Table, bins: Bins, prefixes: Sequence[str], samples: Array) -> Array:
-    """Return the weight of a sample of each prefix. A prefix without recorded tasks gets the mean weight."""
+    """Return the weight of a sample of each prefix; none at all without samples or without the time of any task.
+
+    A prefix without a time, such as one whose tasks were killed, gets the mean weight: of the others, if there are any.
+    """
     ran = np.flatnonzero(where(tasks.strings("status"), *EXECUTED))
     lengths = np.maximum(bins.clip(tasks["stop_us"][ran]) - bins.clip(tasks["start_us"][ran]), 0)
     names = tasks.strings("prefix")
     by_name = dict(
         zip(map(str, names.values), sums(names.codes[ran], lengths, len(names.values)).tolist(), strict=True)
     )
-    total = int(samples.sum())
-    if not total:
-        return np.zeros(0)
     own_us = np.array([by_name.get(prefix, 0) for prefix in prefixes], dtype=np.float64)
-    mean = float(lengths.sum()) / total
-    weights: Array = np.where(own_us > 0, own_us / np.maximum(samples, 1), mean) / 1e6
+    if not samples.sum() or not lengths.sum():
+        return np.zeros(0)
+    is_known = (own_us > 0) & (samples > 0)
+    some_us, some = (own_us[is_known], samples[is_known]) if is_known.any() else (lengths, samples)
+    mean = some_us.sum() / some.sum()
+    weights: Array = np.where(is_known, own_us / np.maximum(samples, 1), mean) / 1e6
     return weights
 
 

@@ -204,12 +204,14 @@ def _lost_with(recording: Recording) -> tuple[Array, Array]:
     """Return the executions whose result was lost with a worker, and the row of that worker.
 
     Dask moves results: it fetches them to where they are needed, and drops other copies. So the worker that had a result last is
-    not always the one that computed it. If that one was still there, the last worker that left before the next execution counts.
+    not always the one that computed it. If that one was still there, it is the last worker that left before the next execution and
+    took results with it that were nowhere else.
     """
     table, tasks = recording["workers"], recording["tasks"]
     again, later = recomputed_pairs(recording)
     made_us, needed_us = tasks["stop_us"][again], tasks["start_us"][later]
-    has_left = np.flatnonzero((table["end_us"] > 0) & ~where(table.strings("verdict"), "restarted"))
+    is_restarted = where(table.strings("verdict"), "restarted")
+    has_left = np.flatnonzero((table["end_us"] > 0) & (table["lost_count"] > 0) & ~is_restarted)
     has_left = has_left[np.argsort(table["end_us"][has_left], kind="stable")]
     ends = table["end_us"][has_left]
     last = np.searchsorted(ends, needed_us, side="right") - 1

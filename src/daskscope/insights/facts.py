@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
+
 from daskscope import units
 from daskscope.analysis.coffea import CoffeaRun, coffea_runs
 from daskscope.analysis.columns.bins import Bins
-from daskscope.analysis.columns.grouping import sums
+from daskscope.analysis.columns.grouping import sums, where
 from daskscope.analysis.cost import recorded_cost
 from daskscope.analysis.failures import Failure, failures
 from daskscope.analysis.summary import Prefix, inside_block, is_open, prefixes
@@ -189,15 +191,16 @@ class Facts:
 
     def useful_us(self, prefix: Prefix) -> int:
         """Return the compute time of a prefix whose results were used. The rest is wasted whatever the code does."""
-        return max(0, prefix.total_us - self._wasted_us.get(prefix.prefix, 0))
+        return max(0, prefix.total_us - self._failed_us.get(prefix.prefix, 0) - prefix.recomputed_us)
 
     @cached_property
-    def _wasted_us(self) -> dict[str, int]:
-        cube = self.split.by_prefix
-        names = cube.keys["prefix"]
-        rows = cube.codes["category"] == cube.keys["category"].index("failed")
-        found = sums(cube.codes["prefix"][rows], cube.measures["us"][rows], len(names))
-        return dict(zip(names, found.tolist(), strict=True))
+    def _failed_us(self) -> dict[str, int]:
+        """The time of executions that raised, by prefix."""
+        tasks = self.recording["tasks"]
+        names, rows = tasks.strings("prefix"), np.flatnonzero(where(tasks.strings("status"), "error", "retried"))
+        lengths = np.maximum(tasks["stop_us"][rows] - tasks["start_us"][rows], 0)
+        found = sums(names.codes[rows], lengths, len(names.values))
+        return dict(zip(map(str, names.values), found.tolist(), strict=True))
 
     @cached_property
     def sampled_waits(self) -> SampledWaits:
@@ -229,17 +232,28 @@ class Facts:
     @cached_property
     def other_cpu_us(self) -> int:
         """The CPU time of other programs on the hosts of workers, as far as it was sampled."""
-        own, hosts = 0, {worker.worker: worker.host or worker.worker for worker in self.workers}
+        hosts = {worker.worker: worker.host or worker.worker for worker in self.workers}
         # Every worker reads the whole host.
         readings: dict[tuple[str, str], int] = {}
-        for worker, cpu, of_host in self.recording["processes"].records("worker", "cpu_us", "host_cpu_us"):
+        for worker, of_host in self.recording["processes"].records("worker", "host_cpu_us"):
             place = hosts.get(worker, worker), worker
             readings[place] = readings.get(place, 0) + of_host
-            own += cpu
         by_host: dict[str, int] = {}
         for (host, _), us in readings.items():
             by_host[host] = max(by_host.get(host, 0), us)
-        return max(0, sum(by_host.values()) - own)
+        return max(0, sum(by_host.values()) - self.own_cpu_us)
+
+    @cached_property
+    def own_cpu_us(self) -> int:
+        """The CPU time of the workers' processes, as far as it was sampled. Workers that share a process all read the same."""
+        readings: dict[str, int] = {}
+        for worker, cpu in self.recording["processes"].records("worker", "cpu_us"):
+            readings[worker] = readings.get(worker, 0) + cpu
+        processes: dict[tuple[str, int | str], int] = {}
+        for worker, host, pid in self.recording["workers"].records("worker", "host", "pid"):
+            process = (host, pid or worker)
+            processes[process] = max(processes.get(process, 0), readings.pop(worker, 0))
+        return sum(processes.values()) + sum(readings.values())
 
     def limited_by_cores(self, found: Gain) -> Gain:
         """Return a saving of waits for cores as wall time: tasks need as much CPU time without them.
@@ -251,8 +265,7 @@ class Facts:
             return found
         most_us = max(0, self.run_us - self.split.split["cpu"] // self.cores)
         high = min(found.wall_high_us, most_us)
-        own_us = int(self.recording["processes"]["cpu_us"].sum())
-        by_others = self.other_cpu_us // self.cores if self.other_cpu_us > own_us else 0
+        by_others = self.other_cpu_us // self.cores if self.other_cpu_us > self.own_cpu_us else 0
         low = min(found.wall_low_us, high, by_others)
         return replace(found, wall_low_us=low, wall_high_us=high, cost_high=high * self.cost_per_us)
 

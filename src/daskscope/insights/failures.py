@@ -147,7 +147,8 @@ def _lost_workers(facts: Facts) -> Iterator[Finding]:
         parts = [lost[0].evidence] if lost[0].evidence else []
         recomputed, whose = sum(worker.recomputed for worker in lost), "it" if len(lost) == 1 else "them"
         parts += (
-            [f"{units.counted(results, 'result')} lost with {whose}, {units.count(recomputed)} of them recomputed"]
+            # To compute a lost result again may need results that had been released.
+            [f"{units.counted(results, 'result')} lost with {whose}, {units.count(recomputed)} recomputed"]
             if results
             else []
         )

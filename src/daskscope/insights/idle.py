@@ -9,6 +9,7 @@ import numpy as np
 from daskscope import units
 from daskscope.analysis.columns.grouping import where
 from daskscope.analysis.executions import EXECUTED, inputs_of
+from daskscope.analysis.workers import worker_rows
 from daskscope.insights.facts import IDLE, MIN_US, RELEVANT, Facts, Finding, Rule
 from daskscope.insights.python_code import loop_stalls_s, process_name, stalled_us
 from daskscope.insights.waiting import full_hosts
@@ -65,8 +66,8 @@ def _slow_starts(facts: Facts) -> Iterator[Finding]:
         )
     elif (early_us := _before_first_tasks_us(facts)) >= MIN_EARLY * facts.split.idle.us["not started"]:
         advice = (
-            f"{units.duration(early_us)} of it passed before the first task of each worker, which imports what its tasks need. "
-            "Import in advance (--preload), and keep workers between computations."
+            f"{units.duration(early_us)} of it passed before the first recorded task of each worker. A worker imports what tasks "
+            "need before it runs the first one: import in advance (--preload), and keep workers between computations."
         )
     elif load := full_hosts(facts):
         advice = (
@@ -83,17 +84,25 @@ def _slow_starts(facts: Facts) -> Iterator[Finding]:
 
 
 def _before_first_tasks_us(facts: Facts) -> int:
-    """Return the thread time of all workers between the first task that each got and the first one that it started."""
-    tasks = facts.recording["tasks"]
-    worker = tasks.strings("worker")
-    rows = np.flatnonzero((tasks["assigned_us"] > 0) & (tasks["start_us"] > 0))
-    size = len(worker.values)
-    got, began = (np.full(size, np.iinfo(np.int64).max) for _ in range(2))
-    np.minimum.at(got, worker.codes[rows], tasks["assigned_us"][rows])
-    np.minimum.at(began, worker.codes[rows], tasks["start_us"][rows])
-    threads = {one.worker: one.threads for one in facts.workers}
-    each = zip(worker.values, np.maximum(began - got, 0).tolist(), strict=True)
-    return sum(us * threads.get(str(address), 0) for address, us in each)
+    """Return for how long tasks of all workers had been assigned when the first one started, at most one task a thread.
+
+    Workers that fetched inputs in that time are left out.
+    """
+    tasks, table, transfers = facts.recording["tasks"], facts.recording["workers"], facts.recording["transfers"]
+    owner = worker_rows(tasks.strings("worker"), tasks["start_us"], table)
+    rows = np.flatnonzero((owner >= 0) & (tasks["assigned_us"] > 0) & (tasks["start_us"] > 0))
+    owner, got, start = owner[rows], tasks["assigned_us"][rows], tasks["start_us"][rows]
+    began = np.full(table.rows, np.iinfo(np.int64).max)
+    np.minimum.at(began, owner, start)
+    fetcher = worker_rows(transfers.strings("destination"), transfers["start_us"], table)
+    fetches = np.flatnonzero(fetcher >= 0)
+    began[fetcher[fetches[transfers["start_us"][fetches] < began[fetcher[fetches]]]]] = 0
+    waited = np.maximum(began[owner] - got, 0)
+    order = np.lexsort((-waited, owner))
+    owner, waited = owner[order], waited[order]
+    rank = np.arange(len(owner)) - np.searchsorted(owner, owner)
+    total = int(waited[rank < table["nthreads"][owner]].sum())
+    return min(total, facts.split.idle.us["not started"])
 
 
 SLOW_STARTS = Rule(

@@ -80,7 +80,7 @@ def host_load(facts: Facts) -> HostLoad | None:
     if not capacity:
         return None
     share = min(1.0, float(table["host_cpu_us"].sum()) / capacity)
-    others = facts.other_cpu_us / max(1, facts.other_cpu_us + int(table["cpu_us"].sum()))
+    others = facts.other_cpu_us / max(1, facts.other_cpu_us + facts.own_cpu_us)
     more = f" {units.percent(others)} of that was other programs than workers." if others >= OTHER_PROGRAMS else ""
     return HostLoad(share, f"The hosts were {units.percent(share)} busy.{more}", others)
 

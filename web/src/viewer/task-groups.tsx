@@ -83,7 +83,7 @@ export function TaskGroups() {
             {
               id: "total",
               head: "Time",
-              hint: "Compute, transfer and disk time, also of lost and failed runs. Transfers at the same time count each",
+              hint: "Compute, transfer, disk and serialization time of all runs, also wasted ones. Parallel transfers count separately",
               num: true,
               value: groupTime,
               cell: (g) => duration(groupTime(g)),

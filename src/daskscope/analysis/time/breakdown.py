@@ -50,7 +50,7 @@ class Breakdown:
     #: Worker threads × their uptime.
     thread_us: int
     idle_us: int
-    #: Wall time in which no execution computed, transferred or used the disk.
+    #: Wall time with workers in which no execution computed, transferred or used the disk.
     fully_idle_us: int
     #: Compute time that was not wasted.
     compute_us: int

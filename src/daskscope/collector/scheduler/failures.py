@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import io
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -114,13 +115,15 @@ def executing_at_end(
     seen_us = heartbeat_us(worker)
     reported = reported_tasks(worker)
     started = {task: seen_us - int(1e6 * reported[task]) for task in tasks if task in reported}
-    others = sorted((task for task in tasks if task not in started), key=_priority)
+    others = deque(sorted((task for task in tasks if task not in started), key=lambda task: assigned_us[task.key]))
     free = min(len(others), max(0, int(getattr(worker, "nthreads", 0)) - len(started)))
+    there: list[tuple[tuple[Any, ...], int, Any]] = []
     for since in [seen_us] * max(0, free - len(stops)) + list(stops)[len(stops) - min(free, len(stops)) :]:
-        there = (task for task in others if assigned_us[task.key] <= since)
-        begun = next(there, None) or min(others, key=lambda task: assigned_us[task.key])
-        others.remove(begun)
-        started[begun] = since
+        while others and (assigned_us[others[0].key] <= since or not there):
+            task = others.popleft()
+            # The number decides between equal priorities: tasks cannot be compared.
+            heapq.heappush(there, (_priority(task), len(others), task))
+        started[heapq.heappop(there)[2]] = since
     return {task.key: start for task, start in started.items()}
 
 

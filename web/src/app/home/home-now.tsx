@@ -82,7 +82,7 @@ export function FailedPanel({ o }: { o: Overview }) {
       title="Failed since midnight"
       icon="errors"
       tone="--st-erred"
-      note={`${count(o.n_failed)} of ${counted(o.n_finished, "computation")} that ended`}
+      note={`${count(o.n_failed)} of ${counted(o.n_finished, "computation")} that finished or failed`}
       empty="No failed computations."
       testid="failed"
     >

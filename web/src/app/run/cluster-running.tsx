@@ -58,7 +58,7 @@ export function ClusterRunning({ id, tasks }: Props) {
       title="Running now"
       note={
         longest.length > 0 && longest.length < total
-          ? `${count(longest.length)} of ${counted(total, "task")} for more than a second`
+          ? `longest ${count(longest.length)} of ${counted(total, "task")}`
           : counted(total, "task")
       }
       right={

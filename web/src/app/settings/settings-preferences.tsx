@@ -61,21 +61,12 @@ export function Preferences() {
                     </label>
                   </dt>
                   <dd>
-                    <input
+                    <NumberInput
                       id={name}
-                      class="txt"
-                      type="number"
-                      min="0"
                       step={step}
-                      value={String(now[name] / each)}
+                      value={now[name] / each}
                       disabled={!canAdmin}
-                      onInput={(e) =>
-                        set({
-                          ...changes,
-                          [name]:
-                            each > 1 ? Math.round(each * e.currentTarget.valueAsNumber) : e.currentTarget.valueAsNumber,
-                        })
-                      }
+                      onNumber={(n) => set({ ...changes, [name]: each > 1 ? Math.round(each * n) : n })}
                     />
                   </dd>
                 </>
@@ -127,6 +118,39 @@ export function Preferences() {
   );
 }
 
+interface NumberInputProps {
+  id?: string;
+  label?: string;
+  step: string;
+  value: number | null | undefined;
+  disabled: boolean;
+  onNumber: (value: number) => void;
+}
+
+/** A field for a number that keeps its text while it is typed: "1.0" is on the way to "1.05". An empty field changes nothing. */
+function NumberInput({ id, label, step, value, disabled, onNumber }: NumberInputProps) {
+  const [text, setText] = useState<string | null>(null);
+  const isTyped = text !== null && (text === "" || Number(text) === value);
+  return (
+    <input
+      id={id}
+      class="txt"
+      type="number"
+      min="0"
+      step={step}
+      aria-label={label}
+      value={isTyped ? text : String(value ?? "")}
+      disabled={disabled}
+      onInput={(e) => {
+        const typed = e.currentTarget.value;
+        setText(typed);
+        if (typed !== "") onNumber(Number(typed));
+      }}
+      onBlur={() => setText(null)}
+    />
+  );
+}
+
 function PriceOverrides({
   overrides,
   disabled,
@@ -142,25 +166,19 @@ function PriceOverrides({
       {Object.entries(overrides).map(([key, prices]) => (
         <div key={key} class="override">
           <span class="tag">{key}</span>
-          <input
-            class="txt"
-            type="number"
-            min="0"
+          <NumberInput
             step="0.01"
-            aria-label={`Price per core hour of ${key}`}
-            value={String(prices.core_hour ?? "")}
+            label={`Price per core hour of ${key}`}
+            value={prices.core_hour}
             disabled={disabled}
-            onInput={(e) => onChange({ ...overrides, [key]: { ...prices, core_hour: Number(e.currentTarget.value) } })}
+            onNumber={(core_hour) => onChange({ ...overrides, [key]: { ...prices, core_hour } })}
           />
-          <input
-            class="txt"
-            type="number"
-            min="0"
+          <NumberInput
             step="0.001"
-            aria-label={`Price per GiB hour of ${key}`}
-            value={String(prices.gib_hour ?? "")}
+            label={`Price per GiB hour of ${key}`}
+            value={prices.gib_hour}
             disabled={disabled}
-            onInput={(e) => onChange({ ...overrides, [key]: { ...prices, gib_hour: Number(e.currentTarget.value) } })}
+            onNumber={(gib_hour) => onChange({ ...overrides, [key]: { ...prices, gib_hour } })}
           />
           {!disabled && (
             <button

@@ -13,7 +13,7 @@ const TOP = 0;
 
 const PERIOD_COLOURS = { paused: "--st-warn-bg", starting: "--bg-sunken" } as const;
 
-/** Hatch the time when a worker was not connected, and tint the time when it was paused or had just joined. */
+/** Gray the time when a worker was not connected, and tint the time when it was paused or had just joined. */
 export function drawBackdrop(
   g: CanvasRenderingContext2D,
   width: number,

@@ -1,12 +1,19 @@
+import type { Worker } from "../../api/schema.gen";
 import { capital } from "../../model/activity";
-import { isLost } from "../../model/model";
+import { isLost, verdictText } from "../../model/model";
 import { useModel } from "../../model/page/hooks";
-import { clock, count, duration } from "../../model/text/format";
-import { Panel } from "../../widgets/basics";
-import { ShortTable } from "../../widgets/table/card-table";
+import { clock, count, counted, duration } from "../../model/text/format";
+import { DataTable } from "../../widgets/table/table";
 
 /** Keys of unfinished tasks that are shown of a worker. */
 const MAX_KEYS = 3;
+
+/** The unfinished tasks of a worker: the first keys, or only their number where keys are not recorded. */
+function unfinished({ processing, processing_count: all }: Worker): string {
+  if (processing.length === 0) return all > 0 ? counted(all, "task") : "none";
+  const more = all - Math.min(MAX_KEYS, processing.length);
+  return `${processing.slice(0, MAX_KEYS).join(", ")}${more > 0 ? ` and ${count(more)} more` : ""}`;
+}
 
 /** The workers that were lost, why, and what was lost with them. Shows nothing if none was. */
 export function LostWorkers() {
@@ -15,40 +22,35 @@ export function LostWorkers() {
   const lost = report.workers.filter(isLost);
   if (lost.length === 0) return null;
   return (
-    <Panel title="Lost workers" note={count(lost.length)} class="mt" testid="lost-workers">
-      <ShortTable
+    <section class="panel mt" aria-label="Lost workers">
+      <DataTable
+        title="Lost workers"
         label="Lost workers"
+        name="lost-workers"
         rows={lost}
-        keyOf={(w) => `${w.worker} ${w.start_us}`}
-        testid="lost-worker"
+        rowKey={(w) => `${w.worker} ${w.start_us}`}
+        rowTestid="lost-worker"
+        onRow={(w) => nav.go("workers", { item: String(report.workers.indexOf(w)) })}
+        sort={{ id: "at", down: false }}
+        compact
         columns={[
-          [
-            "Worker",
-            (w) => (
-              <button
-                type="button"
-                class="link"
-                onClick={() => nav.go("workers", { item: String(report.workers.indexOf(w)) })}
-              >
-                {model.worker(w.worker)}
-              </button>
-            ),
-          ],
-          ["Lost at", (w) => clock(model.stopOf(w)), "num"],
-          ["Reason", (w) => capital(w.evidence || w.verdict), "wrap"],
-          [
-            "Unfinished tasks",
-            (w) => (
+          { id: "worker", head: "Worker", value: (w) => model.worker(w.worker) },
+          { id: "at", head: "Lost at", num: true, value: (w) => w.stop_us, cell: (w) => clock(model.stopOf(w)) },
+          { id: "reason", head: "Reason", value: (w) => capital(w.evidence || verdictText(w)) },
+          {
+            id: "unfinished",
+            head: "Unfinished tasks",
+            value: (w) => unfinished(w),
+            cell: (w) => (
               <span class="mono cut" style="max-width:44ch" title={w.processing.join(", ")}>
-                {w.processing.slice(0, MAX_KEYS).join(", ") || "none"}
-                {w.processing_count > MAX_KEYS && ` and ${count(w.processing_count - MAX_KEYS)} more`}
+                {unfinished(w)}
               </span>
             ),
-          ],
-          ["Lost results", (w) => count(w.lost_count), "num"],
-          ["Recompute time", (w) => duration(w.recomputed_us), "num"],
+          },
+          { id: "results", head: "Lost results", num: true, value: (w) => w.lost_count, text: count },
+          { id: "again", head: "Recompute time", num: true, value: (w) => w.recomputed_us, text: duration },
         ]}
       />
-    </Panel>
+    </section>
   );
 }

@@ -63,6 +63,8 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
     if (!data?.memory) return [];
     const { memory, managed, spilled } = data;
     const byAddress = new Map(model.report.workers.map((w) => [w.worker, w]));
+    const periods = new Map<string, Worker[]>();
+    for (const w of model.report.workers) periods.set(w.worker, [...(periods.get(w.worker) ?? []), w]);
     const limits = model.report.workers.map((w) => w.memory_limit).filter((l) => l > 0);
     let limit = limits.length ? Math.max(...limits) : 0;
     const { b0, b1 } = selection;
@@ -89,7 +91,7 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
           brief: model.shortWorker(address),
           top: most,
           peak: most > top && worker ? peakMark(model, worker, most / limit) : "",
-          limit: limitLine(model, address, selection),
+          limit: limitLine(model, periods.get(address) ?? [], selection),
           of,
           end: lost ? ((stop - selection.t0) / (selection.t1 - selection.t0)) * W : -1,
           endText: lost ? ", lost" : "",
@@ -165,12 +167,9 @@ export function MemoryRows({ max = 1e9 }: { max?: number }) {
 }
 
 /** SVG path of the limit, while a worker had the address. */
-function limitLine(model: Model, address: string, { t0, t1 }: Selection): string {
+function limitLine(model: Model, periods: readonly Worker[], { t0, t1 }: Selection): string {
   const x = (us: number) => (Math.min(1, Math.max(0, (us - t0) / Math.max(1, t1 - t0))) * W).toFixed(1);
-  return model.report.workers
-    .filter((w) => w.worker === address)
-    .map((w) => `M${x(model.since(w.start_us))} 1.500H${x(model.stopOf(w))}`)
-    .join("");
+  return periods.map((w) => `M${x(model.since(w.start_us))} 1.500H${x(model.stopOf(w))}`).join("");
 }
 
 /** SVG path at the height of a peak between two samples: only the kernel saw it, and it does not know when. */
