@@ -93,7 +93,7 @@ OF_RUN = frozenset({"stragglers", "serial-sections", "large-graphs"})
 
 
 def untimed_s(timers: Timers) -> float:
-    """Return what all executions took outside of their timers."""
+    """Return the time of all executions outside of their timers."""
     has_gil = timers.program.threads > 1 and timers.wall_s("held") + timers.wall_s("loop") > 0
     return (UNTIMED_WITH_GIL_S if has_gil else UNTIMED_S) * len(timers.executions)
 

@@ -36,7 +36,12 @@ export function LostWorkers() {
         columns={[
           { id: "worker", head: "Worker", value: (w) => model.worker(w.worker) },
           { id: "at", head: "Lost at", num: true, value: (w) => w.stop_us, cell: (w) => clock(model.stopOf(w)) },
-          { id: "reason", head: "Reason", value: (w) => capital(w.evidence || verdictText(w)) },
+          {
+            id: "reason",
+            head: "Reason",
+            value: (w) => capital(w.evidence || verdictText(w)),
+            cell: (w) => <span style="white-space:normal">{capital(w.evidence || verdictText(w))}</span>,
+          },
           {
             id: "unfinished",
             head: "Unfinished tasks",
